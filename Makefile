@@ -1,0 +1,64 @@
+# Two commands are enough: `make run` starts a broker, `make test` passes the tests.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+DATA ?= data
+PORT ?= 9092
+
+.PHONY: help run test test-apache lint format bench bench-quick soak package clean tools
+.DEFAULT_GOAL := help
+
+help:            ## list the targets
+	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  .*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/\t/' | expand -t 16
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Barnabas needs Python 3.11 to 3.14 (none found); set PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)
+	$(BIN)/barnabas start --data $(DATA) --port $(PORT)
+
+tools:           ## kcat, for the tests that use it (Debian and Ubuntu, as root; skipped elsewhere)
+	@command -v kcat >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+	  && { apt-get install -y -qq kcat >/dev/null 2>&1 || { apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq kcat >/dev/null 2>&1; }; } \
+	  || echo "kcat is not installed: its tests will be skipped"; }
+
+test: $(VENV)/.dev tools  ## install what the tests need and run them
+	$(BIN)/python -m pytest -q $(ARGS)
+
+test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
+	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client $(ARGS)
+
+soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames
+	$(BIN)/python -m pytest -q tests/crash tests/hostile --kills 50 --frames 1000000 --timeout 3600 $(ARGS)
+
+lint: $(VENV)/.dev  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## compare with Apache Kafka on this machine (needs Java and Maven), write docs/benchmarks.md
+	$(BIN)/python -m bench $(ARGS)
+
+bench-quick: $(VENV)/.dev  ## the same in a few minutes
+	$(BIN)/python -m bench --quick $(ARGS)
+
+package: $(VENV)/.dev  ## wheel and sdist into dist/
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
+
+clean:           ## remove the environment and caches (not data/)
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

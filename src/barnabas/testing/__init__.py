@@ -1,0 +1,1 @@
+"""Fixtures for users' tests: a broker in well under a second."""

@@ -1,0 +1,1 @@
+"""The pytest plugin: fixtures that start a broker for a test."""

@@ -1,0 +1,279 @@
+"""Apache Kafka as a reference: the real thing from Maven Central, one node, for comparing and measuring.
+
+In: a folder, settings to override. Out: a running node with its address, Kafka's own tools, and small Java
+programs run on Kafka's class path. Needs Java 17 and Maven; `available()` says what is missing.
+Does not know: our broker. Nothing here is needed to run Barnabas, and no third-party package is imported.
+"""
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+VERSION = "4.3.1"
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
+FETCH_TIMEOUT_S = 600.0
+
+# Tools live for a second: the quick compiler and the simplest collector start fastest.
+TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.statusLoggerLevel=OFF")
+
+# slf4j-nop: the server's log stays silent.
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>barnabas</groupId><artifactId>apache-kafka-reference</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>1.7.36</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+class ApacheKafkaError(Exception):
+    """Apache Kafka could not be fetched, formatted or started; the message holds what it printed."""
+
+
+def cache_folder() -> Path:
+    """Where the jars are kept between runs."""
+    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(root) / "barnabas" / f"apache-kafka-{VERSION}"
+
+
+@functools.cache
+def available() -> str | None:
+    """None when Apache Kafka can be run here, else the reason why not."""
+    if shutil.which("java") is None:
+        return "Java is not installed"
+    if not (cache_folder() / f"kafka_2.13-{VERSION}.jar").exists() and shutil.which("mvn") is None:
+        return "Maven is not installed"
+    try:
+        jars()
+    except ApacheKafkaError as error:
+        return str(error)
+    return None
+
+
+@functools.cache
+def jars() -> Path:
+    """The folder of Kafka's jars, fetched with Maven the first time."""
+    folder = cache_folder()
+    if (folder / f"kafka_2.13-{VERSION}.jar").exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        (Path(work) / "pom.xml").write_text(POM)
+        command = ["mvn", "-q", "-B", "-f", f"{work}/pom.xml", "dependency:copy-dependencies"]
+        try:
+            fetched = subprocess.run(
+                [*command, f"-DoutputDirectory={work}/jars"],
+                capture_output=True,
+                text=True,
+                timeout=FETCH_TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ApacheKafkaError(f"Maven cannot fetch Apache Kafka {VERSION}: {error}") from error
+        if fetched.returncode != 0:
+            first = (fetched.stdout + fetched.stderr).strip().splitlines()[:1]
+            raise ApacheKafkaError(f"Maven cannot fetch Apache Kafka {VERSION}: {' '.join(first)}")
+        # Another process may have been quicker: its folder is as good as ours.
+        with contextlib.suppress(OSError):
+            (Path(work) / "jars").rename(folder)
+    return folder
+
+
+def tool(
+    class_name: str, *args: str, input: str | None = None, timeout: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Runs one of Kafka's tools to its end, e.g. `org.apache.kafka.tools.TopicCommand --list ...`."""
+    return _java([class_name, *args], input, timeout)
+
+
+def java_program(
+    source: Path, *args: str, input: str | None = None, timeout: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Compiles and runs one Java source file on Kafka's class path."""
+    return _java([str(source), *args], input, timeout)
+
+
+def _java(command: list[str], input: str | None, timeout: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["java", *TOOL_FLAGS, "-cp", f"{jars()}/*", *command],
+        input=input if input is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+class ApacheKafka:
+    """One node, broker and controller, on free ports of 127.0.0.1.
+
+    `data` is its log folder: a temporary one, or the caller's, which outlives the node.
+    """
+
+    def __init__(
+        self, data: Path | None = None, overrides: Mapping[str, str] | None = None, heap: str = "1G"
+    ) -> None:
+        self._work = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        self.data = data if data is not None else self._work / "data"
+        self.heap = heap
+        self.port, self.controller_port = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.properties = self._work / "server.properties"
+        self.output = self._work / "output.txt"
+        self._settings = self._base_settings() | dict(overrides or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _base_settings(self) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.data),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        }
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise ApacheKafkaError("Apache Kafka is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Formats an empty folder, starts the node, returns when it answers."""
+        if self._process is not None:
+            raise ApacheKafkaError(f"Apache Kafka is running already, pid {self._process.pid}")
+        self.properties.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
+        if not (self.data / "meta.properties").exists():
+            self._format()
+        memory = (f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+        flags = (*memory, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
+        with self.output.open("wb") as output:
+            self._process = subprocess.Popen(
+                ["java", *flags, "-cp", f"{jars()}/*", "kafka.Kafka", str(self.properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._work,
+            )
+        atexit.register(self.kill)
+        self._wait_until_it_answers(self._process)
+
+    def _format(self) -> None:
+        self.data.mkdir(parents=True, exist_ok=True)
+        done = tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties))
+        if done.returncode != 0:
+            raise ApacheKafkaError(f"cannot format {self.data}: {done.stdout}{done.stderr}")
+
+    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not answers("127.0.0.1", self.port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise ApacheKafkaError(f"Apache Kafka did not start: {self.output.read_text()[-2000:]}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """A clean shutdown (SIGTERM); the folder stays and `start` may follow."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        atexit.unregister(self.kill)
+
+    def kill(self) -> None:
+        """kill -9."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            atexit.unregister(self.kill)
+
+    def close(self) -> None:
+        """Ends the node at once and removes what it wrote, a `data` folder of the caller's apart."""
+        self.kill()
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def __enter__(self) -> "ApacheKafka":
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.data.is_relative_to(self._work):
+            self.kill()
+        else:
+            self.stop()
+        self.close()
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """Makes a topic with Kafka's own tool (a second: prefer a client where many are made)."""
+        settings = [part for key, value in (configs or {}).items() for part in ("--config", f"{key}={value}")]
+        done = tool(
+            "org.apache.kafka.tools.TopicCommand",
+            *("--bootstrap-server", self.bootstrap, "--create", "--topic", name),
+            *("--partitions", str(partitions), *settings),
+        )
+        if done.returncode != 0:
+            raise ApacheKafkaError(f"cannot create topic {name}: {done.stdout}{done.stderr}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def answers(host: str, port: int, timeout: float = 5.0) -> bool:
+    """Whether a broker answers ApiVersions there."""
+    request = struct.pack(">hhih", 18, 0, 1, -1)
+    try:
+        with socket.create_connection((host, port), timeout) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            return len(connection.recv(4)) == 4
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    reason = available()
+    print(reason or jars())
+    sys.exit(1 if reason else 0)

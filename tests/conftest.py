@@ -1,0 +1,35 @@
+"""Options and fixtures that several folders share: how much to run, and Apache Kafka as the reference."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.testing import apache
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("barnabas tests")
+    group.addoption(
+        "--apache",
+        action="store_true",
+        default=os.environ.get("BARNABAS_APACHE") == "1",
+        help="run the client tests against Apache Kafka too (also BARNABAS_APACHE=1)",
+    )
+    group.addoption("--kills", type=int, default=5, help="how often the crash tests kill -9 the broker")
+    group.addoption("--frames", type=int, default=20_000, help="how many hostile frames to send")
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Skips where Apache Kafka's jars cannot be run."""
+    reason = apache.available()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(java: None) -> Iterator[apache.ApacheKafka]:
+    """One Apache Kafka node for the whole run; tests use topics of their own."""
+    with apache.ApacheKafka() as kafka:
+        yield kafka

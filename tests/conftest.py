@@ -20,6 +20,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--frames", type=int, default=20_000, help="how many hostile frames to send")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # Warnings are errors, those inside client libraries apart: they are not ours to mend.
+    for package in ("kafka", "aiokafka", r"importlib\.resources"):
+        config.addinivalue_line("filterwarnings", rf"ignore::DeprecationWarning:{package}\..*")
+    # kafka-python leaves the socket pair of its wake-ups to the garbage collector.
+    config.addinivalue_line(
+        "filterwarnings", r"ignore:unclosed <socket.socket fd=\d+, family=1,:ResourceWarning"
+    )
+
+
 @pytest.fixture(scope="session")
 def java() -> None:
     """Skips where Apache Kafka's jars cannot be run."""

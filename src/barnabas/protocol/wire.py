@@ -1,0 +1,111 @@
+"""Lengths on the wire: the varints and tag sections that compiled codecs leave to functions.
+
+Compiled code handles a length below 128 itself and calls these for the rest. They raise `Malformed`
+without saying where: the caller then reads the same bytes again with an eye on the path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.types import STRING_LENGTH_MAX
+
+VARINT_MAX = 0x7FFF_FFFF
+
+
+class Malformed(ValueError):
+    """The bytes are not what the declaration says; raised and caught inside the codec."""
+
+
+ONE_BYTE = [bytes((number,)) for number in range(128)]
+
+
+def varint(number: int) -> bytes:
+    """An unsigned varint."""
+    if number < 128:
+        return ONE_BYTE[number]
+    if number > VARINT_MAX:
+        raise Malformed("a length beyond 2 GiB")
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def string_length(number: int) -> bytes:
+    """The length of a string plus one, refusing strings that Kafka would refuse."""
+    if number > STRING_LENGTH_MAX + 1:
+        raise Malformed("the string is too long")
+    return varint(number)
+
+
+def varint_rest(buffer: Any, position: int, first: int) -> tuple[int, int]:
+    """The varint whose first byte, 128 or more, has been read already."""
+    number = first & 127
+    for shift in (7, 14, 21, 28):
+        byte = buffer[position]
+        position += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            if number > VARINT_MAX:
+                raise Malformed("a varint is out of range")
+            return number, position
+    raise Malformed("a varint has more than five bytes")
+
+
+def read_varint(buffer: Any, position: int) -> tuple[int, int]:
+    byte = buffer[position]
+    if byte < 128:
+        return byte, position + 1
+    return varint_rest(buffer, position + 1, byte)
+
+
+def length_rest(buffer: Any, position: int, first: int) -> tuple[int, int]:
+    """A length plus one that is not a small number: zero would be null, where null is not allowed."""
+    if not first:
+        raise Malformed("null")
+    return varint_rest(buffer, position, first)
+
+
+def string_rest(buffer: Any, position: int, first: int) -> tuple[str, int]:
+    """A string whose length is null or takes several bytes."""
+    length, position = length_rest(buffer, position, first)
+    if length > STRING_LENGTH_MAX + 1:
+        raise Malformed("the string is too long")
+    end = position + length - 1
+    return str(buffer[position:end], "utf-8"), end
+
+
+def nullable_string_rest(buffer: Any, position: int, first: int) -> tuple[str | None, int]:
+    return string_rest(buffer, position, first) if first else (None, position)
+
+
+def read_unknown_tags(buffer: Any, position: int) -> tuple[list[tuple[int, bytes]] | None, int]:
+    """A tag section in which this version knows no tag."""
+    count, position = read_varint(buffer, position)
+    if count * 2 > len(buffer) - position:
+        raise Malformed("more tags than bytes")
+    tags: list[tuple[int, bytes]] = []
+    for _ in range(count):
+        number, position = read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
+        if size > len(buffer) - position:
+            raise Malformed("a tagged field is longer than the message")
+        tags.append((number, bytes(buffer[position : position + size])))
+        position += size
+    return tags or None, position
+
+
+def tag_section(known: list[tuple[int, bytes]], unknown: list[tuple[int, bytes]] | None) -> bytes:
+    """All tagged fields in the order of their numbers, each number once."""
+    tags = sorted(known + (unknown or []), key=lambda item: item[0])
+    out = [varint(len(tags))]
+    previous = -1
+    for number, data in tags:
+        if number <= previous:
+            raise Malformed("a tag occurs twice")
+        previous = number
+        out += (varint(number), varint(len(data)), data)
+    return b"".join(out)

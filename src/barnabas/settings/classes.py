@@ -1,0 +1,119 @@
+"""Java class names in settings: those that are understood here, and what is said about any other.
+
+In: a setting's name and the class names in its value. Out: SettingsError with the list of what is known, or a
+warning where the class is known and the setting has no effect yet. `package.module:Name` is a Python entry
+point and is accepted as it is; loading it is left to who uses the setting.
+"""
+
+from __future__ import annotations
+
+from barnabas.settings.errors import SettingsError
+
+COMMON = "org.apache.kafka.common."
+SECURITY = COMMON + "security."
+OAUTH = SECURITY + "oauthbearer."
+ASSIGNOR = "org.apache.kafka.coordinator.group.assignor."
+REMOTE = "org.apache.kafka.server.log.remote."
+PERSISTER = "org.apache.kafka.server.share.persister."
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "alter.config.policy.class.name": (),
+    "authorizer.class.name": (
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "kafka.security.authorizer.AclAuthorizer",
+        "kafka.security.auth.SimpleAclAuthorizer",
+        "io.confluent.kafka.security.authorizer.ConfluentServerAuthorizer",
+    ),
+    "client.quota.callback.class": (),
+    "create.topic.policy.class.name": (),
+    "group.consumer.assignors": (
+        "uniform",
+        "range",
+        ASSIGNOR + "UniformAssignor",
+        ASSIGNOR + "RangeAssignor",
+    ),
+    "group.share.assignors": ("simple", ASSIGNOR + "SimpleAssignor"),
+    "group.share.persister.class.name": (
+        PERSISTER + "DefaultStatePersister",
+        PERSISTER + "NoOpStatePersister",
+    ),
+    "kafka.metrics.reporters": ("kafka.metrics.KafkaCSVMetricsReporter",),
+    "metric.reporters": (
+        COMMON + "metrics.JmxReporter",
+        "io.confluent.metrics.reporter.ConfluentMetricsReporter",
+    ),
+    "principal.builder.class": (SECURITY + "authenticator.DefaultKafkaPrincipalBuilder",),
+    "remote.log.metadata.manager.class.name": (
+        REMOTE + "metadata.storage.TopicBasedRemoteLogMetadataManager",
+        REMOTE + "storage.NoOpRemoteLogMetadataManager",
+    ),
+    "remote.log.storage.manager.class.name": (
+        REMOTE + "storage.LocalTieredStorage",
+        REMOTE + "storage.NoOpRemoteStorageManager",
+    ),
+    "replica.selector.class": (
+        COMMON + "replica.RackAwareReplicaSelector",
+        COMMON + "replica.LeaderSelector",
+    ),
+    "sasl.client.callback.handler.class": (
+        OAUTH + "internals.OAuthBearerSaslClientCallbackHandler",
+        SECURITY + "authenticator.SaslClientCallbackHandler",
+    ),
+    "sasl.login.callback.handler.class": (
+        OAUTH + "OAuthBearerLoginCallbackHandler",
+        OAUTH + "secured.OAuthBearerLoginCallbackHandler",
+        SECURITY + "authenticator.AbstractLogin$DefaultLoginCallbackHandler",
+    ),
+    "sasl.login.class": (
+        SECURITY + "authenticator.DefaultLogin",
+        SECURITY + "kerberos.KerberosLogin",
+        OAUTH + "internals.OAuthBearerRefreshingLogin",
+    ),
+    "sasl.oauthbearer.jwt.retriever.class": (
+        OAUTH + "DefaultJwtRetriever",
+        OAUTH + "ClientCredentialsJwtRetriever",
+        OAUTH + "FileJwtRetriever",
+        OAUTH + "JwtBearerJwtRetriever",
+    ),
+    "sasl.oauthbearer.jwt.validator.class": (
+        OAUTH + "DefaultJwtValidator",
+        OAUTH + "BrokerJwtValidator",
+        OAUTH + "ClientJwtValidator",
+    ),
+    "sasl.server.callback.handler.class": (
+        OAUTH + "OAuthBearerValidatorCallbackHandler",
+        OAUTH + "secured.OAuthBearerValidatorCallbackHandler",
+        SECURITY + "plain.internals.PlainServerCallbackHandler",
+    ),
+    "ssl.engine.factory.class": (SECURITY + "ssl.DefaultSslEngineFactory",),
+}
+
+# Understood, and without effect in this version: said at start, so that nobody relies on it.
+WITHOUT_EFFECT = {
+    "authorizer.class.name": "access control is not enforced",
+    "kafka.metrics.reporters": "metrics are served at barnabas.metrics.port",
+    "replica.selector.class": "consumers read from leaders",
+    "security.providers": "security providers belong to the JVM",
+}
+UNLESS = COMMON + "metrics.JmxReporter"
+
+
+def check_classes(setting: str, classes: tuple[str, ...]) -> str | None:
+    """A warning when the class is understood without effect; SettingsError when it is not understood."""
+    known = KNOWN.get(setting)
+    for name in classes:
+        if known is not None and name not in known and not is_entry_point(name):
+            raise SettingsError(
+                f"Invalid value {name} for configuration {setting}: Class {name} could not be found.",
+                name=setting,
+                allowed=", ".join([*known, "a Python entry point package.module:Name"]),
+            )
+    effect = WITHOUT_EFFECT.get(setting)
+    if effect and any(name != UNLESS for name in classes):
+        return f"{setting}={','.join(classes)} has no effect in this version: {effect}."
+    return None
+
+
+def is_entry_point(name: str) -> bool:
+    module, colon, attribute = name.partition(":")
+    return bool(colon) and attribute.isidentifier() and all(part.isidentifier() for part in module.split("."))

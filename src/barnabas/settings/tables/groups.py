@@ -1,0 +1,81 @@
+"""Consumer groups: committed offsets, the classic protocol, the consumer protocol.
+
+Each row: name, type, default, allowed values, importance, how it can be changed, documentation.
+"""
+
+from barnabas.settings.row import Row
+
+# Rows keep two lines each, so that the table can be read as one.
+# fmt: off
+SETTINGS: tuple[Row, ...] = (
+    ("group.consumer.assignment.interval.ms", "int", 1000, "[0,...]", "medium", "cluster-wide",
+     "Least time between two new assignments of a consumer group."),
+    ("group.consumer.assignors", "list", "uniform,range", "one or more", "medium", "read-only",
+     "Server-side assignors for consumer groups; the first one is the default."),
+    ("group.consumer.heartbeat.interval.ms", "int", 5000, "[1,...]", "medium", "read-only",
+     "Heartbeat interval told to members of consumer groups."),
+    ("group.consumer.max.assignment.interval.ms", "int", 15_000, "[0,...]", "medium", "read-only",
+     "Largest value a group may set for its assignment interval."),
+    ("group.consumer.max.heartbeat.interval.ms", "int", 15_000, "[1,...]", "medium", "read-only",
+     "Largest value a group may set for its heartbeat interval."),
+    ("group.consumer.max.session.timeout.ms", "int", 60_000, "[1,...]", "medium", "read-only",
+     "Largest value a group may set for its session timeout."),
+    ("group.consumer.max.size", "int", 2**31 - 1, "[1,...]", "medium", "read-only",
+     "Members a consumer group may have."),
+    ("group.consumer.migration.policy", "string",
+     "bidirectional",
+     "(case insensitive) [DISABLED, DOWNGRADE, UPGRADE, BIDIRECTIONAL]", "medium", "read-only",
+     "Which way groups may change between the classic and the consumer protocol."),
+    ("group.consumer.min.assignment.interval.ms", "int", 0, "[0,...]", "medium", "read-only",
+     "Smallest value a group may set for its assignment interval."),
+    ("group.consumer.min.heartbeat.interval.ms", "int", 5000, "[1,...]", "medium", "read-only",
+     "Smallest value a group may set for its heartbeat interval."),
+    ("group.consumer.min.session.timeout.ms", "int", 45_000, "[1,...]", "medium", "read-only",
+     "Smallest value a group may set for its session timeout."),
+    ("group.consumer.session.timeout.ms", "int", 45_000, "[1,...]", "medium", "read-only",
+     "Silence after which a member leaves its consumer group."),
+    ("group.coordinator.append.linger.ms", "int", -1, "[-1,...]", "medium", "read-only",
+     "Time the coordinator collects writes for one batch; -1 adapts to the load."),
+    ("group.coordinator.background.threads", "int", 2, "[1,...]", "high", "read-only",
+     "Workers for heavy coordinator tasks such as resolving regular expressions."),
+    ("group.coordinator.cached.buffer.max.bytes", "int", 1_048_588, "[524288,...]", "medium", "cluster-wide",
+     "Largest write buffer that a coordinator keeps for reuse."),
+    ("group.coordinator.rebalance.protocols", "list",
+     "classic,consumer,streams",
+     "one or more of [consumer, classic, share, streams]", "medium", "read-only",
+     "Group protocols that are served; classic cannot be left out."),
+    ("group.coordinator.threads", "int", 4, "[1,...]", "high", "read-only",
+     "Kafka's coordinator threads; accepted, coordinators run on the event loop here."),
+    ("group.initial.rebalance.delay.ms", "int", 3000, "", "medium", "read-only",
+     "Wait for more members before an empty classic group rebalances."),
+    ("group.max.session.timeout.ms", "int", 1_800_000, "", "medium", "read-only",
+     "Largest session timeout a classic member may ask for."),
+    ("group.max.size", "int", 2**31 - 1, "[1,...]", "medium", "read-only",
+     "Members a classic group may have."),
+    ("group.min.session.timeout.ms", "int", 6000, "", "medium", "read-only",
+     "Smallest session timeout a classic member may ask for."),
+    ("offset.metadata.max.bytes", "int", 4096, "", "high", "read-only",
+     "Largest metadata string that may go with a committed offset."),
+    ("offsets.commit.timeout.ms", "int", 5000, "[1,...]", "high", "read-only",
+     "Longest wait for an offset commit to be replicated."),
+    ("offsets.load.buffer.size", "int", 5_242_880, "[1,...]", "high", "read-only",
+     "Bytes read at a time while offsets are loaded."),
+    ("offsets.retention.check.interval.ms", "long", 600_000, "[1,...]", "high", "read-only",
+     "How often to look for offsets whose time is over."),
+    ("offsets.retention.minutes", "int", 10_080, "[1,...]", "high", "read-only",
+     "Minutes committed offsets are kept after the group became empty."),
+    ("offsets.topic.compression.codec", "int", 0, "", "high", "read-only",
+     "Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."),
+    ("offsets.topic.num.partitions", "int", 50, "[1,...]", "high", "read-only",
+     "Partitions of the offsets topic; not to be changed once it exists."),
+    ("offsets.topic.replication.factor", "short", 3, "[1,...]", "high", "read-only",
+     "Replicas of the offsets topic."),
+    ("offsets.topic.segment.bytes", "int", 104_857_600, "[1,...]", "high", "read-only",
+     "Segment size of the offsets topic."),
+)
+
+INTERNAL: tuple[Row, ...] = (
+    ("group.consumer.regex.refresh.interval.ms", "int", 600_000, "[10000,...]", "medium", "read-only",
+     "How often regular expressions of subscriptions are matched again."),
+)
+# fmt: on

@@ -1,0 +1,15 @@
+"""Settings that only Barnabas has; their names begin with `barnabas.`.
+
+Each row: name, type, default, allowed values, importance, how it can be changed, documentation.
+"""
+
+from barnabas.settings.row import Row
+
+# fmt: off
+SETTINGS: tuple[Row, ...] = (
+    ("barnabas.metrics.host", "string", "127.0.0.1", "non-empty string", "low", "read-only",
+     "Address of the metrics endpoint."),
+    ("barnabas.metrics.port", "int", -1, "[-1,...,65535]", "medium", "read-only",
+     "Port of the Prometheus endpoint at /metrics; -1 turns it off, 0 takes a free port."),
+)
+# fmt: on

@@ -1,0 +1,81 @@
+"""Tiered storage: copying closed segments elsewhere and reading them back.
+
+Each row: name, type, default, allowed values, importance, how it can be changed, documentation.
+"""
+
+from barnabas.settings.row import Row
+
+# Rows keep two lines each, so that the table can be read as one.
+# fmt: off
+SETTINGS: tuple[Row, ...] = (
+    ("follower.fetch.last.tiered.offset.enable", "boolean", False, "", "medium", "cluster-wide",
+     "Let a new follower start at the last tiered offset in place of the log's start."),
+    ("remote.fetch.max.wait.ms", "int", 500, "[1,...]", "medium", "cluster-wide",
+     "Longest wait for data from remote storage before a fetch is answered."),
+    ("remote.list.offsets.request.timeout.ms", "long", 30_000, "[1,...]", "medium", "cluster-wide",
+     "Longest wait for an offset lookup that needs remote storage."),
+    ("remote.log.index.file.cache.total.size.bytes", "long", 1_073_741_824, "[1,...]", "low", "cluster-wide",
+     "Local disk space for indexes fetched from remote storage."),
+    ("remote.log.manager.copier.thread.pool.size", "int", 10, "[1,...]", "medium", "cluster-wide",
+     "Workers that copy segments to remote storage."),
+    ("remote.log.manager.copy.max.bytes.per.second", "long", 2**63 - 1, "[1,...]", "medium", "cluster-wide",
+     "Upper limit for copying to remote storage."),
+    ("remote.log.manager.copy.quota.window.num", "int", 11, "[1,...]", "medium", "read-only",
+     "Samples kept for the limit on copying."),
+    ("remote.log.manager.copy.quota.window.size.seconds", "int", 1, "[1,...]", "medium", "read-only",
+     "Length of one sample of the limit on copying."),
+    ("remote.log.manager.expiration.thread.pool.size", "int", 10, "[1,...]", "medium", "cluster-wide",
+     "Workers that delete expired remote segments."),
+    ("remote.log.manager.fetch.max.bytes.per.second", "long", 2**63 - 1, "[1,...]", "medium", "cluster-wide",
+     "Upper limit for fetching from remote storage."),
+    ("remote.log.manager.fetch.quota.window.num", "int", 11, "[1,...]", "medium", "read-only",
+     "Samples kept for the limit on fetching."),
+    ("remote.log.manager.fetch.quota.window.size.seconds", "int", 1, "[1,...]", "medium", "read-only",
+     "Length of one sample of the limit on fetching."),
+    ("remote.log.manager.follower.thread.pool.size", "int", 2, "[1,...]", "medium", "cluster-wide",
+     "Workers that keep track of remote storage for followers."),
+    ("remote.log.manager.task.interval.ms", "long", 30_000, "[1,...]", "low", "read-only",
+     "How often segments are looked at for copying and expiry."),
+    ("remote.log.manager.thread.pool.size", "int", 2, "[1,...]", "medium", "read-only",
+     "Older common setting for the number of tiered storage workers."),
+    ("remote.log.metadata.custom.metadata.max.bytes", "int", 128, "[0,...]", "low", "read-only",
+     "Largest custom metadata that a storage plug-in may attach to a segment."),
+    ("remote.log.metadata.manager.class.name", "string",
+     "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+     "non-empty string", "medium", "read-only",
+     "Plug-in that keeps track of remote segments."),
+    ("remote.log.metadata.manager.class.path", "string", None, "", "medium", "read-only",
+     "Class path of remote.log.metadata.manager.class.name; has no meaning here."),
+    ("remote.log.metadata.manager.impl.prefix", "string",
+     "rlmm.config.",
+     "non-empty string", "medium", "read-only",
+     "Prefix of settings handed to the plug-in that keeps track of remote segments."),
+    ("remote.log.metadata.manager.listener.name", "string", None, "non-empty string", "medium", "read-only",
+     "Listener that the plug-in which keeps track of remote segments connects to."),
+    ("remote.log.reader.max.pending.tasks", "int", 100, "[1,...]", "medium", "read-only",
+     "Remote reads that may wait at a time."),
+    ("remote.log.reader.threads", "int", 10, "[1,...]", "medium", "cluster-wide",
+     "Workers that read from remote storage."),
+    ("remote.log.storage.manager.class.name", "string", None, "non-empty string", "medium", "read-only",
+     "Plug-in that stores remote segments."),
+    ("remote.log.storage.manager.class.path", "string", None, "", "medium", "read-only",
+     "Class path of remote.log.storage.manager.class.name; has no meaning here."),
+    ("remote.log.storage.manager.impl.prefix", "string",
+     "rsm.config.",
+     "non-empty string", "medium", "read-only",
+     "Prefix of settings handed to the plug-in that stores remote segments."),
+    ("remote.log.storage.system.enable", "boolean", False, "", "medium", "read-only",
+     "Turn tiered storage on for this broker."),
+)
+
+INTERNAL: tuple[Row, ...] = (
+    ("remote.log.index.file.cache.ttl.ms", "long", 900_000, "[-1,...]", "low", "read-only",
+     "Time an unused index fetched from remote storage is kept; -1 keeps it."),
+    ("remote.log.manager.task.retry.backoff.max.ms", "long", 30_000, "[1,...]", "low", "read-only",
+     "Longest wait between retries against remote storage."),
+    ("remote.log.manager.task.retry.backoff.ms", "long", 500, "[1,...]", "low", "read-only",
+     "First wait between retries against remote storage."),
+    ("remote.log.manager.task.retry.jitter", "double", 0.2, "[0,...,0.5]", "low", "read-only",
+     "Random share added to or taken from the wait between retries."),
+)
+# fmt: on

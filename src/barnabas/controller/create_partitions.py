@@ -1,0 +1,96 @@
+"""CreatePartitions: a topic grows; what it has stays where it is.
+
+In: the request, the image. Out: PartitionRecords for the new partitions, and a result a topic.
+Does not know: who may alter, what keys move to other partitions by it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from barnabas.controller.context import RECORDS_PER_DECISION_MAX, Context
+from barnabas.controller.create_topics import assigned_partition, bad_assignment, usable_brokers
+from barnabas.controller.decision import Decision
+from barnabas.controller.placement import place
+from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.topics import TopicImage
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+Result = CreatePartitionsResponse.CreatePartitionsTopicResult
+Topic = CreatePartitionsRequest.CreatePartitionsTopic
+
+
+def create_partitions(
+    context: Context, request: CreatePartitionsRequest
+) -> Decision[CreatePartitionsResponse]:
+    times_named = Counter(topic.name for topic in request.topics)
+    results = [
+        Result(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.")
+        for name, times in times_named.items()
+        if times > 1
+    ]
+    records: list[Message] = []
+    for topic in request.topics:
+        if times_named[topic.name] > 1:
+            continue
+        try:
+            records.extend(_grow(context, topic))
+        except KafkaError as error:
+            results.append(Result(name=topic.name, error_code=error.code, error_message=error.message))
+        else:
+            results.append(Result(name=topic.name, error_message=None))
+    if len(records) > RECORDS_PER_DECISION_MAX:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    reply = CreatePartitionsResponse(results=results)
+    return Decision(reply, [] if request.validate_only else records)
+
+
+def _grow(context: Context, request: Topic) -> list[Message]:
+    topic = context.image.topics.by_name.get(request.name)
+    if topic is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        )
+    count = len(topic.partitions)
+    if request.count == count:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
+    if request.count < count:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {count} partition(s); {request.count} would not be an increase.",
+        )
+    additional = request.count - count
+    if additional > RECORDS_PER_DECISION_MAX:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    added = _added(context, topic, request, additional)
+    level = context.level
+    return [partition.to_record(topic.id, count + index, level) for index, partition in enumerate(added)]
+
+
+def _added(
+    context: Context, topic: TopicImage, request: Topic, additional: int
+) -> list[PartitionRegistration]:
+    first = len(topic.partitions)
+    factor = len(topic.partitions[0].replicas)
+    if request.assignments is not None:
+        if len(request.assignments) != additional:
+            raise bad_assignment(
+                f"Attempted to add {additional} additional partition(s), but only {len(request.assignments)} "
+                "assignment(s) were specified."
+            )
+        return [
+            assigned_partition(context, first + index, tuple(assignment.broker_ids), factor)
+            for index, assignment in enumerate(request.assignments)
+        ]
+    added = []
+    for replicas in place(additional, factor, usable_brokers(context), context.rng):
+        partition = context.new_partition(replicas)
+        if partition is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in "
+                "controlled shutdown.",
+            )
+        added.append(partition)
+    return added

@@ -1,0 +1,214 @@
+"""A light consumer of partitions named by the caller: no group, no commits, positions kept here.
+
+In: partitions with the offset to start at. Out: records, as they come, from all leaders at once. The next
+fetch of a broker runs while the caller handles the records of the last one: one answer a broker is kept.
+Does not know: groups, deserializers.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from barnabas.client.cluster import Cluster, error_of
+from barnabas.client.errors import Unreachable
+from barnabas.client.fetched import ConsumerRecord, PartitionData, read_partition
+from barnabas.client.offset_admin import FoundOffset, OffsetAdmin, OffsetSpec
+from barnabas.client.topology import Node, TopicPartition
+from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+
+TOPIC_IDS_SINCE = 13  # version of Fetch
+NO_SESSION_EPOCH = -1
+RETRY_S = 0.1
+
+
+class OnOutOfRange(Enum):
+    """Where to go on when the log does not hold the position any more (`auto.offset.reset`)."""
+
+    EARLIEST = OffsetSpec.EARLIEST
+    LATEST = OffsetSpec.LATEST
+    FAIL = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    fetch_wait_ms_max: int = 500
+    fetch_bytes_min: int = 1
+    fetch_bytes_max: int = 52_428_800
+    partition_fetch_bytes_max: int = 1_048_576
+    read_committed: bool = False
+    on_out_of_range: OnOutOfRange = OnOutOfRange.LATEST
+
+
+Fetched = list[tuple[TopicPartition, PartitionData]]
+
+
+class Consumer:
+    """`assign`, then `poll` again and again; `close` at the end."""
+
+    def __init__(self, cluster: Cluster, settings: ConsumerSettings | None = None) -> None:
+        self.cluster = cluster
+        self.settings = settings or ConsumerSettings()
+        self.positions: dict[TopicPartition, int] = {}
+        self._fetches: dict[Node, asyncio.Task[Fetched]] = {}
+        self._fetching: set[TopicPartition] = set()
+        self._not_before: dict[TopicPartition, float] = {}
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions too, each from its offset."""
+        self.positions.update(positions)
+
+    async def assign_at(self, partitions: Iterable[TopicPartition], spec: int) -> None:
+        """Read from where an OffsetSpec or a timestamp points to; behind the last record if nowhere."""
+        wanted = dict.fromkeys(partitions, spec)
+        admin = OffsetAdmin(self.cluster)
+        found = await admin.list_offsets(wanted, read_committed=self.settings.read_committed)
+        unmatched = [
+            where for where, each in found.items() if isinstance(each, FoundOffset) and each.offset < 0
+        ]
+        if unmatched:
+            found |= await admin.list_offsets(dict.fromkeys(unmatched, OffsetSpec.LATEST))
+        for where, each in found.items():
+            if isinstance(each, KafkaError):
+                raise each
+            self.positions[where] = each.offset
+
+    async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
+        """Records of one answer, or none when the time is up."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        while True:
+            await self._start_fetches()
+            left_s = deadline - loop.time()
+            tasks = list(self._fetches.values())
+            if tasks:
+                pause_s = max(0.0, min(left_s, RETRY_S) if self._waits_for_leaders() else left_s)
+                await asyncio.wait(tasks, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(max(0.0, min(left_s, RETRY_S)))
+            for leader, task in list(self._fetches.items()):
+                if task.done():
+                    del self._fetches[leader]
+                    records = await self._harvest(leader, task)
+                    if records:
+                        await self._start_fetches()
+                        return records
+            if loop.time() >= deadline:
+                return []
+
+    async def close(self) -> None:
+        tasks = list(self._fetches.values())
+        self._fetches.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _waits_for_leaders(self) -> bool:
+        return any(where not in self._fetching for where in self.positions)
+
+    async def _start_fetches(self) -> None:
+        """Ask each leader that owes no answer for the partitions that it leads."""
+        now = asyncio.get_running_loop().time()
+        free = [
+            where
+            for where in self.positions
+            if where not in self._fetching and self._not_before.get(where, 0.0) <= now
+        ]
+        unknown = {where.topic for where in free if self.cluster.topology.leader(where) is None}
+        if unknown:
+            try:
+                await self.cluster.refresh(unknown)
+            except Unreachable:
+                self._postpone(free)
+                return
+        grouped: dict[Node, list[TopicPartition]] = {}
+        for where in free:
+            leader = self.cluster.topology.leader(where)
+            if leader is None:
+                self._postpone([where])
+            elif leader not in self._fetches:
+                grouped.setdefault(leader, []).append(where)
+        for leader, partitions in grouped.items():
+            self._fetching.update(partitions)
+            self._fetches[leader] = asyncio.create_task(self._fetch(leader, partitions))
+
+    def _postpone(self, partitions: Iterable[TopicPartition]) -> None:
+        not_before = asyncio.get_running_loop().time() + RETRY_S
+        self._not_before.update(dict.fromkeys(partitions, not_before))
+
+    async def _fetch(self, leader: Node, partitions: list[TopicPartition]) -> Fetched:
+        try:
+            return await self._ask(leader, partitions)
+        except Unreachable:
+            self._postpone(partitions)
+            self.cluster.forget_leaders({where.topic for where in partitions})
+            return []
+        finally:
+            self._fetching.difference_update(partitions)
+
+    async def _ask(self, leader: Node, partitions: list[TopicPartition]) -> Fetched:
+        connection = await self.cluster.connection_to(leader.address)
+        version = connection.version_for(FetchRequest)
+        by_topic: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
+        for where in partitions:
+            asked = FetchRequest.FetchTopic.FetchPartition(
+                partition=where.partition,
+                fetch_offset=self.positions[where],
+                partition_max_bytes=self.settings.partition_fetch_bytes_max,
+            )
+            by_topic.setdefault(where.topic, []).append(asked)
+        known = self.cluster.topology.topics
+        ids = {name: known[name].topic_id if name in known else NULL_UUID for name in by_topic}
+        request = FetchRequest(
+            max_wait_ms=self.settings.fetch_wait_ms_max,
+            min_bytes=self.settings.fetch_bytes_min,
+            max_bytes=self.settings.fetch_bytes_max,
+            isolation_level=int(self.settings.read_committed),
+            session_epoch=NO_SESSION_EPOCH,
+            topics=[
+                FetchRequest.FetchTopic(topic_id=ids[name], partitions=asked)
+                if version >= TOPIC_IDS_SINCE
+                else FetchRequest.FetchTopic(topic=name, partitions=asked)
+                for name, asked in by_topic.items()
+            ],
+        )
+        answer = await connection.send(request, FetchResponse, version=version)
+        if answer.error_code:
+            raise error_of(answer.error_code)
+        names = {topic_id: name for name, topic_id in ids.items()}
+        return [
+            (TopicPartition(topic.topic or names.get(topic.topic_id, ""), each.partition_index), each)
+            for topic in answer.responses
+            for each in topic.partitions
+        ]
+
+    async def _harvest(self, leader: Node, task: "asyncio.Task[Fetched]") -> list[ConsumerRecord]:
+        records: list[ConsumerRecord] = []
+        for where, data in task.result():
+            position = self.positions.get(where)
+            if position is None:
+                continue
+            if data.error_code:
+                await self._handle_error(where, error_of(data.error_code))
+                continue
+            found, self.positions[where] = read_partition(
+                where, data, position, read_committed=self.settings.read_committed
+            )
+            records += found
+        # The partitions that were read go to the end: those behind them come first the next time.
+        for where, _ in task.result():
+            if where in self.positions:
+                self.positions[where] = self.positions.pop(where)
+        return records
+
+    async def _handle_error(self, where: TopicPartition, error: KafkaError) -> None:
+        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if self.settings.on_out_of_range is OnOutOfRange.FAIL:
+                raise KafkaError(error.code, f"offset {self.positions[where]} of {where} is not in the log")
+            await self.assign_at([where], self.settings.on_out_of_range.value)
+        elif error.code.retriable:
+            self._postpone([where])
+            self.cluster.forget_leaders([where.topic])
+        else:
+            raise KafkaError(error.code, f"{where}: {error.message}")

@@ -1,0 +1,328 @@
+"""A light producer: gathers records into batches and sends each to its partition's leader.
+
+In: records. Out: a `SentRecord` to await for each, or only errors through `on_failure`. One batch a partition
+is on the wire at a time, so order holds and sequences stay simple; partitions go in parallel.
+Does not know: transactions, serializers.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from barnabas.client.accumulator import Accumulator, PendingBatch, SentRecord, record_size
+from barnabas.client.cluster import Cluster, error_of
+from barnabas.client.errors import ClientError, ConnectionLost, Unreachable
+from barnabas.client.partitioner import StickyChoice, partition_for_key
+from barnabas.client.patience import BACKOFF_MS, Patience
+from barnabas.client.topology import Node, TopicPartition
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.records.batch import increment_sequence
+from barnabas.records.compression import Compression
+from barnabas.records.record import Headers, Record, build_batch
+
+TOPIC_IDS_SINCE = 13  # version of Produce
+WAKE_S_MAX = 0.5
+
+OnFailure = Callable[[PendingBatch, KafkaError | ClientError], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """Kafka's producer settings, as far as this producer has them."""
+
+    acks: int = -1
+    linger_ms: float = 0
+    batch_size_bytes: int = 16_384
+    compression: Compression = Compression.NONE
+    idempotence: bool = False
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: int = 120_000
+    retries_max: int = 2**31 - 1
+    retry_backoff_ms: float = BACKOFF_MS
+    request_size_bytes_max: int = 1_048_576
+    buffer_bytes_max: int = 33_554_432
+    block_ms_max: int = 60_000
+
+
+class Producer:
+    """`async with Producer(cluster, settings) as producer:` sends everything before it ends."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ProducerSettings | None = None,
+        *,
+        on_failure: OnFailure | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.settings = settings or ProducerSettings()
+        self._on_failure = on_failure
+        self._rng = rng or Random()
+        s = self.settings
+        self._waiting = Accumulator(s.batch_size_bytes, s.linger_ms, s.delivery_timeout_ms)
+        self._sticky: dict[str, StickyChoice] = {}
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._flushing = 0
+        self._in_flight: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._producer_id = self._producer_epoch = -1
+        self._sequences: dict[TopicPartition, int] = {}
+        self._sender: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Producer":
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            await self.flush()
+        await self.close()
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> SentRecord:
+        """Hand a record over; waits only while the topic is unknown or the buffer is full."""
+        patience = Patience(self.settings.block_ms_max)
+        timestamp = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+        record = Record(-1, timestamp, key, value, headers)
+        size = record_size(record)
+        if size > self.settings.request_size_bytes_max:
+            limit = self.settings.request_size_bytes_max
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The message is {size} bytes when serialized which is larger than {limit}, "
+                "which is the value of the max.request.size configuration.",
+            )
+        if self._sender is None:
+            await self._start()
+        count = await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
+        if partition is None:
+            partition = self._choose(topic, key, count, size)
+        while self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
+            self._room.clear()
+            try:
+                async with asyncio.timeout(patience.left_ms / 1000):
+                    await self._room.wait()
+            except TimeoutError:
+                raise ClientError(
+                    f"the buffer of {self.settings.buffer_bytes_max} bytes stayed full for "
+                    f"{self.settings.block_ms_max} ms: brokers take records slower than they are produced"
+                ) from None
+        now = asyncio.get_running_loop().time()
+        sent, full = self._waiting.append(TopicPartition(topic, partition), record, now)
+        if full or self.settings.linger_ms <= 0:
+            self._wake.set()
+        return sent
+
+    def _choose(self, topic: str, key: bytes | None, count: int, size: int) -> int:
+        if key is not None:
+            return partition_for_key(key, count)
+        found = self.cluster.topology.topics[topic].partitions
+        available = [index for index, each in found.items() if each.leader >= 0] or list(found)
+        choice = self._sticky.get(topic)
+        if choice is None:
+            choice = self._sticky[topic] = StickyChoice(self._rng, self.settings.batch_size_bytes)
+        return choice.choose(available, size)
+
+    async def flush(self) -> None:
+        """Wait until everything handed over so far is written or given up."""
+        self._flushing += 1
+        try:
+            while not self._waiting.is_empty():
+                if self._sender is not None and self._sender.done():
+                    self._sender.result()
+                self._room.clear()
+                self._wake.set()
+                await self._room.wait()
+        finally:
+            self._flushing -= 1
+
+    async def close(self) -> None:
+        """Stop; what is not written by now is given up."""
+        tasks = [*self._in_flight.values(), *([self._sender] if self._sender else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for batch in self._waiting.all_batches():
+            self._settle(batch, ClientError("the producer was closed"))
+
+    async def _start(self) -> None:
+        if self.settings.idempotence:
+            await self._ask_producer_id()
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._run())
+            self._sender.add_done_callback(lambda _: self._room.set())
+
+    async def _ask_producer_id(self) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+
+        async def attempt() -> InitProducerIdResponse:
+            answer = await self.cluster.ask(request, InitProducerIdResponse)
+            if answer.error_code:
+                raise error_of(answer.error_code)
+            return answer
+
+        answer = await self.cluster.retrying(attempt)
+        self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
+
+    async def _run(self) -> None:
+        """Start a request for each leader that has something due, whenever something changed."""
+        while True:
+            pause_s = await self._dispatch()
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _dispatch(self) -> float:
+        """Send what is due; returns how long nothing else will be."""
+        now = asyncio.get_running_loop().time()
+        pause_s = WAKE_S_MAX
+        due: list[PendingBatch] = []
+        for batch in list(self._waiting.first_batches()):
+            if batch.where in self._in_flight:
+                continue
+            if batch.due_at <= now or (self._flushing and not batch.sealed):
+                due.append(batch)
+            else:
+                pause_s = min(pause_s, batch.due_at - now)
+        for leader, batches in (await self._by_leader(due)).items():
+            task = asyncio.create_task(self._produce(leader, batches))
+            for batch in batches:
+                self._waiting.take(batch)
+                self._in_flight[batch.where] = task
+        return max(pause_s, 0.0)
+
+    async def _by_leader(self, due: list[PendingBatch]) -> dict[Node, list[PendingBatch]]:
+        grouped: dict[Node, list[PendingBatch]] = {}
+        sizes: dict[Node, int] = {}
+        for batch in due:
+            try:
+                leader = await self.cluster.leader_of(batch.where, Patience(0))
+            except (KafkaError, ClientError) as error:
+                self._retry_or_give_up(batch, error)
+                continue
+            size = sizes.get(leader, 0) + batch.size_bytes
+            if size > self.settings.request_size_bytes_max and leader in grouped:
+                self._wake.set()
+                continue
+            sizes[leader] = size
+            grouped.setdefault(leader, []).append(batch)
+        return grouped
+
+    async def _produce(self, leader: Node, batches: list[PendingBatch]) -> None:
+        try:
+            await self._send_batches(leader, batches)
+        except Unreachable as error:
+            self.cluster.forget_leaders({batch.where.topic for batch in batches})
+            for batch in batches:
+                self._retry_or_give_up(batch, error)
+        except (KafkaError, ClientError) as error:
+            for batch in batches:
+                self._settle(batch, error)
+        finally:
+            for batch in batches:
+                self._in_flight.pop(batch.where, None)
+            self._wake.set()
+
+    async def _send_batches(self, leader: Node, batches: list[PendingBatch]) -> None:
+        connection = await self.cluster.connection_to(leader.address)
+        by_topic: dict[str, list[ProduceRequest.TopicProduceData.PartitionProduceData]] = {}
+        for batch in batches:
+            data = ProduceRequest.TopicProduceData.PartitionProduceData(
+                index=batch.where.partition, records=self._encode(batch)
+            )
+            by_topic.setdefault(batch.where.topic, []).append(data)
+        topics = self.cluster.topology.topics
+        version = connection.version_for(ProduceRequest)
+        if version >= TOPIC_IDS_SINCE and not all(name in topics for name in by_topic):
+            raise ConnectionLost(connection.address, "the topic is being looked up again")
+        request = ProduceRequest(
+            acks=self.settings.acks,
+            timeout_ms=self.settings.request_timeout_ms,
+            topic_data=[
+                ProduceRequest.TopicProduceData(
+                    name=name, topic_id=topics[name].topic_id, partition_data=partitions
+                )
+                if version >= TOPIC_IDS_SINCE
+                else ProduceRequest.TopicProduceData(name=name, partition_data=partitions)
+                for name, partitions in by_topic.items()
+            ],
+        )
+        if self.settings.acks == 0:
+            await connection.post(request)
+            for batch in batches:
+                self._settle(batch, -1)
+            return
+        timeout_ms = self.settings.request_timeout_ms
+        answer = await connection.send(request, ProduceResponse, version=version, timeout_ms=timeout_ms)
+        names = self.cluster.topology.topic_names()
+        waiting = {batch.where: batch for batch in batches}
+        for topic in answer.responses:
+            for each in topic.partition_responses:
+                name = topic.name or names.get(topic.topic_id, "")
+                found = waiting.pop(TopicPartition(name, each.index), None)
+                if found is not None:
+                    self._answered(found, each)
+        for batch in waiting.values():
+            self._retry_or_give_up(batch, ClientError(f"{leader.address} did not answer for {batch.where}"))
+
+    def _encode(self, batch: PendingBatch) -> bytearray:
+        if self._producer_id < 0:
+            return build_batch(batch.records, compression=self.settings.compression)
+        if batch.base_sequence is None:
+            batch.base_sequence = self._sequences.get(batch.where, 0)
+            self._sequences[batch.where] = increment_sequence(batch.base_sequence, len(batch.records))
+        return build_batch(
+            batch.records,
+            compression=self.settings.compression,
+            producer_id=self._producer_id,
+            producer_epoch=self._producer_epoch,
+            base_sequence=batch.base_sequence,
+        )
+
+    def _answered(
+        self, batch: PendingBatch, answer: ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+    ) -> None:
+        if answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            batch.append_time_ms = answer.log_append_time_ms
+            self._settle(batch, answer.base_offset)
+            return
+        error = error_of(answer.error_code, answer.error_message)
+        if error.code.needs_metadata_refresh:
+            self.cluster.forget_leaders([batch.where.topic])
+        if error.code.retriable:
+            self._retry_or_give_up(batch, error)
+        else:
+            self._settle(batch, error)
+
+    def _retry_or_give_up(self, batch: PendingBatch, error: KafkaError | ClientError) -> None:
+        now = asyncio.get_running_loop().time()
+        if batch.attempts > self.settings.retries_max or now >= batch.give_up_at:
+            self._settle(batch, error)
+        else:
+            batch.due_at = now + self.settings.retry_backoff_ms / 1000
+
+    def _settle(self, batch: PendingBatch, result: int | KafkaError | ClientError) -> None:
+        self._waiting.done(batch)
+        if isinstance(result, int):
+            batch.base_offset.set_result(result)
+        else:
+            batch.base_offset.set_exception(result)
+            batch.base_offset.exception()  # retrieved: who wants it awaits the record or gave on_failure
+            if self._on_failure is not None:
+                self._on_failure(batch, result)
+        self._room.set()

@@ -30,7 +30,6 @@ class DecodeSource(Source):
             read_varint=wire.read_varint,
             length_rest=wire.length_rest,
             string_rest=wire.string_rest,
-            nullable_string_rest=wire.nullable_string_rest,
             read_unknown_tags=wire.read_unknown_tags,
         )
         self.emit("start = p")
@@ -111,8 +110,9 @@ class DecodeSource(Source):
                 self.emit(f"{end} = p + {length} - 1")
                 self.emit(f'{target} = str(b[p:{end}], "utf-8")')
                 self.emit(f"p = {end}")
-            rest = "nullable_string_rest" if nullable else "string_rest"
-            self.emit(f"else: {target}, p = {rest}(b, p, {length})")
+            if nullable:
+                self.emit(f"elif not {length}: {target} = None")
+            self.emit(f"else: {target}, p = string_rest(b, p, {length})")
             return
         taken = f"b[p:{end}]"
         if field.type == "String":

@@ -79,7 +79,7 @@ class Source:
         if not field.has_fresh_default:
             return f"{value} is not None" if field.default is None else f"{value} != {self.default(field)}"
         if field.is_array:
-            return f"{value} != []"
+            return f"({value} or {value} is None)"
         default = self.default(field)
         return f"({value} is not {default} and {value} != {default})"
 

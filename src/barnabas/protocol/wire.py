@@ -43,16 +43,22 @@ def string_length(number: int) -> bytes:
 
 def varint_rest(buffer: Any, position: int, first: int) -> tuple[int, int]:
     """The varint whose first byte, 128 or more, has been read already."""
-    number = first & 127
-    for shift in (7, 14, 21, 28):
-        byte = buffer[position]
-        position += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            if number > VARINT_MAX:
-                raise Malformed("a varint is out of range")
-            return number, position
-    raise Malformed("a varint has more than five bytes")
+    byte = buffer[position]
+    number = first - 128 + (byte << 7)
+    if byte < 128:
+        return number, position + 1
+    byte = buffer[position + 1]
+    number += (byte << 14) - (128 << 7)
+    if byte < 128:
+        return number, position + 2
+    byte = buffer[position + 2]
+    number += (byte << 21) - (128 << 14)
+    if byte < 128:
+        return number, position + 3
+    byte = buffer[position + 3]
+    if byte > 7:
+        raise Malformed("a varint is out of range")
+    return number + (byte << 28) - (128 << 21), position + 4
 
 
 def read_varint(buffer: Any, position: int) -> tuple[int, int]:
@@ -76,10 +82,6 @@ def string_rest(buffer: Any, position: int, first: int) -> tuple[str, int]:
         raise Malformed("the string is too long")
     end = position + length - 1
     return str(buffer[position:end], "utf-8"), end
-
-
-def nullable_string_rest(buffer: Any, position: int, first: int) -> tuple[str | None, int]:
-    return string_rest(buffer, position, first) if first else (None, position)
 
 
 def read_unknown_tags(buffer: Any, position: int) -> tuple[list[tuple[int, bytes]] | None, int]:

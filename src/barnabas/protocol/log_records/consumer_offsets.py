@@ -110,7 +110,7 @@ class ConsumerGroupMemberMetadataValue(Message, key=5, versions="0", flexible="0
     subscribed_topic_regex: String | None = ""
     rebalance_timeout_ms: Int32 = -1
     server_assignor: String | None = ""
-    classic_member_metadata: ClassicMemberMetadata | None = tag(0, "0+", None)
+    classic_member_metadata: ClassicMemberMetadata | None = tag(0, "0+")
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message, key=6, versions="0"):
@@ -144,7 +144,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, key=8, versions="0", fl
     class TopicPartitions(Struct):
         topic_id: Uuid = NULL_UUID
         partitions: list[Int32] = []
-        assignment_epochs: list[Int32] | None = tag(0, "0+", None)
+        assignment_epochs: list[Int32] | None = tag(0, "0+", [])
 
     member_epoch: Int32 = 0
     previous_member_epoch: Int32 = 0
@@ -254,7 +254,7 @@ class StreamsGroupMetadataValue(Message, key=17, versions="0", flexible="0+"):
     epoch: Int32 = 0
     metadata_hash: Int64 = 0
     validated_topology_epoch: Int32 = tag(0, "0+", -1)
-    last_assignment_configs: list[LastAssignmentConfig] | None = tag(1, "0+", None)
+    last_assignment_configs: list[LastAssignmentConfig] | None = tag(1, "0+", [])
 
 
 class StreamsGroupMemberMetadataKey(Message, key=19, versions="0"):
@@ -315,7 +315,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message, key=22, versions="0", fl
     class TaskIds(Struct):
         subtopology_id: String = ""
         partitions: list[Int32] = []
-        assignment_epochs: list[Int32] | None = tag(0, "0+", None)
+        assignment_epochs: list[Int32] | None = tag(0, "0+", [])
 
     member_epoch: Int32 = 0
     previous_member_epoch: Int32 = 0

@@ -1,0 +1,1 @@
+"""Tests of Kafka's vocabulary: messages, codecs, headers, error codes, ids."""

@@ -1,0 +1,25 @@
+"""Record batches (format v2): headers, checksums, codecs, the records inside, what a leader checks.
+
+`batch` is the hot path (headers only), `validation` a leader's demands, `record` for all who need records,
+`control` for control batches.
+"""
+
+from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader, TimestampType, peek
+from barnabas.records.compression import Compression
+from barnabas.records.record import Record, build_batch, iter_records, read_records
+from barnabas.records.validation import AppendRules, RecordsRejected, validate_produce
+
+__all__ = [
+    "BATCH_OVERHEAD",
+    "AppendRules",
+    "BatchHeader",
+    "Compression",
+    "Record",
+    "RecordsRejected",
+    "TimestampType",
+    "build_batch",
+    "iter_records",
+    "peek",
+    "read_records",
+    "validate_produce",
+]

@@ -1,0 +1,155 @@
+"""The four codecs of record batches: gzip, snappy, lz4 and zstd, as Java and librdkafka write them.
+
+In: bytes and, for reading, the most bytes that may come out. Out: bytes. A hostile input cannot make us
+allocate more than the limit: output goes into buffers of known size that grow while the data asks for it.
+Does not know: batches, records, settings.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from struct import Struct
+from typing import Any
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.crc32c import Buffer
+
+
+class Compression(IntEnum):
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+DECOMPRESSED_BYTES_MAX = 128 * 1024 * 1024  # when the caller names no limit of its own
+EXPANSION_FIRST_GUESS = 4  # the first output buffer, in times of the input; then four times more each time
+OUTPUT_BYTES_MIN = 16 * 1024
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_VERSION = 1
+XERIAL_BLOCK_BYTES = 32 * 1024
+_xerial_header = Struct(">8sii")
+_block_length = Struct(">i")
+
+LEVELS = {Compression.GZIP: range(1, 10), Compression.LZ4: range(1, 18), Compression.ZSTD: range(-131072, 23)}
+DEFAULT_LEVELS = {Compression.GZIP: 6, Compression.LZ4: 9, Compression.ZSTD: 3}
+
+_OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says when the output buffer is too small
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """Compress a batch's records. `level` is the codec's own scale; None is Kafka's default."""
+    import cramjam
+
+    if codec == Compression.NONE:
+        return bytes(data)
+    if codec == Compression.GZIP:
+        # Java's -1 ("the library's own choice") is 6 for zlib.
+        return bytes(cramjam.gzip.compress(data, 6 if level in (None, -1) else level))
+    if codec == Compression.SNAPPY:
+        return _compress_xerial(data)
+    if codec == Compression.LZ4:
+        # Independent blocks: Java's reader refuses linked ones.
+        stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+        stream.compress(bytes(data))
+        return bytes(stream.finish())
+    if codec == Compression.ZSTD:
+        return bytes(cramjam.zstd.compress(data, 3 if level is None else level))
+    raise unsupported(codec)
+
+
+def decompress(codec: int, data: Buffer, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Decompress; more than `limit` bytes is MESSAGE_TOO_LARGE, broken data CORRUPT_MESSAGE."""
+    import cramjam
+
+    if codec == Compression.NONE:
+        return bytes(data)
+    try:
+        if codec == Compression.GZIP:
+            return _decompress_bounded(cramjam.gzip.decompress_into, data, limit)
+        if codec == Compression.SNAPPY:
+            return _decompress_snappy(data, limit)
+        if codec == Compression.LZ4:
+            return _decompress_bounded(cramjam.lz4.decompress_into, data, limit)
+        if codec == Compression.ZSTD:
+            return _decompress_bounded(cramjam.zstd.decompress_into, data, limit)
+    except cramjam.DecompressionError as error:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"cannot decompress {Compression(codec).name.lower()} records: {error}"
+        ) from None
+    raise unsupported(codec)
+
+
+def unsupported(codec: int) -> KafkaError:
+    return KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression type has the number {codec}")
+
+
+def _too_large(limit: int) -> KafkaError:
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"records decompress to more than {limit} bytes")
+
+
+def _decompress_bounded(decompress_into: Callable[[Any, Any], int], data: Buffer, limit: int) -> bytes:
+    import cramjam
+
+    size = min(limit, max(OUTPUT_BYTES_MIN, EXPANSION_FIRST_GUESS * len(data)))
+    while True:
+        output = bytearray(size)
+        try:
+            written = decompress_into(data, output)
+        except cramjam.DecompressionError as error:
+            if str(error) != _OUTPUT_FULL:
+                raise
+            if size >= limit:
+                raise _too_large(limit) from None
+            size = min(limit, size * EXPANSION_FIRST_GUESS)
+            continue
+        return bytes(memoryview(output)[:written])
+
+
+def _compress_xerial(data: Buffer) -> bytes:
+    import cramjam
+
+    view = memoryview(data)
+    parts: list[bytes] = [_xerial_header.pack(XERIAL_MAGIC, XERIAL_VERSION, XERIAL_VERSION)]
+    for start in range(0, len(view), XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
+        parts += (_block_length.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: Buffer, limit: int) -> bytes:
+    view = memoryview(data)
+    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        return _decompress_block(view, limit)
+    output = bytearray()
+    position = _xerial_header.size
+    while position < len(view):
+        if len(view) - position < _block_length.size:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "snappy records end within a block length")
+        (size,) = _block_length.unpack_from(view, position)
+        position += _block_length.size
+        if not 0 <= size <= len(view) - position:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"snappy block of {size} bytes, but {len(view) - position} are left",
+            )
+        output += _decompress_block(view[position : position + size], limit, len(output))
+        position += size
+    return bytes(output)
+
+
+def _decompress_block(block: memoryview, limit: int, produced: int = 0) -> bytes:
+    import cramjam
+
+    # The length in front of a block is only a claim; a snappy byte pair yields at most 64 bytes.
+    claimed = cramjam.snappy.decompress_raw_len(block)
+    if claimed > limit - produced:
+        raise _too_large(limit)
+    if claimed > 64 * len(block):
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"snappy block of {len(block)} bytes claims {claimed} bytes"
+        )
+    output = bytearray(claimed)
+    written = cramjam.snappy.decompress_raw_into(block, output)
+    return bytes(memoryview(output)[:written])

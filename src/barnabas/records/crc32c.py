@@ -1,0 +1,55 @@
+"""CRC32C (Castagnoli), the checksum of record batches and of producer snapshots.
+
+In: any bytes-like object (memoryviews are read without a copy). Out: an unsigned 32-bit integer.
+The `crc32c` package computes it in hardware; a table stands in where the package is missing.
+Does not know: where in a batch the checksum lies, nor what it covers.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import TypeAlias, cast
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Crc32c: TypeAlias = Callable[[Buffer], int]
+
+_POLYNOMIAL_REFLECTED = 0x82F63B78
+
+
+def _table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = (byte >> 1) ^ _POLYNOMIAL_REFLECTED if byte & 1 else byte >> 1
+        table.append(byte)
+    return table
+
+
+def crc32c_by_table(data: Buffer) -> int:
+    """The checksum in plain Python: about a thousand times slower, but always there."""
+    table = _table()
+    crc = 0xFFFFFFFF
+    for byte in bytes(data):
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def _extension() -> Crc32c | None:
+    # The package's __init__ reads its own version through importlib.metadata, which costs more time than
+    # everything else that a broker imports before its first answer. The compiled module alone is enough.
+    package = PathFinder.find_spec("crc32c")
+    if package is None or package.submodule_search_locations is None:
+        return None
+    name = "crc32c._crc32c"
+    if name not in sys.modules:
+        spec = PathFinder.find_spec(name, package.submodule_search_locations)
+        if spec is None or spec.loader is None:
+            return None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return cast("Crc32c | None", getattr(sys.modules[name], "crc32c", None))
+
+
+crc32c: Crc32c = _extension() or crc32c_by_table

@@ -1,0 +1,296 @@
+"""What a leader demands of produced records before they may enter a log.
+
+In: the records of one partition of a Produce request, the topic's rules, the time. Out: the batch to append
+(the same bytes, or rebuilt under another codec) and its header, or a KafkaError with the code Kafka answers.
+The ordinary batch costs a header and a checksum. Records are looked at only where a rule is about them:
+compacted topics (keys), `compression.type`, a limit on old timestamps, a header that names a future time.
+(Kafka looks at all records always; what a producer packs behind a correct checksum is its own business here.)
+Does not know: offsets, epochs, producer sequences, the log.
+"""
+
+from dataclasses import dataclass, field
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import (
+    APPEND_TIME_FLAG,
+    ATTRIBUTES_AT,
+    BATCH_OVERHEAD,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+    BatchHeader,
+    next_size,
+)
+from barnabas.records.compression import DECOMPRESSED_BYTES_MAX, Compression, unsupported
+from barnabas.records.crc32c import crc32c
+from barnabas.records.recompress import recompress_payload
+from barnabas.records.record import build_batch, iter_records, payload, scan
+
+INT64_MAX = 2**63 - 1
+ZSTD_SINCE_VERSION = 7
+_ZSTD = int(Compression.ZSTD)  # plain numbers compare faster than members
+RECORD_ERRORS_MAX = 1000  # of one batch that the answer names
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRules:
+    """A topic's settings that produced batches must obey: made when settings change, not for every batch."""
+
+    max_message_bytes: int = 1_048_588
+    segment_bytes: int = 1_073_741_824
+    compression: Compression | None = None  # None: as the producer chose
+    compression_level: int | None = None
+    compacted: bool = False
+    append_time: bool = False  # message.timestamp.type=LogAppendTime
+    timestamp_before_max_ms: int = INT64_MAX
+    timestamp_after_max_ms: int = 3_600_000
+    batch_bytes_max: int = field(init=False)
+    header_suffices: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_bytes_max", min(self.max_message_bytes, self.segment_bytes))
+        object.__setattr__(
+            self,
+            "header_suffices",
+            self.compression is None
+            and not self.compacted
+            and not self.append_time
+            and self.timestamp_before_max_ms == INT64_MAX,
+        )
+
+
+class RecordsRejected(KafkaError):
+    """The log refused the batch; `record_errors` (index in the batch, message) may say which records and why.
+
+    The answer to the client carries the partition's log start offset, as it does not for other errors.
+    """
+
+    def __init__(
+        self, code: ErrorCode, message: str, record_errors: tuple[tuple[int, str], ...] = ()
+    ) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+def validate_produce(
+    records: memoryview | None,
+    rules: AppendRules,
+    api_version: int,
+    now_ms: int,
+    topic_partition: object = "",
+) -> tuple[memoryview, BatchHeader]:
+    """The batch to append and its header. `records` is a writable view: timestamps may change in place."""
+    if records is None or len(records) < BATCH_OVERHEAD:
+        raise _no_batch(records, api_version)
+    header = BatchHeader(records)
+    size = header.batch_length + LOG_OVERHEAD
+    if size != len(records) or header.magic != MAGIC:
+        records = _only_batch(records, api_version)
+        size = len(records)
+    attributes = header.attributes
+    codec = attributes & COMPRESSION_MASK
+    if codec == _ZSTD and api_version < ZSTD_SINCE_VERSION:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce version {api_version} does not allow zstd compression",
+        )
+    if header.base_offset:
+        raise RecordsRejected(
+            ErrorCode.INVALID_RECORD,
+            f"the base offset of a produced batch must be 0, not {header.base_offset}",
+        )
+    if size > rules.batch_bytes_max:
+        raise _too_large(size, rules, topic_partition)
+    if crc32c(records[ATTRIBUTES_AT:]) != header.crc:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"the record batch for {topic_partition} is corrupt: its checksum should be {header.crc}",
+        )
+    count = header.record_count
+    if (
+        header.last_offset_delta + 1 != count
+        or count <= 0
+        or attributes & CONTROL_FLAG
+        or codec > _ZSTD
+        or (header.base_sequence < 0 and header.producer_id >= 0)
+    ):
+        raise _bad_header(header, topic_partition)
+    if (
+        rules.header_suffices
+        and header.max_timestamp - now_ms <= rules.timestamp_after_max_ms
+        and not attributes & APPEND_TIME_FLAG
+    ):
+        return records, header
+    if rules.append_time and not rules.compacted and rules.compression in (None, codec):
+        if attributes & APPEND_TIME_FLAG:
+            raise _append_time_from_producer(header)
+        header.stamp(records, attributes | APPEND_TIME_FLAG, now_ms)
+        return records, header
+    return _look_inside(records, header, rules, now_ms, topic_partition)
+
+
+def _look_inside(
+    records: memoryview, header: BatchHeader, rules: AppendRules, now_ms: int, topic_partition: object
+) -> tuple[memoryview, BatchHeader]:
+    if rules.append_time and header.attributes & APPEND_TIME_FLAG:
+        raise _append_time_from_producer(header)
+    try:
+        data = payload(records, header, DECOMPRESSED_BYTES_MAX)
+        max_timestamp, offsets_in_order = _check_records(data, header, rules, now_ms, topic_partition)
+    except RecordsRejected:
+        raise
+    except KafkaError as error:
+        # A batch with a good checksum does not heal by sending it again: not a retriable error.
+        code = ErrorCode.INVALID_RECORD if error.code == ErrorCode.CORRUPT_MESSAGE else error.code
+        raise RecordsRejected(code, f"{error.message} in topic partition {topic_partition}") from None
+    codec = header.compression
+    target = codec if rules.compression is None else rules.compression
+    if codec and not offsets_in_order:
+        # Old clients numbered compressed records wrongly; Kafka mends it rather than refusing them.
+        records, header = _renumbered(records, header, target, rules.compression_level)
+    elif target != codec:
+        rebuilt = recompress_payload(header, data, target, rules.compression_level)
+        records, header = memoryview(rebuilt), BatchHeader(rebuilt)
+    if header.size > rules.batch_bytes_max:
+        raise _too_large(header.size, rules, topic_partition)
+    if rules.append_time:
+        header.stamp(records, header.attributes | APPEND_TIME_FLAG, now_ms)
+    elif header.attributes & APPEND_TIME_FLAG or header.max_timestamp != max_timestamp:
+        header.stamp(records, header.attributes & ~APPEND_TIME_FLAG, max_timestamp)
+    return records, header
+
+
+def _check_records(
+    data: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, topic_partition: object
+) -> tuple[int, bool]:
+    """The largest timestamp, and whether offsets count up from 0; refuses what the rules forbid."""
+    errors: list[tuple[int, str]] = []
+    code = ErrorCode.INVALID_RECORD
+    base_timestamp = header.base_timestamp
+    append_time = header.max_timestamp if header.attributes & APPEND_TIME_FLAG else None
+    earliest = now_ms - rules.timestamp_before_max_ms
+    latest = now_ms + rules.timestamp_after_max_ms
+    create_time = not rules.append_time
+    max_timestamp = NO_TIMESTAMP
+    offsets_in_order = True
+    for index, raw in enumerate(scan(data, header.record_count)):
+        timestamp = base_timestamp + raw.timestamp_delta if append_time is None else append_time
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        if raw.offset_delta != index:
+            offsets_in_order = False
+        if raw.key_size < 0 and rules.compacted:
+            problem = (
+                f"Compacted topic cannot accept message without key in topic partition {topic_partition}"
+            )
+        elif create_time and timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            code = ErrorCode.INVALID_TIMESTAMP
+            problem = (
+                f"Timestamp {timestamp} of message with offset {raw.offset_delta} is out of range."
+                f" The timestamp should be within [{earliest}, {latest}]"
+            )
+        else:
+            continue
+        if len(errors) < RECORD_ERRORS_MAX:
+            errors.append((index, problem))
+    if errors:
+        raise _rejected(code, errors)
+    return max_timestamp, offsets_in_order
+
+
+def _rejected(code: ErrorCode, errors: list[tuple[int, str]]) -> RecordsRejected:
+    if code == ErrorCode.INVALID_TIMESTAMP:
+        message = "One or more records have been rejected due to invalid timestamp"
+    else:
+        message = (
+            f"One or more records have been rejected due to {len(errors)} record errors, the first:"
+            f" record {errors[0][0]}: {errors[0][1]}"
+        )
+    return RecordsRejected(code, message, tuple(errors))
+
+
+def _append_time_from_producer(header: BatchHeader) -> RecordsRejected:
+    problem = "Producer should not set timestamp type to LogAppendTime"
+    count = min(header.record_count, RECORD_ERRORS_MAX)
+    return _rejected(ErrorCode.INVALID_TIMESTAMP, [(index, problem) for index in range(count)])
+
+
+def _renumbered(
+    records: memoryview, header: BatchHeader, compression: int, level: int | None
+) -> tuple[memoryview, BatchHeader]:
+    batch = build_batch(
+        (record._replace(offset=index) for index, record in enumerate(iter_records(records))),
+        compression=compression,
+        compression_level=level,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+    )
+    return memoryview(batch), BatchHeader(batch)
+
+
+def _only_batch(records: memoryview, api_version: int) -> memoryview:
+    """The one batch in records that are not just that batch; an incomplete one behind it is dropped."""
+    size = next_size(records, 0)
+    if size is None:
+        raise _no_batch(None, api_version)
+    if records[MAGIC_AT] != MAGIC:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce version {api_version} takes batches of magic {MAGIC} only, not {records[MAGIC_AT]}",
+        )
+    if size < BATCH_OVERHEAD:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"a record batch of {size} bytes is smaller than its header ({BATCH_OVERHEAD})",
+        )
+    if next_size(records, size) is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce version {api_version} takes exactly one record batch per partition",
+        )
+    return records[:size]
+
+
+def _no_batch(records: memoryview | None, api_version: int) -> KafkaError:
+    if records is not None and next_size(records, 0) is not None:
+        _only_batch(records, api_version)  # says what is wrong with it
+    return KafkaError(
+        ErrorCode.INVALID_RECORD, f"Produce version {api_version} needs one whole record batch per partition"
+    )
+
+
+def _too_large(size: int, rules: AppendRules, topic_partition: object) -> KafkaError:
+    if size > rules.max_message_bytes:
+        return KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the record batch for {topic_partition} has {size} bytes,"
+            f" max.message.bytes allows {rules.max_message_bytes}",
+        )
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"the record batch for {topic_partition} has {size} bytes, segment.bytes is {rules.segment_bytes}",
+    )
+
+
+def _bad_header(header: BatchHeader, topic_partition: object) -> KafkaError:
+    codec = header.attributes & COMPRESSION_MASK
+    if codec > _ZSTD:
+        return unsupported(codec)
+    if header.last_offset_delta < 0:
+        problem = f"batch has an invalid offset range: [0, {header.last_offset_delta}]"
+    elif header.record_count <= 0:
+        problem = f"batch declares {header.record_count} records"
+    elif header.last_offset_delta + 1 != header.record_count:
+        problem = (
+            f"batch declares {header.record_count} records, but its last offset is {header.last_offset_delta}"
+        )
+    elif header.attributes & CONTROL_FLAG:
+        problem = "clients are not allowed to write control records"
+    else:
+        problem = f"batch of producer {header.producer_id} has the sequence number {header.base_sequence}"
+    return RecordsRejected(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {topic_partition}")

@@ -1,0 +1,42 @@
+"""Zigzag varints, as records use them: small numbers of either sign take few bytes.
+
+In: a Python integer, or bytes and a position. Out: bytes, or the number and the position behind it.
+Does not know: what the numbers mean. The end of data shows as IndexError, nonsense as ValueError.
+"""
+
+INT32_BYTES_MAX = 5
+INT64_BYTES_MAX = 10
+
+ONE_BYTE_VALUES = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
+_ONE_BYTE = [bytes([(number << 1) ^ (number >> 63)]) for number in range(-64, 64)]
+
+
+def encode(number: int) -> bytes:
+    """A signed number of up to 64 bits."""
+    if -64 <= number < 64:
+        return _ONE_BYTE[number + 64]
+    rest = (number << 1) ^ (number >> 63)
+    if rest < 0x4000:
+        return bytes((rest & 0x7F | 0x80, rest >> 7))
+    if rest < 0x200000:
+        return bytes((rest & 0x7F | 0x80, rest >> 7 & 0x7F | 0x80, rest >> 14))
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def decode(data: bytes, position: int, bytes_max: int = INT32_BYTES_MAX) -> tuple[int, int]:
+    """The number at `position`, and the position behind it."""
+    number = shift = 0
+    for index in range(position, position + bytes_max):
+        byte = data[index]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if number >> (32 if bytes_max == INT32_BYTES_MAX else 64):
+                break
+            return (number >> 1) ^ -(number & 1), index + 1
+        shift += 7
+    raise ValueError(f"the varint at byte {position} is too long")

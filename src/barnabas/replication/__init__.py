@@ -1,0 +1,1 @@
+"""One partition's replicated state, pure: producers, leader epochs, in-sync replicas; and fetch sessions."""

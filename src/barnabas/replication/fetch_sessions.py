@@ -1,0 +1,293 @@
+"""Fetch sessions (KIP-227): a consumer or follower names its partitions once, and then only what changes.
+
+In: Fetch requests, one after the other. Out: a `FetchContext` for each: the partitions to read, and which of them
+belong into the answer. A broker uses it like this:
+
+    context = sessions.open(request, api_version, now_ms, privileged=is_follower)
+    if context.error_code: answer it (session_id 0, no partitions)
+    for partition in context.partitions: ...read by partition.request.fetch_offset and so on, perhaps wait...
+    if context.superseded: answer INVALID_FETCH_SESSION_EPOCH (the client gave up on this request)
+    answer context.session_id and every partition for which context.include(partition, data) is true
+
+`include` remembers what the client has been told, so it is asked once per partition, when the answer is made.
+Does not know: topics, logs, waiting, the network, the clock.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from barnabas.protocol import NULL_UUID, ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0  # a full request that wants a session
+FINAL_EPOCH = -1  # a full request that wants none
+INT32_MAX = 2**31 - 1
+TOPIC_IDS_SINCE_VERSION = 13
+EVICTION_MS = 120_000  # unused for longer, a session makes room for any other
+
+
+class Rng(Protocol):
+    def randrange(self, start: int, stop: int, /) -> int: ...
+
+
+class SessionPartition:
+    """One partition that a client fetches: what it asked for last, and what it was told last."""
+
+    __slots__ = ("attachment", "high_watermark", "index", "log_start_offset", "request", "topic", "topic_id")
+
+    def __init__(
+        self, topic: str, topic_id: bytes, request: "FetchRequest.FetchTopic.FetchPartition"
+    ) -> None:
+        self.topic = topic  # "" until the broker resolves the topic id
+        self.topic_id = topic_id
+        self.index = request.partition
+        self.request = (
+            request  # fetch_offset, partition_max_bytes, current_leader_epoch, last_fetched_epoch ...
+        )
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.attachment: Any = None  # the broker's own: what it found for this partition the last time
+
+    def __repr__(self) -> str:
+        return f"{self.topic or self.topic_id.hex()}-{self.index}@{self.request.fetch_offset}"
+
+
+class FetchSession:
+    __slots__ = (
+        "_moved",
+        "_ordered",
+        "created_ms",
+        "epoch",
+        "last_used_ms",
+        "partitions",
+        "privileged",
+        "session_id",
+        "uses_topic_ids",
+    )
+
+    def __init__(self, session_id: int, *, privileged: bool, uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = session_id
+        self.privileged = privileged  # a follower's: consumers' sessions give way to it
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = INITIAL_EPOCH + 1  # that the next request must bring
+        self.partitions: dict[tuple[bytes | str, int], SessionPartition] = {}
+        self._ordered: list[SessionPartition] | None = None
+        self._moved: list[tuple[bytes | str, int]] = []
+
+    def ordered(self) -> list[SessionPartition]:
+        """Partitions in the order to read them: those that got records last time come last, for fairness."""
+        if self._moved:
+            partitions = self.partitions
+            for key in self._moved:
+                if (partition := partitions.pop(key, None)) is not None:
+                    partitions[key] = partition
+            self._moved = []
+            self._ordered = None
+        if self._ordered is None:
+            self._ordered = list(self.partitions.values())
+        return self._ordered
+
+    def want(self, topics: "Iterable[FetchRequest.FetchTopic]") -> None:
+        """Add partitions to the session, or change what is asked of those it has."""
+        partitions = self.partitions
+        uses_topic_ids = self.uses_topic_ids
+        for topic in topics:
+            name: bytes | str = topic.topic_id if uses_topic_ids else topic.topic
+            for request in topic.partitions:
+                key = (name, request.partition)
+                known = partitions.get(key)
+                if known is not None:
+                    known.request = request
+                else:
+                    partitions[key] = SessionPartition(
+                        "" if uses_topic_ids else topic.topic,
+                        topic.topic_id if uses_topic_ids else NULL_UUID,
+                        request,
+                    )
+                    self._ordered = None
+
+    def forget(self, topics: "Iterable[FetchRequest.ForgottenTopic]") -> None:
+        for topic in topics:
+            name: bytes | str = topic.topic_id if self.uses_topic_ids else topic.topic
+            for index in topic.partitions:
+                if self.partitions.pop((name, index), None) is not None:
+                    self._ordered = None
+
+    def move_to_end(self, partition: SessionPartition) -> None:
+        """Let other partitions go first in the next request."""
+        if len(self.partitions) > 1:
+            self._moved.append(
+                (partition.topic_id if self.uses_topic_ids else partition.topic, partition.index)
+            )
+
+
+class FetchContext:
+    """One Fetch request within its session, or without one."""
+
+    __slots__ = ("_epoch", "_session", "error_code", "full", "partitions", "session_id")
+
+    def __init__(
+        self,
+        partitions: list[SessionPartition],
+        session: FetchSession | None = None,
+        *,
+        full: bool = True,
+        error_code: int = 0,
+    ) -> None:
+        self.partitions = partitions
+        self.session_id = session.session_id if session is not None else NO_SESSION
+        self.full = full  # the answer names every partition
+        self.error_code = error_code
+        self._session = session
+        self._epoch = session.epoch if session is not None else 0
+
+    @property
+    def superseded(self) -> bool:
+        """Whether the session went on without this request: its answer would tell the client nonsense."""
+        return self._session is not None and self._session.epoch != self._epoch
+
+    def include(
+        self, partition: SessionPartition, data: "FetchResponse.FetchableTopicResponse.PartitionData"
+    ) -> bool:
+        """Whether the answer must name the partition; if so, the client counts as told."""
+        return self.include_state(
+            partition,
+            data.high_watermark,
+            data.log_start_offset,
+            has_records=bool(data.records),
+            has_news=data.error_code != 0
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch.epoch >= 0,
+            failed=data.error_code != 0,
+        )
+
+    def include_state(
+        self,
+        partition: SessionPartition,
+        high_watermark: int,
+        log_start_offset: int,
+        *,
+        has_records: bool = False,
+        has_news: bool = False,
+        failed: bool = False,
+    ) -> bool:
+        """`include` without the answer's data: spares building it for partitions where nothing happened."""
+        session = self._session
+        if session is None:
+            return True
+        changed = self.full or has_records or has_news
+        if partition.high_watermark != high_watermark:
+            partition.high_watermark = high_watermark
+            changed = True
+        if partition.log_start_offset != log_start_offset:
+            partition.log_start_offset = log_start_offset
+            changed = True
+        if failed:
+            partition.high_watermark = -1  # so that the end of the error is news, too
+            return True
+        if has_records and not self.full:
+            session.move_to_end(partition)
+        return changed
+
+
+class FetchSessions:
+    """The sessions of one broker: at most `slots` (`max.incremental.fetch.session.cache.slots`)."""
+
+    def __init__(self, slots: int, rng: Rng, eviction_ms: int = EVICTION_MS) -> None:
+        self._slots = slots
+        self._rng = rng
+        self._eviction_ms = eviction_ms
+        self._sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions_cached(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def open(
+        self, request: "FetchRequest", api_version: int, now_ms: int, *, privileged: bool = False
+    ) -> FetchContext:
+        """Find or make the session of a request and bring it up to date."""
+        epoch = request.session_epoch
+        uses_topic_ids = api_version >= TOPIC_IDS_SINCE_VERSION
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._open_full(request, uses_topic_ids, now_ms, privileged)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext([], error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return FetchContext([], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchContext([], error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.want(request.topics)
+        if request.forgotten_topics_data:
+            session.forget(request.forgotten_topics_data)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchContext(_partitions_of(request, uses_topic_ids))
+        session.last_used_ms = now_ms
+        session.epoch = epoch + 1 if epoch < INT32_MAX else 1
+        return FetchContext(session.ordered(), session, full=False)
+
+    def _open_full(
+        self, request: "FetchRequest", uses_topic_ids: bool, now_ms: int, privileged: bool
+    ) -> FetchContext:
+        self._sessions.pop(request.session_id, None)  # a full request closes the session that it names
+        if request.session_epoch == FINAL_EPOCH:
+            return FetchContext(_partitions_of(request, uses_topic_ids))
+        size = sum(len(topic.partitions) for topic in request.topics)
+        if len(self._sessions) >= self._slots and not self._make_room(privileged, size, now_ms):
+            return FetchContext(_partitions_of(request, uses_topic_ids))
+        session = FetchSession(
+            self._new_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+        )
+        session.want(request.topics)
+        self._sessions[session.session_id] = session
+        return FetchContext(session.ordered(), session)
+
+    def _make_room(self, privileged: bool, size: int, now_ms: int) -> bool:
+        """Evict a session for a new one: a stale one, or one that is worth less than the new one.
+
+        A follower's session is worth more than a consumer's, more partitions more than fewer; young sessions
+        are left alone, except consumers' by followers.
+        """
+        if not self._sessions:
+            return False
+        oldest = min(self._sessions.values(), key=lambda session: (session.last_used_ms, session.session_id))
+        if now_ms - oldest.last_used_ms > self._eviction_ms:
+            self._evict(oldest)
+            return True
+        candidates = [
+            (session.privileged, len(session.partitions), session.session_id)
+            for session in self._sessions.values()
+            if session.last_used_ms - session.created_ms > self._eviction_ms
+            or (privileged and not session.privileged)
+        ]
+        if not candidates or (privileged, size, 0) < min(candidates):
+            return False
+        self._evict(self._sessions[min(candidates)[2]])
+        return True
+
+    def _evict(self, session: FetchSession) -> None:
+        del self._sessions[session.session_id]
+        self.evictions += 1
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._rng.randrange(1, INT32_MAX)
+            if session_id not in self._sessions:
+                return session_id
+
+
+def _partitions_of(request: "FetchRequest", uses_topic_ids: bool) -> list[SessionPartition]:
+    session = FetchSession(NO_SESSION, privileged=False, uses_topic_ids=uses_topic_ids, now_ms=0)
+    session.want(request.topics)
+    return session.ordered()

@@ -1,0 +1,300 @@
+"""What a partition remembers of its producers: sequence numbers, epochs and open transactions (KIP-98).
+
+In: headers of batches about to be appended (`check`) and of appended ones (`apply`). Out: nothing, a
+duplicate's place in the log, or the KafkaError that Kafka answers. `check` changes nothing, `apply` never fails.
+Does not know: the log, files (see `producer_snapshot`), the clock, the transaction coordinator.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import (
+    INT32_MAX,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
+
+BATCHES_REMEMBERED = 5  # as many as an idempotent producer may have in flight
+NO_OFFSET = -1
+NO_COORDINATOR_EPOCH = -1
+
+
+class BatchMetadata(NamedTuple):
+    """One appended batch: enough to recognise it when it comes again, and to answer as the first time."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & INT32_MAX
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class CompletedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int  # of the marker
+    aborted: bool
+
+
+class ProducerState:
+    """One producer id. The newest batch is the last; only batches of the current epoch are kept."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "last_timestamp",
+        "next_sequence",
+        "producer_epoch",
+        "producer_id",
+        "txn_first_offset",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = NO_COORDINATOR_EPOCH,
+        last_timestamp: int = NO_TIMESTAMP,
+        txn_first_offset: int = NO_OFFSET,
+        batch: BatchMetadata | None = None,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.txn_first_offset = txn_first_offset
+        self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_REMEMBERED)
+        self.next_sequence = (
+            0  # invariant: one behind the last sequence of the newest batch, 0 without batches
+        )
+        if batch is not None:
+            self.batches.append(batch)
+            self.next_sequence = (batch.last_sequence + 1) & INT32_MAX
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerState(producer_id={self.producer_id}, epoch={self.producer_epoch},"
+            f" coordinator_epoch={self.coordinator_epoch}, last_timestamp={self.last_timestamp},"
+            f" txn_first_offset={self.txn_first_offset}, batches={list(self.batches)})"
+        )
+
+
+class ProducerStates:
+    """All producers of one partition, and its transactions that are open or not yet replicated."""
+
+    __slots__ = ("_ongoing", "_states", "_unreplicated", "end_offset")
+
+    def __init__(self, end_offset: int = 0) -> None:
+        self.end_offset = end_offset  # the state reflects the log up to here
+        self._states: dict[int, ProducerState] = {}
+        self._ongoing: dict[int, int] = {}  # first offset -> producer id, in the order of offsets
+        self._unreplicated: dict[
+            int, CompletedTransaction
+        ] = {}  # by first offset; marker above high watermark
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[ProducerState]:
+        return iter(self._states.values())
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        return self._states.get(producer_id)
+
+    # -- appends of data
+
+    def check(self, header: BatchHeader) -> BatchMetadata | None:
+        """None when a client's batch may be appended, or the batch it repeats; raises where Kafka refuses."""
+        producer_id = header.producer_id
+        if producer_id < 0:
+            return None
+        state = self._states.get(producer_id)
+        if state is None:
+            # Nothing known (new, expired or deleted with the log): any sequence may be the first.
+            return None
+        if (
+            header.base_sequence == state.next_sequence
+            and header.producer_epoch == state.producer_epoch
+            and (state.txn_first_offset < 0 or header.attributes & TRANSACTIONAL_FLAG)
+        ):
+            return None
+        return self._check_unexpected(header, state)
+
+    def _check_unexpected(self, header: BatchHeader, state: ProducerState) -> BatchMetadata | None:
+        epoch, sequence = header.producer_epoch, header.base_sequence
+        if epoch == state.producer_epoch:
+            last_sequence = header.last_sequence
+            for batch in state.batches:
+                if batch.last_sequence == last_sequence and batch.first_sequence == sequence:
+                    return batch
+        self.check_epoch(state, epoch)
+        if state.producer_epoch != NO_PRODUCER_EPOCH:
+            if epoch != state.producer_epoch and sequence != 0:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {state.producer_id} starts epoch {epoch} with sequence {sequence}, not 0"
+                    f" (its epoch was {state.producer_epoch})",
+                )
+            if epoch == state.producer_epoch and sequence != state.next_sequence:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {state.producer_id} sent sequence {sequence}, {state.next_sequence} is next",
+                )
+        if state.txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_FLAG:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {state.producer_id} has an open transaction since offset {state.txn_first_offset},"
+                " but sent a batch outside of it",
+            )
+        return None
+
+    @staticmethod
+    def check_epoch(state: ProducerState, epoch: int) -> None:
+        if epoch < state.producer_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {state.producer_id} sent epoch {epoch}, the last seen is {state.producer_epoch}",
+            )
+
+    def apply(self, header: BatchHeader) -> None:
+        """Remember an appended data batch; its header has final offsets. For markers see `apply_marker`."""
+        delta = header.last_offset_delta
+        last_offset = header.base_offset + delta
+        self.end_offset = last_offset + 1
+        producer_id = header.producer_id
+        if producer_id < 0:
+            return
+        state = self._states.get(producer_id)
+        if state is None:
+            state = self._states[producer_id] = ProducerState(producer_id)
+        if header.producer_epoch != state.producer_epoch:
+            state.producer_epoch = header.producer_epoch
+            state.batches.clear()
+        timestamp = header.max_timestamp
+        last_sequence = (
+            (header.base_sequence + delta) & INT32_MAX if header.base_sequence >= 0 else NO_SEQUENCE
+        )
+        state.batches.append(BatchMetadata(last_sequence, last_offset, delta, timestamp))
+        state.next_sequence = (last_sequence + 1) & INT32_MAX
+        state.last_timestamp = timestamp
+        if state.txn_first_offset < 0 and header.attributes & TRANSACTIONAL_FLAG:
+            state.txn_first_offset = header.base_offset
+            self._ongoing[header.base_offset] = producer_id
+
+    # -- transactions
+
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
+        """Whether a coordinator may write this end-of-transaction marker."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return
+        self.check_epoch(state, header.producer_epoch)
+        if coordinator_epoch < state.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a coordinator of epoch {coordinator_epoch} ends a transaction of {state.producer_id},"
+                f" the current one is of epoch {state.coordinator_epoch}",
+            )
+
+    def apply_marker(
+        self, header: BatchHeader, coordinator_epoch: int, *, aborted: bool
+    ) -> CompletedTransaction | None:
+        """Remember an appended marker; the transaction it ends, or None when it had no data here."""
+        self.end_offset = header.next_offset
+        state = self._states.get(header.producer_id)
+        if state is None:
+            state = self._states[header.producer_id] = ProducerState(header.producer_id)
+        if header.producer_epoch != state.producer_epoch:
+            state.producer_epoch = header.producer_epoch
+            state.batches.clear()
+            state.next_sequence = 0
+        state.coordinator_epoch = coordinator_epoch
+        state.last_timestamp = header.max_timestamp
+        first_offset, state.txn_first_offset = state.txn_first_offset, NO_OFFSET
+        if first_offset < 0:
+            return None
+        self._ongoing.pop(first_offset, None)
+        completed = CompletedTransaction(header.producer_id, first_offset, header.base_offset, aborted)
+        self._unreplicated[first_offset] = completed
+        return completed
+
+    def has_ongoing_transaction(self, producer_id: int) -> bool:
+        state = self._states.get(producer_id)
+        return state is not None and state.txn_first_offset >= 0
+
+    def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """The last stable offset that the transaction index notes for a completed transaction."""
+        return next(iter(self._ongoing), completed.last_offset + 1)
+
+    def first_undecided_offset(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return next(iter(self._ongoing), None)
+
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that is open, or whose marker is not replicated yet."""
+        if not self._unreplicated:
+            return next(iter(self._ongoing), None)
+        first = min(self._unreplicated)
+        return min(first, next(iter(self._ongoing), first))
+
+    def oldest_transaction_timestamp(self) -> int:
+        """The last timestamp in the oldest open transaction, -1 without one: how hanging ones are noticed."""
+        for producer_id in self._ongoing.values():
+            state = self._states.get(producer_id)
+            return state.last_timestamp if state is not None else NO_TIMESTAMP
+        return NO_TIMESTAMP
+
+    def advance_high_watermark(self, high_watermark: int) -> None:
+        """Markers below the high watermark are replicated: their transactions hold nobody back any more."""
+        if self._unreplicated:
+            for first_offset, completed in list(self._unreplicated.items()):
+                if completed.last_offset < high_watermark:
+                    del self._unreplicated[first_offset]
+
+    def advance_log_start(self, log_start_offset: int) -> None:
+        self.advance_high_watermark(log_start_offset)
+        self.end_offset = max(self.end_offset, log_start_offset)
+
+    # -- upkeep
+
+    def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
+        """Forget producers that wrote nothing for so long (`producer.id.expiration.ms`); their ids."""
+        expired = [
+            state.producer_id
+            for state in self._states.values()
+            if state.txn_first_offset < 0 and now_ms - state.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._states[producer_id]
+        return expired
+
+    def reset(self, end_offset: int, states: Iterable[ProducerState] = ()) -> None:
+        """Start again from what a snapshot held at `end_offset`, or from nothing."""
+        self.end_offset = end_offset
+        self._states = {state.producer_id: state for state in states}
+        self._unreplicated.clear()
+        self._ongoing = dict(
+            sorted(
+                (s.txn_first_offset, s.producer_id) for s in self._states.values() if s.txn_first_offset >= 0
+            )
+        )

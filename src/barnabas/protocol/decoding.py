@@ -185,7 +185,7 @@ class DecodeSource(Source):
             self.struct(cls, item)
             self.flush()
             self.emit(f"{target} = {item}")
-        self.emit(f"elif {marker} == -1: {target} = None")
+        self.emit(f"elif {marker} == {field.null_marker}: {target} = None")
         self.emit("else: raise Malformed")
 
     def prefix(self, code: str, variable: str) -> None:

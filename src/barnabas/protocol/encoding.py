@@ -89,7 +89,7 @@ class EncodeSource(Source):
         if field.is_array:
             self.array(field, value, nullable)
         elif field.struct is not None:
-            self.nested(field.struct, value, nullable)
+            self.nested(field, field.struct, value, nullable)
         else:
             self.scalar(field, value, nullable)
 
@@ -164,7 +164,7 @@ class EncodeSource(Source):
                     self.scalar(field, item, False)
                 self.flush()
 
-    def nested(self, cls: type[Struct], value: str, nullable: bool) -> None:
+    def nested(self, field: Field, cls: type[Struct], value: str, nullable: bool) -> None:
         item = self.variable("item")
         self.emit(f"{item} = {value}")
         if not nullable:
@@ -172,7 +172,7 @@ class EncodeSource(Source):
             return
         held = self.run.copy()
         with self.block(f"if {item} is None:"):
-            self.run.append(("b", "-1"))
+            self.run.append(("b", str(field.null_marker)))
             self.flush()
         with self.block("else:"):
             self.run = [*held, ("b", "1")]

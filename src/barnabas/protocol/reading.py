@@ -117,7 +117,7 @@ class Reader:
             return self.scalar(field, path, nullable)
         if nullable:
             marker = self.fixed("b", path)
-            if marker == -1:
+            if marker == field.null_marker:
                 return None
             if marker != 1:
                 raise self.fail(path, f"{marker} says neither null nor present")

@@ -145,6 +145,11 @@ class Field:
         self.default = default
 
     @property
+    def null_marker(self) -> int:
+        """What stands for a null struct, where 1 stands for one that follows."""
+        return -1 if self.tag is None else 0
+
+    @property
     def has_fresh_default(self) -> bool:
         """Whether each message gets a list of its own, or a struct of defaults."""
         return self.default is ZERO

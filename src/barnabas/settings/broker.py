@@ -23,6 +23,7 @@ from barnabas.settings.listeners import (
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name, warning_for
 from barnabas.settings.quorum import parse_bootstrap_servers, parse_voters
 from barnabas.settings.row import READ_ONLY, Setting
+from barnabas.settings.synonyms import BROKER_SYNONYMS
 from barnabas.settings.topic import broker_topic_defaults
 from barnabas.settings.validators import check_value
 from barnabas.settings.values import Value, parse_value
@@ -129,6 +130,8 @@ class BrokerSettings:
             for name, text in layer.items():
                 row = BROKER_ROWS.get(listener_base_name(name) if name.startswith(LISTENER_PREFIX) else name)
                 if row is not None and row[5] != READ_ONLY:
+                    for coarser in BROKER_SYNONYMS.get(name, ()):
+                        values[coarser] = broker_defaults()[coarser]  # hidden by the finer one, as in Kafka
                     self._set(values, name, text)
         for name, row in BROKER_ROWS.items():
             if row[2] is ... and name not in self.static:

@@ -1,0 +1,30 @@
+"""Defaults that fit one machine: internal topics cannot have three replicas where there is one broker.
+
+In: a node's settings and the number of brokers. Out: the values to create internal topics with, and a line
+for the log where they differ from Kafka's defaults. What somebody set is never changed, nor what
+DescribeConfigs says.
+"""
+
+from __future__ import annotations
+
+from barnabas.settings.broker import BrokerSettings
+
+INTERNAL_TOPIC_SETTINGS = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+)
+
+
+def internal_topic_settings(settings: BrokerSettings, brokers: int) -> tuple[dict[str, int], list[str]]:
+    """Values of the settings above for a cluster of this size, and what to say about them."""
+    values: dict[str, int] = {}
+    said: list[str] = []
+    for name in INTERNAL_TOPIC_SETTINGS:
+        values[name] = settings[name]
+        if brokers == 1 and values[name] > 1 and not settings.is_set(name):
+            said.append(f"{name} is 1, not {values[name]}: the cluster has one broker.")
+            values[name] = 1
+    return values, said

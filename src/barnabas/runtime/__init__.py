@@ -1,0 +1,1 @@
+"""Ports to the world (clock, disk, threads) with their real adapters, and the drivers that need them."""

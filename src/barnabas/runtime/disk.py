@@ -1,0 +1,126 @@
+"""The disk port: every file operation of the storage layer, under one name each.
+
+In: paths and descriptors. Out: what the operating system answers; failures are plain `OSError`.
+`Disk` is the real adapter and holds the functions of `os` themselves, so a call costs an attribute lookup and
+nothing else. A simulated disk subclasses it and replaces all of them, with descriptors of its own.
+Does not know: logs, segments, when something has to be durable.
+"""
+
+import fcntl
+import os
+import stat
+
+CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
+REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+FILE_MODE = 0o644
+
+IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
+
+
+class Disk:
+    """The real disk."""
+
+    open = staticmethod(os.open)
+    close = staticmethod(os.close)
+    pread = staticmethod(os.pread)
+    pwritev = staticmethod(os.pwritev)
+    write = staticmethod(os.write)
+    fsync = staticmethod(os.fsync)
+    ftruncate = staticmethod(os.ftruncate)
+    replace = staticmethod(os.replace)
+    unlink = staticmethod(os.unlink)
+    mkdir = staticmethod(os.mkdir)
+    makedirs = staticmethod(os.makedirs)
+    rmdir = staticmethod(os.rmdir)
+    listdir = staticmethod(os.listdir)
+    real_path = staticmethod(os.path.realpath)
+
+    def size(self, path: str) -> int:
+        return self._stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return self._stat(path).st_mtime_ns // 1_000_000
+
+    def is_directory(self, path: str) -> bool:
+        try:
+            return stat.S_ISDIR(self._stat(path).st_mode)
+        except FileNotFoundError:
+            return False
+
+    def exists(self, path: str) -> bool:
+        try:
+            self._stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        """Name and size of every plain file of a folder, in one pass over it."""
+        with os.scandir(directory) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+
+    def subdirectories(self, directory: str) -> list[str]:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def read(self, path: str) -> bytes:
+        """A whole (small) file."""
+        descriptor = self.open(path, READ_ONLY)
+        try:
+            return self.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        finally:
+            self.close(descriptor)
+
+    def create(self, path: str, data: bytes = b"", *, sync: bool = False) -> None:
+        """A file with this content and nothing else; not atomic."""
+        descriptor = self.open(path, REPLACE, FILE_MODE)
+        try:
+            written = 0
+            while written < len(data):
+                written += self.write(descriptor, data[written:])
+            if sync:
+                self.fsync(descriptor)
+        finally:
+            self.close(descriptor)
+
+    def sync_file(self, path: str) -> None:
+        """Make a file durable; one that is gone meanwhile has nothing to lose."""
+        try:
+            descriptor = self.open(path, READ_ONLY)
+        except FileNotFoundError:
+            return
+        try:
+            self.fsync(descriptor)
+        finally:
+            self.close(descriptor)
+
+    # A folder is synced like a file: names that were added, renamed or removed in it become durable.
+    sync_directory = sync_file
+
+    def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """Replace a file as a whole: after a crash it is the old one or the new one, never a mixture."""
+        temporary = f"{path}.tmp"
+        self.create(temporary, data, sync=sync)
+        self.replace(temporary, path)
+        if sync:
+            self.sync_directory(path.rpartition("/")[0] or ".")
+
+    def lock(self, path: str) -> int | None:
+        """An exclusive lock that Apache Kafka's processes respect too; None when another process has it."""
+        descriptor = self.open(path, CREATE, FILE_MODE)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            self.close(descriptor)
+            return None
+        except BaseException:
+            self.close(descriptor)
+            raise
+        return descriptor
+
+    _stat = staticmethod(os.stat)
+
+
+REAL_DISK = Disk()

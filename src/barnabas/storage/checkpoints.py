@@ -1,0 +1,96 @@
+"""Checkpoint files: small texts that are replaced as a whole.
+
+In: offsets a partition, or the leader epochs of one. Out: `recovery-point-offset-checkpoint` and its sisters in a
+log dir, `leader-epoch-checkpoint` in a partition's folder; version, number of entries, one entry a line.
+A file is the old one or the new one after a crash, never a mixture.
+Does not know: what the offsets mean.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from barnabas.replication.leader_epochs import EpochEntry, LeaderEpochs
+from barnabas.runtime.disk import Disk
+from barnabas.storage import names
+from barnabas.storage.names import TopicPartition
+
+VERSION = 0
+
+
+class CorruptCheckpoint(ValueError):
+    """A checkpoint file with something else in it than it should have."""
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    lines = [f"{where.topic} {where.partition} {offset}\n" for where, offset in offsets.items()]
+    return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
+    """`CorruptCheckpoint` for anything that Apache Kafka would not have written; an empty file is no offsets."""
+    offsets = {}
+    for line in _entries(data):
+        fields = line.split()
+        if len(fields) != 3:
+            raise CorruptCheckpoint(f"line {line!r} is not 'topic partition offset'")
+        offsets[TopicPartition(fields[0], _number(fields[1]))] = _number(fields[2])
+    return offsets
+
+
+def load_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint file; none where there is no file."""
+    try:
+        return decode_offsets(disk.read(path))
+    except FileNotFoundError:
+        return {}
+
+
+def store_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    disk.replace_file(path, encode_offsets(offsets))
+
+
+def encode_epochs(entries: Iterable[EpochEntry]) -> bytes:
+    lines = [f"{entry.epoch} {entry.start_offset}\n" for entry in entries]
+    return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode_epochs(data: bytes) -> list[EpochEntry]:
+    entries = []
+    for line in _entries(data):
+        fields = line.split()
+        if len(fields) != 2:
+            raise CorruptCheckpoint(f"line {line!r} is not 'epoch offset'")
+        entries.append(EpochEntry(_number(fields[0]), _number(fields[1])))
+    return entries
+
+
+def load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
+    try:
+        return LeaderEpochs(decode_epochs(disk.read(f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}")))
+    except FileNotFoundError:
+        return LeaderEpochs()
+
+
+def store_epochs(disk: Disk, directory: str, epochs: LeaderEpochs, *, sync: bool) -> None:
+    disk.replace_file(
+        f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}", encode_epochs(epochs.entries), sync=sync
+    )
+
+
+def _entries(data: bytes) -> list[str]:
+    if not data:
+        return []
+    lines = data.decode("utf-8", "replace").splitlines()
+    if _number(lines[0]) != VERSION:
+        raise CorruptCheckpoint(f"version {lines[0]}; known is {VERSION}")
+    if len(lines) < 2 or _number(lines[1]) != len(lines) - 2:
+        raise CorruptCheckpoint(
+            f"{len(lines) - 2} entries, {lines[1] if len(lines) > 1 else 'none'} announced"
+        )
+    return lines[2:]
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise CorruptCheckpoint(f"{text!r} is not a number") from None

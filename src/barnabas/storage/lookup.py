@@ -1,0 +1,78 @@
+"""Offsets by time: the first record at or after a timestamp, and the record with the largest one.
+
+In: a log and a timestamp. Out: timestamp, offset and leader epoch of one record. Time index and offset index lead to
+a batch; only that batch is decompressed. May run in a thread while the log grows.
+Does not know: earliest and latest (the log's own attributes), isolation levels, remote storage.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import BatchHeader
+from barnabas.records.record import iter_records
+from barnabas.storage.errors import disk_failure
+from barnabas.storage.segment import CorruptLog, Segment
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int  # -1: unknown
+
+
+def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
+    """The first record at or after the log's start whose timestamp is `timestamp` or later."""
+    try:
+        for segment in log.segments:
+            largest, _ = segment.largest_timestamp()
+            if largest < 0:
+                largest = log.context.disk.modified_ms(segment.path)
+            if largest >= timestamp:
+                found = _search(segment, timestamp, log.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+    except OSError as error:
+        raise disk_failure("search", log.directory, error) from error
+    except CorruptLog as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def max_timestamp_offset(log: "Log") -> TimestampOffset | None:
+    """The first record that has the largest timestamp of the log."""
+    try:
+        segment = max(log.segments, key=lambda segment: segment.largest_timestamp()[0])
+        timestamp, offset = segment.largest_timestamp()
+        if timestamp < 0:
+            return None
+        for position, header in segment.headers(segment.offset_index().position_before(offset)):
+            if header.max_timestamp == timestamp:
+                return _first_record(segment, position, header, timestamp, log.log_start_offset)
+        return None
+    except OSError as error:
+        raise disk_failure("search", log.directory, error) from error
+    except CorruptLog as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def _search(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    offset = max(segment.time_index().offset_before(timestamp), start_offset)
+    for position, header in segment.headers(segment.offset_index().position_before(offset)):
+        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+            found = _first_record(segment, position, header, timestamp, start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_record(
+    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
+) -> TimestampOffset | None:
+    batch = segment.pread(header.size, position)
+    for record in iter_records(batch):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None

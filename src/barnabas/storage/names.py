@@ -1,0 +1,89 @@
+"""Names of files and folders, as Apache Kafka gives them.
+
+In: offsets, topics and partitions. Out: names; and back. A partition's folder is `topic-0`, or
+`topic-0.<32 hex digits>-delete`, `-stray` or `-future`; its files are named after their first offset.
+Does not know: what is in the files.
+"""
+
+import re
+from typing import NamedTuple
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+DELETE_FOLDER = "-delete"
+STRAY_FOLDER = "-stray"
+FUTURE_FOLDER = "-future"
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+METADATA_TOPIC = "__cluster_metadata"
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+
+FOLDER_NAME_BYTES_MAX = 255
+
+_MARKED = re.compile(r"(\S+)-(\d+)\.(\S+)(-delete|-stray|-future)")
+_PLAIN = re.compile(r"(\S+)-(\d+)")
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class FolderName(NamedTuple):
+    """A partition's folder, taken apart; `mark` is empty or one of the folder suffixes."""
+
+    topic_partition: TopicPartition
+    mark: str
+
+
+def offset_name(offset: int, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """The offset that a file is named after, or None for a file without one."""
+    digits = name.partition(".")[0]
+    return int(digits) if len(digits) == 20 and digits.isdigit() and digits.isascii() else None
+
+
+def folder_name(where: TopicPartition) -> str:
+    return f"{where.topic}-{where.partition}"
+
+
+def marked_folder_name(where: TopicPartition, mark: str, unique_id: str) -> str:
+    """The name of a folder that is set aside; long topic names are cut so that the name stays legal."""
+    tail = f"-{where.partition}.{unique_id}{mark}"
+    return where.topic[: FOLDER_NAME_BYTES_MAX - len(tail)] + tail
+
+
+def parse_folder_name(name: str) -> FolderName | None:
+    """What a folder of a log dir holds, or None when it is no partition."""
+    marked = _MARKED.fullmatch(name)
+    if marked is not None:
+        return FolderName(TopicPartition(marked[1], int(marked[2])), marked[4])
+    if name.endswith((DELETE_FOLDER, STRAY_FOLDER, FUTURE_FOLDER)):
+        return None
+    plain = _PLAIN.fullmatch(name)
+    return None if plain is None else FolderName(TopicPartition(plain[1], int(plain[2])), "")

@@ -1,0 +1,125 @@
+"""Reading a log away from its end: find the segment, find the batch, cut at a batch boundary.
+
+In: an offset, a number of bytes, an upper offset. Out: a `LogSlice` of whole batches. The index says where to look,
+a few headers are read from there; where a slice ends is remembered, so that a reader that goes on there needs
+neither. May run in a thread while the log grows.
+Does not know: the batches that were just written (see `Log.read`), who may read what.
+"""
+
+import struct
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.storage.errors import disk_failure
+from barnabas.storage.log_slice import LogSlice
+from barnabas.storage.segment import CorruptLog, Segment
+from barnabas.storage.transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+CURSORS_MAX = 128  # readers of one log that are remembered
+
+_base_offset = struct.Struct(">q").unpack_from
+
+
+def out_of_range(log: "Log", offset: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"{log.topic_partition} has offsets {log.log_start_offset} to {log.end_offset}, not {offset}",
+    )
+
+
+def floor(segments: list[Segment], offset: int) -> int:
+    """Index of the last segment that begins at or before `offset`, or -1."""
+    return bisect_right(segments, offset, key=_base_offset_of) - 1
+
+
+def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
+    """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first batch that is
+    larger comes whole if `at_least_one`)."""
+    try:
+        return _read(log, offset, max_bytes, upper_offset, at_least_one)
+    except OSError as error:
+        raise disk_failure("read", log.directory, error) from error
+    except CorruptLog as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
+    segments, written_offset = log.segments, log.written_offset
+    upper_offset = min(upper_offset, written_offset)
+    empty = LogSlice(None, 0, 0, offset, offset)
+    cursor = log.cursors.get(offset)
+    index = floor(segments, offset)
+    if offset >= upper_offset or index < 0:
+        return empty
+    if cursor is not None and cursor[0] is segments[index]:
+        segment, start = cursor
+        first_size = None
+    else:
+        found = segments[index].find(offset)
+        while found is None and index + 1 < len(segments):
+            index += 1
+            found = segments[index].find(offset, 0)
+        if found is None:
+            return empty
+        segment, (start, first_size) = segments[index], found
+    next_base = segments[index + 1].base_offset if index + 1 < len(segments) else written_offset
+    size = segment.size
+    if upper_offset >= next_base:
+        end = size
+    else:
+        above = segment.find(upper_offset)
+        end = size if above is None else above[0]
+        if end <= start:
+            return empty
+    next_offset = next_base
+    if end - start > max_bytes:
+        cut = segment.offset_index().boundary_before(start + max_bytes)
+        if cut <= start or start + max_bytes - cut > max_bytes // 2:
+            cut = _cut_by_headers(segment, max(cut, start), start + max_bytes, end)
+        if cut <= start:
+            if not at_least_one:
+                return empty
+            cut = start + (first_size or _size_at(segment, start))
+        end = min(end, cut)
+    if end < size:
+        next_offset = _base_offset(segment.pread(8, end))[0]
+        if len(log.cursors) >= CURSORS_MAX:
+            log.cursors.clear()
+        log.cursors[next_offset] = segment, end
+    log.cursors.pop(offset, None)
+    return LogSlice(segment.open(), start, end - start, offset, next_offset, False, log.context.disk)
+
+
+def aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    segments = log.segments
+    found: list[AbortedTransaction] = []
+    for segment in segments[max(floor(segments, offset), 0) :]:
+        entries, complete = segment.transactions().collect(offset, upper_offset)
+        found += entries
+        if complete:
+            break
+    return found
+
+
+def _cut_by_headers(segment: Segment, position: int, limit: int, end: int) -> int:
+    """The last batch boundary up to `limit`, walking from one at `position`."""
+    boundary = position
+    for at, header in segment.headers(position, end):
+        if at + header.size > limit:
+            return at
+        boundary = at + header.size
+    return boundary
+
+
+def _size_at(segment: Segment, position: int) -> int:
+    for _, header in segment.headers(position):
+        return header.size
+    return 0
+
+
+def _base_offset_of(segment: Segment) -> int:
+    return segment.base_offset

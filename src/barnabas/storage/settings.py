@@ -1,0 +1,27 @@
+"""What one partition's log needs to know of its topic's settings.
+
+In: the topic's resolved settings. Out: a frozen value that many logs share.
+Does not know: where a value came from, and settings that only the broker acts on.
+"""
+
+from dataclasses import dataclass
+
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Kafka's topic settings of the same names, with Kafka's defaults."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    flush_messages: int = INT64_MAX
+    flush_ms: int = INT64_MAX
+    file_delete_delay_ms: int = 60_000
+    preallocate: bool = False
+
+
+DEFAULT_SETTINGS = LogSettings()

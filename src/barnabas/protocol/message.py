@@ -78,7 +78,12 @@ class Message(Struct):
 
     def encode(self, version: int) -> bytes:
         """The bytes of this message, without any header."""
-        return b"".join(self.encode_parts(version))
+        parts = self.encode_parts(version)
+        try:
+            return b"".join(parts)
+        except TypeError as error:
+            explain_unjoinable(self, version, error)
+            raise
 
     def encode_parts(self, version: int) -> list[Any]:
         """The same in pieces, where `records` are the very objects that the message holds."""
@@ -99,6 +104,12 @@ def compiled(cls: type[Message], version: int) -> Any:
     from barnabas.protocol.codec import codec
 
     return codec(cls, version)
+
+
+def explain_unjoinable(message: Message, version: int, error: Exception) -> None:
+    from barnabas.protocol.writing import explain_encoding
+
+    explain_encoding(message, version, error)
 
 
 def build_constructor(cls: type[Struct]) -> Any:

@@ -30,6 +30,7 @@ from barnabas.records.recompress import recompress_payload
 from barnabas.records.record import build_batch, iter_records, payload, scan
 
 INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
 ZSTD_SINCE_VERSION = 7
 _ZSTD = int(Compression.ZSTD)  # plain numbers compare faster than members
 RECORD_ERRORS_MAX = 1000  # of one batch that the answer names
@@ -171,9 +172,10 @@ def _check_records(
     code = ErrorCode.INVALID_RECORD
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.attributes & APPEND_TIME_FLAG else None
-    earliest = now_ms - rules.timestamp_before_max_ms
-    latest = now_ms + rules.timestamp_after_max_ms
-    create_time = not rules.append_time
+    earliest, latest = INT64_MIN, INT64_MAX  # sums of timestamp and delta can leave this range, too
+    if not rules.append_time:
+        earliest = max(earliest, now_ms - rules.timestamp_before_max_ms)
+        latest = min(latest, now_ms + rules.timestamp_after_max_ms)
     max_timestamp = NO_TIMESTAMP
     offsets_in_order = True
     for index, raw in enumerate(scan(data, header.record_count)):
@@ -186,7 +188,7 @@ def _check_records(
             problem = (
                 f"Compacted topic cannot accept message without key in topic partition {topic_partition}"
             )
-        elif create_time and timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+        elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             code = ErrorCode.INVALID_TIMESTAMP
             problem = (
                 f"Timestamp {timestamp} of message with offset {raw.offset_delta} is out of range."

@@ -1,7 +1,7 @@
 """Fetch sessions (KIP-227): a consumer or follower names its partitions once, and then only what changes.
 
-In: Fetch requests, one after the other. Out: a `FetchContext` for each: the partitions to read, and which of them
-belong into the answer. A broker uses it like this:
+In: Fetch requests, one after the other. Out: a `FetchContext` for each: the partitions to read, and which of
+them belong into the answer. A broker uses it like this:
 
     context = sessions.open(request, api_version, now_ms, privileged=is_follower)
     if context.error_code: answer it (session_id 0, no partitions)

@@ -1,4 +1,4 @@
-"""One partition as its leader sees it: leader epoch, in-sync replicas, how far each replica is, the high watermark.
+"""One partition as its leader sees it: leader epoch, in-sync replicas, high watermark.
 
 In: the leader's own log end, and followers' as their fetches show them. Out: the high watermark, up to which
 records are on every in-sync replica and may be read. With one replica it follows the log end.
@@ -64,7 +64,8 @@ class PartitionState:
         return min(first_unstable_offset, self.high_watermark)
 
     def _advance(self) -> bool:
-        high_watermark = min(self.log_end_offset, *self._follower_ends.values(), self.log_end_offset)
+        slowest = min(self._follower_ends.values(), default=self.log_end_offset)
+        high_watermark = min(slowest, self.log_end_offset)
         if high_watermark <= self.high_watermark:
             return False
         self.high_watermark = high_watermark

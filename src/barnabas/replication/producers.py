@@ -1,7 +1,8 @@
 """What a partition remembers of its producers: sequence numbers, epochs and open transactions (KIP-98).
 
 In: headers of batches about to be appended (`check`) and of appended ones (`apply`). Out: nothing, a
-duplicate's place in the log, or the KafkaError that Kafka answers. `check` changes nothing, `apply` never fails.
+duplicate's place in the log, or the KafkaError that Kafka answers. `check` changes nothing, `apply` cannot
+fail.
 Does not know: the log, files (see `producer_snapshot`), the clock, the transaction coordinator.
 """
 

@@ -64,7 +64,7 @@ class Struct(metaclass=StructType):
 
     def __repr__(self) -> str:
         shown = [
-            f"{field.name}={value!r}"
+            f"{field.name}=<{len(value)} bytes>" if field.type == "Records" else f"{field.name}={value!r}"
             for field in self.schema.fields
             if (value := getattr(self, field.name)) != default_of(field)
         ]

@@ -1,0 +1,91 @@
+"""The broker: what handlers work with. State lives in its parts; this only holds them together.
+
+In: parts made by the node. Out: answers to questions that need more than one of them.
+Does not know: how the parts are made and started (see `node`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.broker import topology
+from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics import Metrics
+    from barnabas.broker.partitions import Partitions
+    from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.topology import Node
+    from barnabas.metadata.partitions import PartitionRegistration
+    from barnabas.replication.fetch_sessions import FetchSessions
+    from barnabas.runtime.clock import Clock
+    from barnabas.runtime.controller import Controller
+    from barnabas.runtime.threads import Threads
+    from barnabas.settings import BrokerSettings
+    from barnabas.storage.log_dirs import LogDirs
+
+CREATE_TOPICS_VERSION = 7
+ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+class Broker:
+    def __init__(self, settings: BrokerSettings, cluster_id: str, clock: Clock, threads: Threads, metrics: Metrics) -> None:
+        self.settings = settings
+        self.node_id = settings.node_id
+        self.cluster_id = cluster_id
+        self.clock = clock
+        self.threads = threads
+        self.metrics = metrics
+        self.loop = asyncio.get_running_loop()
+        self.image: MetadataImage = EMPTY_IMAGE
+        self.fetch_bytes_max: int = settings["fetch.max.bytes"]
+        # The node sets these before it listens.
+        self.partitions: Partitions
+        self.log_dirs: LogDirs
+        self.controller: Controller
+        self.producer_ids: ProducerIds
+        self.fetch_sessions: FetchSessions
+
+    # -- the cluster -------------------------------------------------------------------------------
+
+    def nodes(self, listener: str, *, with_fenced: bool = False) -> list[Node]:
+        return topology.brokers(self.image, listener, with_fenced=with_fenced)
+
+    def controller_nodes(self, listener: str) -> list[Node]:
+        return topology.controllers(self.image, listener)
+
+    def any_broker_id(self) -> int:
+        """Whom clients take for the controller: any broker, since every one passes their requests on."""
+        return self.node_id
+
+    @property
+    def controller_id(self) -> int:
+        return self.controller.leader_id
+
+    def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
+        return topology.offline_replicas(self.image, partition)
+
+    def is_internal(self, topic: str) -> bool:
+        return topic in topology.INTERNAL_TOPICS
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    async def auto_create(self, names: list[str]) -> Mapping[str, ErrorCode]:
+        """Create topics that a client asked for by using them; what became of those that could not be."""
+        response = await self.controller.handle(
+            CreateTopicsRequest(
+                topics=[
+                    CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names
+                ],
+                timeout_ms=self.settings["request.timeout.ms"],
+            ),
+            CREATE_TOPICS_VERSION,
+        )
+        assert isinstance(response, CreateTopicsResponse)
+        return {
+            topic.name: ErrorCode(topic.error_code) for topic in response.topics if topic.error_code not in ALREADY_THERE
+        }

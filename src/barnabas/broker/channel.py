@@ -1,0 +1,331 @@
+"""The channel: one client's connection; frames in, handlers called, answers out in request order.
+
+Requests are handled as they arrive, several a wake-up. A handler that cannot answer at once makes the channel busy:
+what arrives meanwhile waits (bounded, then reading pauses), which keeps the order of answers and is the backpressure.
+A malformed request, an unknown API or version closes the connection, as Kafka does.
+Does not know: what the requests mean, where the data lies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Coroutine
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.outbox import Outbox
+from barnabas.broker.shortcut import Shortcuts
+from barnabas.connection.inbox import Inbox
+from barnabas.protocol import ApiKey, KafkaError, Message, ProtocolError
+from barnabas.protocol.codec import codec
+from barnabas.protocol.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.routes import Route
+    from barnabas.broker.server import Listener
+    from barnabas.broker.shortcut import Topic as ProduceTopic
+    from barnabas.broker.tick import Refuse
+    from barnabas.protocol.messages.produce import ProduceRequest
+
+log = logging.getLogger("barnabas.channel")
+_head = struct.Struct(">hhih").unpack_from
+_answer = struct.Struct(">ii").pack
+_answer_flexible = struct.Struct(">iiB").pack
+_read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
+_FETCH = int(ApiKey.FETCH)
+HEADER_BYTES_MIN = 10
+
+
+class Channel(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_client_raw", "_frame", "_is_closing", "_is_paused", "_route", "_routes", "_shortcuts", "_waiting_for", "answers_waiting", "context", "host", "inbox", "is_busy",
+        "last_active", "listener", "out", "outbox", "tick", "transport",
+    )  # fmt: skip
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.tick = listener.tick
+        self._routes = listener.router.routes
+        self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
+        self.context = RequestContext(listener.broker, self, listener.name)
+        self.out: list[Any] = []  # encoded answers of this wake-up
+        self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
+        self.is_busy = False
+        self.host = ""
+        self.last_active = 0.0
+        self._route: Route
+        self._frame: memoryview
+        self._shortcuts: Shortcuts | None = None
+        self._client_raw: bytes | None = None
+        self._waiting_for: Deferred | asyncio.Task[None] | None = None
+        self._is_paused = False
+        self._is_closing = False
+
+    # -- the transport's side ------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.outbox = Outbox(self.listener.loop, self.transport, self._output_done)
+        peer = transport.get_extra_info("peername")
+        self.host = self.context.host = peer[0] if peer else ""
+        self.last_active = self.listener.loop.time()
+        if not self.listener.admit(self):
+            self.pause()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        tick = self.tick
+        if tick.arena.position > tick.arena.limit:
+            tick.close()
+        return self.inbox.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = self.listener.loop.time()
+        run = self.inbox.received(nbytes)
+        if run is None:
+            return
+        if self.is_busy:
+            self.inbox.finished(run, 0, referenced=False)
+            if self.inbox.is_full:
+                self.pause()
+        else:
+            self._handle(run)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self.outbox.pause()
+
+    def resume_writing(self) -> None:
+        self.outbox.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closing = True
+        if self._waiting_for is not None:
+            self._waiting_for.cancel()
+        self.outbox.close()
+        self.inbox.closed()
+        self.out.clear()
+        self.listener.dismiss(self)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def _handle(self, run: memoryview) -> bool:
+        """Handle the frames in a run; whether there was any."""
+        position, end = 0, len(run)
+        frame_end = self.inbox.frame_end
+        try:
+            while position < end and not self.is_busy and not self._is_closing:
+                stop = frame_end(run, position, end)
+                if not stop:
+                    break
+                self._request(run[position + 4 : stop])
+                position = stop
+        except ProtocolError as error:
+            self.refuse(f"malformed request: {error}")
+        except Exception:
+            log.exception("a request from %s failed; the connection is closed", self.host)
+            self.close()
+        if self._is_closing:
+            position = end
+        self.inbox.finished(run, position, referenced=self.tick.is_open)
+        if self.is_busy and self.inbox.is_full:
+            self.pause()
+        if self.out and not self.answers_waiting:
+            self.send()
+        return position > 0
+
+    def _request(self, frame: memoryview) -> None:
+        if len(frame) < HEADER_BYTES_MIN:
+            raise ProtocolError("header", f"{len(frame)} bytes are too few for a request header")
+        key, version, correlation_id, client_length = _head(frame)
+        if not key and self._shortcuts is not None and self._produce_again(frame, version, correlation_id):
+            return
+        route = self._routes.get(key << 16 | version)
+        if route is None:
+            route = self._find_route(key, version)
+            if route is None:
+                return
+        position = HEADER_BYTES_MIN + client_length if client_length > 0 else HEADER_BYTES_MIN
+        if frame[8:position] != self._client_raw:
+            self._read_header(frame, position, route)
+        if route.flexible_request:
+            if position >= len(frame):
+                raise ProtocolError("header", "the header is cut off")
+            if frame[position]:
+                position = skip_header(frame)
+            else:
+                position += 1
+        context = self.context
+        context.correlation_id = correlation_id
+        context.version = version
+        self._route = route
+        started = perf_counter_ns()
+        request, _ = route.decode(frame, position)
+        self._frame = frame
+        answer = route.handler(request, context)
+        if isinstance(answer, Message):
+            self.answer(route, correlation_id, answer)
+            route.times.observe(perf_counter_ns() - started)
+        elif answer is not None:
+            self._wait(route, correlation_id, answer, started)
+        else:
+            route.times.observe(perf_counter_ns() - started)
+
+    def _produce_again(self, frame: memoryview, version: int, correlation_id: int) -> bool:
+        """Append the batch of a produce request like an earlier one. False: decode it instead."""
+        assert self._shortcuts is not None
+        known = self._shortcuts.find(frame)
+        if known is None or known[0].route.version != version:
+            return False
+        shortcut, batch = known
+        started = perf_counter_ns()
+        try:
+            base_offset, append_time_ms = shortcut.partition.append(
+                batch, shortcut.acks, version, self.listener.broker.clock.now_ms()
+            )
+        except KafkaError:
+            return False  # nothing was staged: the ordinary way finds the same, and how to say it
+        if self.tick.is_open:
+            self.tick.answer_again(self, shortcut, correlation_id, base_offset, append_time_ms)
+        else:  # a duplicate: nothing to write
+            self.out.append(shortcut.answer(correlation_id, base_offset, append_time_ms))
+        shortcut.route.times.observe(perf_counter_ns() - started)
+        return True
+
+    def learn(self, request: ProduceRequest, partition: Partition, topic: ProduceTopic) -> None:
+        """Remember how this produce request began, for the next one like it."""
+        if self._shortcuts is None:
+            self._shortcuts = Shortcuts()
+        self._shortcuts.learn(self._frame, request, partition, self._route, topic)
+
+    def _read_header(self, frame: memoryview, position: int, route: Route) -> None:
+        """The client id changed (or this is the first request): check and remember it."""
+        header, _ = _read_header[route.flexible_request](frame, 0)
+        self.context.client_id = header.client_id
+        self._client_raw = bytes(frame[8:position])
+
+    def _find_route(self, key: int, version: int) -> Route | None:
+        found = self.listener.router.find(key, version)
+        if found is None:
+            self.refuse(f"api key {key} version {version} is not served on listener {self.listener.name}")
+        return found
+
+    def _wait(self, route: Route, correlation_id: int, answer: Any, started: int) -> None:
+        """The handler answers later; until then the channel takes no further request."""
+        self.is_busy = True
+
+        def finished(response: Message | None) -> None:
+            self._waiting_for = None
+            self.is_busy = False
+            route.times.observe(perf_counter_ns() - started)
+            if self._is_closing:
+                return
+            if response is not None:
+                self.answer(route, correlation_id, response)
+            if self.out and not self.answers_waiting:
+                self.send()
+            self._continue()
+
+        if isinstance(answer, Deferred):
+            self._waiting_for = answer
+            answer.then(finished)
+        else:
+            self._waiting_for = self.listener.loop.create_task(self._await(answer, finished))
+
+    async def _await(self, answer: Coroutine[Any, Any, Message | None], finished: Any) -> None:
+        try:
+            response = await answer
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("a request from %s failed; the connection is closed", self.host)
+            self.close()
+            return
+        finished(response)
+
+    def _continue(self) -> None:
+        """Handle what arrived while the channel was busy, then read on."""
+        while not self.is_busy and not self._is_closing:
+            run = self.inbox.waiting()
+            if run is None:
+                break
+            if not self._handle(run):
+                break
+        if self._is_paused and not self.is_busy and not self.inbox.is_full:
+            self.resume()
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def answer(self, route: Route, correlation_id: int, response: Message) -> None:
+        if self.answers_waiting:
+            self.tick.answer(self, route, correlation_id, response)
+        else:
+            self.encode(route, correlation_id, response)
+
+    def answer_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
+        """Answer when the tick is written; at once if the tick has nothing to write."""
+        if not self.tick.is_open:
+            return response
+        self.tick.answer(self, self._route, self.context.correlation_id, response, refuse)
+        return None
+
+    def encode(self, route: Route, correlation_id: int, response: Message) -> None:
+        """Append the framed answer to `out`; `send` puts it on the wire."""
+        if self._is_closing:
+            return
+        parts: list[Any] = [b""]
+        route.encode(response, parts.append)
+        if route.flexible_response:
+            parts[0] = _answer_flexible(sum(map(len, parts)) + 5, correlation_id, 0)
+        else:
+            parts[0] = _answer(sum(map(len, parts)) + 4, correlation_id)
+        if route.key == _FETCH:
+            self.out += parts  # slices of log files among them
+        else:
+            self.out.append(b"".join(parts))
+
+    def send(self) -> None:
+        out = self.out
+        if out:
+            self.out = []
+            if not self._is_closing and not self.outbox.put(out):
+                self.is_busy = True
+
+    def _output_done(self) -> None:
+        """A long answer has left: the next request may be handled."""
+        if self._waiting_for is None:
+            self.is_busy = False
+            self._continue()
+
+    # -- flow ----------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        if not self._is_paused and not self._is_closing:
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._is_paused and not self._is_closing:
+            self._is_paused = False
+            self.transport.resume_reading()
+
+    def refuse(self, reason: str) -> None:
+        log.info("closing the connection from %s: %s", self.host, reason)
+        self.close()
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self.transport.close()
+
+
+def skip_header(frame: memoryview) -> int:
+    """Where the body starts when the header carries tagged fields."""
+    position: int = _read_header[True](frame, 0)[1]
+    return position

@@ -1,0 +1,22 @@
+"""What a handler knows of the request besides its body: one per connection, since a connection handles one at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.channel import Channel
+
+
+class RequestContext:
+    __slots__ = ("broker", "channel", "client_id", "correlation_id", "host", "listener", "version")
+
+    def __init__(self, broker: Broker, channel: Channel, listener: str) -> None:
+        self.broker = broker
+        self.channel = channel
+        self.listener = listener
+        self.host = ""
+        self.client_id: str | None = None
+        self.correlation_id = 0
+        self.version = 0

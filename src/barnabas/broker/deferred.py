@@ -1,0 +1,45 @@
+"""An answer that comes later, without the cost of a task: long-poll fetches and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.protocol import Message
+
+
+class Deferred:
+    """Resolved once, by whoever holds it; the connection that waits registers one callback."""
+
+    __slots__ = ("_callback", "_on_cancel", "_result", "is_done")
+
+    def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
+        self.is_done = False
+        self._result: Message | None = None
+        self._callback: Callable[[Message | None], None] | None = None
+        self._on_cancel = on_cancel
+
+    def resolve(self, result: Message | None) -> None:
+        if self.is_done:
+            return
+        self.is_done = True
+        self._on_cancel = None
+        if self._callback is not None:
+            self._callback(result)
+        else:
+            self._result = result
+
+    def then(self, callback: Callable[[Message | None], None]) -> None:
+        if self.is_done:
+            callback(self._result)
+        else:
+            self._callback = callback
+
+    def cancel(self) -> None:
+        """Nobody waits any more (the connection is gone): release what the waiting held."""
+        if self.is_done:
+            return
+        self.is_done = True
+        self._callback = None
+        if self._on_cancel is not None:
+            self._on_cancel()
+            self._on_cancel = None

@@ -1,0 +1,1 @@
+"""One module an API; `barnabas.broker.routes.handles` registers what each declares."""

@@ -1,0 +1,57 @@
+"""ApiVersions: which APIs, versions and features this node serves; the first thing every client asks."""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.broker import routes
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import NOTHING
+from barnabas.broker.routes import handles
+from barnabas.metadata import versions
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def unsupported(_: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    """The answer to a version nobody knows (KIP-511): an error, and the versions of this API to try instead."""
+    served = [served for served in served_apis(context) if served.api_key == ApiVersionsRequest.schema.key]
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served)
+
+
+@handles(ApiVersionsRequest, "0-4", needs=NOTHING, listeners="broker controller", fallback=unsupported)
+def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    if context.version >= 3:
+        names = request.client_software_name, request.client_software_version
+        if not all(SOFTWARE_NAME.fullmatch(name) for name in names):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return announce(context)
+
+
+def served_apis(context: RequestContext) -> list[ApiVersionsResponse.ApiVersion]:
+    return [
+        ApiVersionsResponse.ApiVersion(
+            api_key=endpoint.key, min_version=endpoint.announced_min, max_version=endpoint.announced_max
+        )
+        for endpoint in routes.endpoints(context.channel.listener.kind)
+    ]
+
+
+def announce(context: RequestContext) -> ApiVersionsResponse:
+    image = context.broker.image
+    return ApiVersionsResponse(
+        api_keys=served_apis(context),
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in versions.supported_features().items()
+            # Before version 4, clients take a lowest level of 0 for a malformed answer (KIP-1022).
+            if lowest > 0 or context.version >= 4
+        ],
+        finalized_features_epoch=image.provenance.offset,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in image.features.finalized.items()
+        ],
+    )

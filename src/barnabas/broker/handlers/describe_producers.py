@@ -1,0 +1,39 @@
+"""DescribeProducers: who writes to a partition idempotently, and how far each one is."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import read_topics
+from barnabas.broker.routes import handles
+from barnabas.protocol import KafkaError
+from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+
+Topic = DescribeProducersResponse.TopicResponse
+Partition = Topic.PartitionResponse
+
+
+@handles(DescribeProducersRequest, "0-0", needs=read_topics("topics.name"))
+def describe_producers(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for index in topic.partition_indexes:
+            try:
+                partition = context.broker.partitions.leader(topic.name, index)
+            except KafkaError as error:
+                answers.append(Partition(partition_index=index, error_code=error.code, error_message=error.message))
+                continue
+            active = [
+                Partition.ProducerState(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.last_sequence,
+                    last_timestamp=producer.last_timestamp,
+                    coordinator_epoch=producer.coordinator_epoch,
+                    current_txn_start_offset=producer.current_txn_first_offset,
+                )
+                for producer in partition.log.producers.active()
+            ]
+            answers.append(Partition(partition_index=index, active_producers=active))
+        topics.append(Topic(name=topic.name, partitions=answers))
+    return DescribeProducersResponse(topics=topics)

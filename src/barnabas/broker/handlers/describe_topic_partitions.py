@@ -1,0 +1,82 @@
+"""DescribeTopicPartitions: topics with all that is known of their partitions, in pages (KIP-966)."""
+
+from __future__ import annotations
+
+from barnabas.broker import authorized
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import describe_topics
+from barnabas.broker.routes import handles
+from barnabas.metadata.topics import TopicImage
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+Partition = Topic.DescribeTopicPartitionsResponsePartition
+
+
+@handles(DescribeTopicPartitionsRequest, "0-0", needs=describe_topics("topics.name"))
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    broker = context.broker
+    cursor = request.cursor
+    first_topic = cursor.topic_name if cursor is not None else ""
+    asked = sorted({topic.name for topic in request.topics} or broker.image.topics.by_name.keys())
+    room = max(1, min(request.response_partition_limit, broker.settings["max.request.partition.size.limit"]))
+    topics: list[Topic] = []
+    following = None
+    for name in asked:
+        if name < first_topic:
+            continue
+        first = cursor.partition_index if cursor is not None and name == first_topic else 0
+        if room <= 0:
+            following = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=first)
+            break
+        found = broker.image.topics.by_name.get(name)
+        if found is None:
+            topics.append(unknown(name, context))
+            continue
+        last = min(first + room, len(found.partitions))
+        topics.append(known(found, range(max(first, 0), last), context))
+        room -= max(last - first, 0)
+        if last < len(found.partitions):
+            following = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=last)
+            break
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=following)
+
+
+def unknown(name: str, context: RequestContext) -> Topic:
+    from barnabas.controller.topic_names import reason_invalid
+
+    valid = reason_invalid(name) is None
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return Topic(error_code=code, name=name, is_internal=context.broker.is_internal(name))
+
+
+def known(topic: TopicImage, indexes: range, context: RequestContext) -> Topic:
+    partitions = []
+    for index in indexes:
+        found = topic.partitions[index]
+        partitions.append(
+            Partition(
+                error_code=ErrorCode.NONE if found.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=found.leader,
+                leader_epoch=found.leader_epoch,
+                replica_nodes=list(found.replicas),
+                isr_nodes=list(found.isr),
+                eligible_leader_replicas=list(found.elr),
+                last_known_elr=list(found.last_known_elr),
+                offline_replicas=context.broker.offline_replicas(found),
+            )
+        )
+    return Topic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=context.broker.is_internal(topic.name),
+        partitions=partitions,
+        topic_authorized_operations=authorized.ON_TOPIC,
+    )

@@ -1,0 +1,143 @@
+"""Fetch: batches from the logs of partitions that this broker leads, within a session, waiting for more if asked to.
+
+The answer holds slices of log files; nothing is read here. A fetch that finds fewer than `min_bytes` waits at its partitions
+until a tick brings more, or `max_wait_ms` is over. Versions 13 and later name topics by id.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import read_topics
+from barnabas.broker.partition import Partition
+from barnabas.broker.reading import PartitionData, read, refused
+from barnabas.broker.routes import handles
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
+
+Topic = FetchResponse.FetchableTopicResponse
+REPLICA_STATE_SINCE = 15
+FIRST_FOLLOWER = 0
+
+
+@handles(FetchRequest, "4-18", needs=read_topics("topics.topic"))
+def fetch(request: FetchRequest, context: RequestContext) -> FetchResponse | Deferred:
+    broker = context.broker
+    session = broker.fetch_sessions.open(request, context.version, broker.clock.now_ms())
+    if session.error_code:
+        return FetchResponse(error_code=session.error_code)
+    attempt = Fetching(request, session, context)
+    response = attempt.look()
+    if response is not None:
+        return response
+    return attempt.wait()
+
+
+class Fetching:
+    """One fetch request: looked at once, and again whenever one of its partitions has more."""
+
+    __slots__ = ("_broker", "_deferred", "_follower", "_is_due", "_max_bytes", "_request", "_session", "_timer", "_waiting_at")
+
+    def __init__(self, request: FetchRequest, session: FetchContext, context: RequestContext) -> None:
+        self._broker = context.broker
+        self._request = request
+        self._session = session
+        self._max_bytes = min(request.max_bytes, context.broker.fetch_bytes_max)
+        self._is_due = False  # a look is scheduled: more of a tick's partitions moved
+        self._waiting_at: list[Partition] = []
+        self._follower = request.replica_state.replica_id if context.version >= REPLICA_STATE_SINCE else request.replica_id
+
+    def look(self, *, final: bool = False) -> FetchResponse | None:
+        """The answer, or None when it is better to wait."""
+        request = self._request
+        results: list[tuple[SessionPartition, PartitionData]] = []
+        total = 0
+        is_urgent = final or request.max_wait_ms <= 0 or not self._session.partitions
+        for asked in self._session.partitions:
+            try:
+                partition = self.find(asked)
+                room = min(asked.request.partition_max_bytes, self._max_bytes - total)
+                data = read(partition, asked.request, room, request.isolation_level, at_least_one=not total)
+                total += len(data.records)
+                is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
+            except KafkaError as error:
+                asked.attachment = None
+                data = refused(asked.index, error)
+                is_urgent = True
+            results.append((asked, data))
+        if not is_urgent and total < request.min_bytes:
+            return None
+        return self.answer(results)
+
+    def find(self, asked: SessionPartition) -> Partition:
+        """The partition; remembered in the session, since a consumer asks for the same ones again and again."""
+        if self._follower >= FIRST_FOLLOWER:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        found: Partition | None = asked.attachment
+        if found is None or not found.is_leader:
+            partitions = self._broker.partitions
+            if asked.topic:
+                found = partitions.leader(asked.topic, asked.index)
+            else:
+                found = partitions.leader_by_id(asked.topic_id, asked.index)
+            asked.attachment = found
+        return found
+
+    def answer(self, results: list[tuple[SessionPartition, PartitionData]]) -> FetchResponse:
+        session = self._session
+        if session.superseded:
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
+        topics: dict[str | bytes, Topic] = {}
+        for asked, data in results:
+            if not session.include(asked, data):
+                continue
+            key = asked.topic or asked.topic_id
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
+            topic.partitions.append(data)
+            partition: Partition | None = asked.attachment
+            if partition is not None:
+                partition.metrics.bytes_out += len(data.records)
+                partition.metrics.fetch_requests += 1
+        return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    def wait(self) -> Deferred:
+        self._deferred = Deferred(self.stop)
+        self._waiting_at = [asked.attachment for asked in self._session.partitions]
+        for partition in self._waiting_at:
+            partition.wait(self.more)
+        self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
+        return self._deferred
+
+    def more(self, partition: Partition) -> None:
+        """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a tick."""
+        if self._request.min_bytes <= 1:
+            self.look_again()
+        elif not self._is_due:
+            self._is_due = True
+            self._broker.loop.call_soon(self.look_again)
+
+    def look_again(self) -> None:
+        self._is_due = False
+        if not self._deferred.is_done:
+            response = self.look()
+            if response is not None:
+                self.finish(response)
+
+    def give_up(self) -> None:
+        response = self.look(final=True)
+        assert response is not None
+        self.finish(response)
+
+    def finish(self, response: FetchResponse) -> None:
+        self.stop()
+        self._deferred.resolve(response)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        for partition in self._waiting_at:
+            partition.leave(self.more)

@@ -1,0 +1,35 @@
+"""Requests that the controller decides: topics, partitions, configurations, the quorum.
+
+The broker passes them on as they are. On one node that is a call; between nodes it is the same message in an envelope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from barnabas.broker import needs
+from barnabas.broker.context import RequestContext
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+BOTH = "broker controller"
+
+
+def to_controller(request: Message, context: RequestContext) -> Awaitable[Message]:
+    return context.broker.controller.handle(request, context.version)
+
+
+create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(to_controller)
+delete_topics = handles(DeleteTopicsRequest, "1-6", needs=needs.delete_topics("topics.name"), listeners=BOTH)(to_controller)
+create_partitions = handles(CreatePartitionsRequest, "0-3", needs=needs.alter_topics("topics.name"), listeners=BOTH)(
+    to_controller
+)
+incremental_alter_configs = handles(
+    IncrementalAlterConfigsRequest, "0-1", needs=needs.alter_configs("resources.resource_name"), listeners=BOTH
+)(to_controller)
+describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(to_controller)

@@ -1,0 +1,31 @@
+"""OffsetForLeaderEpoch: where a leader epoch ended, so that clients and followers find where logs diverge (KIP-320)."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import describe_topics
+from barnabas.broker.routes import handles
+from barnabas.protocol import KafkaError
+from barnabas.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+Answer = Topic.EpochEndOffset
+
+
+@handles(OffsetForLeaderEpochRequest, "2-4", needs=describe_topics("topics.topic"))
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            try:
+                partition = context.broker.partitions.leader(topic.topic, asked.partition)
+                partition.check_epoch(asked.current_leader_epoch)
+                epoch, end_offset = partition.epoch_end(asked.leader_epoch)
+                answers.append(Answer(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset))
+            except KafkaError as error:
+                answers.append(Answer(partition=asked.partition, error_code=error.code))
+        topics.append(Topic(topic=topic.topic, partitions=answers))
+    return OffsetForLeaderEpochResponse(topics=topics)

@@ -1,0 +1,91 @@
+"""Produce: batches into the logs of partitions that this broker leads.
+
+Batches are checked, given their offsets in place and staged; the tick writes them and then answers. With acks=0 nothing is
+answered, and an error closes the connection, which is the only way to tell. Versions 13 and later name topics by id.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import write_topics
+from barnabas.broker.partition import Partition
+from barnabas.broker.routes import handles
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.records.validation import RecordsRejected
+
+Topic = ProduceResponse.TopicProduceResponse
+Answer = Topic.PartitionProduceResponse
+ACKS = (-1, 0, 1)
+TOPIC_IDS_SINCE = 13
+ADMIN_CLIENT = "__admin_client"
+
+
+@handles(ProduceRequest, "3-13", announced_from=0, needs=write_topics("topic_data.name"))
+def produce(request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+    broker = context.broker
+    partitions = broker.partitions
+    version = context.version
+    acks = request.acks
+    now_ms = broker.clock.now_ms()
+    topics = []
+    failed = False
+    for data in request.topic_data:
+        answers = []
+        for given in data.partition_data:
+            try:
+                if acks not in ACKS:
+                    raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+                if version < TOPIC_IDS_SINCE:
+                    partition = partitions.leader(data.name, given.index)
+                else:
+                    partition = partitions.leader_by_id(data.topic_id, given.index)
+                if partition.is_internal and context.client_id != ADMIN_CLIENT:
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
+                base_offset, append_time_ms = partition.append(given.records, acks, version, now_ms)
+                answers.append(
+                    Answer(
+                        index=given.index,
+                        base_offset=base_offset,
+                        log_append_time_ms=append_time_ms,
+                        log_start_offset=partition.log.log_start_offset,
+                    )
+                )
+            except KafkaError as error:
+                failed = True
+                answers.append(refused(given.index, error, context, data.name, data.topic_id))
+        topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=answers))
+    if acks == 0:
+        if failed:
+            context.channel.refuse("a batch sent with acks=0 was refused")
+        return None
+    if not failed and len(topics) == 1 and len(topics[0].partition_responses) == 1:
+        context.channel.learn(request, partition, topics[0])
+    return context.channel.answer_after_tick(ProduceResponse(responses=topics), not_written)
+
+
+def refused(index: int, error: KafkaError, context: RequestContext, topic: str, topic_id: bytes) -> Answer:
+    answer = Answer(index=index, error_code=error.code, base_offset=-1, error_message=error.message or None)
+    metrics = context.broker.metrics.topic(topic)
+    metrics.failed_produce_requests += 1
+    if isinstance(error, RecordsRejected):
+        partitions = context.broker.partitions
+        found = partitions.get(topic, index) or partitions.get_by_id(topic_id, index)
+        answer.log_start_offset = found.log.log_start_offset if found is not None else -1
+        answer.record_errors = [
+            Answer.BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+            for batch_index, message in error.record_errors
+        ]
+    return answer
+
+
+def not_written(response: Message, partition: Partition, error: KafkaError) -> None:
+    """The disk refused what had been staged: tell it in the answer that was prepared."""
+    assert isinstance(response, ProduceResponse)
+    for topic in response.responses:
+        if topic.topic_id == partition.topic_id or topic.name == partition.topic:
+            for answer in topic.partition_responses:
+                if answer.index == partition.index and not answer.error_code:
+                    answer.error_code = error.code
+                    answer.error_message = error.message
+                    answer.base_offset = -1

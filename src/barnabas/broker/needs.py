@@ -1,0 +1,64 @@
+"""What a caller must be allowed to do before a handler runs: declared beside the handler, checked in one place.
+
+In: nothing. Out: `Need` values that name the resource type, the operation and where in the request the names are.
+The authorizer reads them; a handler that filters by name itself (Metadata) says so with `per_item=True`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    operation: str
+    resource: str = ""
+    names: str = ""  # path of the names in the request: "topics.name"; empty for the cluster itself
+    per_item: bool = False  # items that the caller may not see get an error each, or are left out
+
+
+NOTHING = Need("none")
+
+
+def read_topics(names: str) -> Need:
+    return Need("read", "topic", names, per_item=True)
+
+
+def write_topics(names: str) -> Need:
+    return Need("write", "topic", names, per_item=True)
+
+
+def describe_topics(names: str) -> Need:
+    return Need("describe", "topic", names, per_item=True)
+
+
+def create_topics(names: str) -> Need:
+    return Need("create", "topic", names, per_item=True)
+
+
+def alter_topics(names: str) -> Need:
+    return Need("alter", "topic", names, per_item=True)
+
+
+def delete_topics(names: str) -> Need:
+    return Need("delete", "topic", names, per_item=True)
+
+
+def describe_configs(names: str) -> Need:
+    return Need("describe_configs", "by_resource", names, per_item=True)
+
+
+def alter_configs(names: str) -> Need:
+    return Need("alter_configs", "by_resource", names, per_item=True)
+
+
+def describe_cluster() -> Need:
+    return Need("describe", "cluster")
+
+
+def cluster_action() -> Need:
+    return Need("cluster_action", "cluster")
+
+
+def idempotent_write() -> Need:
+    return Need("idempotent_write", "cluster")

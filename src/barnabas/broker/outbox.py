@@ -1,0 +1,188 @@
+"""The outbox: answers on their way to one client, log slices among them, never more than a chunk in memory.
+
+In: parts of framed answers (bytes, and slices of log files). Out: small answers at once in one write; large slices by
+`sendfile` straight from the page cache where the socket is plain, chunk by chunk through the transport where it is not
+(TLS, simulation). What is not in the page cache is read by a thread first, so that a cold catch-up delays nobody.
+Does not know: what is in the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.storage.log_slice import LogSlice
+
+SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
+CHUNK_BYTES = 1024 * 1024
+_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+_MORE: int = getattr(socket, "MSG_MORE", 0)
+
+
+class Outbox:
+    __slots__ = (
+        "_done", "_fd", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent", "_socket", "_transport", "_warming",
+    )  # fmt: skip
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, done: Callable[[], None]) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._done = done
+        self._parts: deque[Any] = deque()
+        self._sent = 0  # bytes of the first part that have left
+        self._socket: socket.socket | None = None  # a duplicate of the transport's, made for the first long answer
+        self._is_paused = False  # the transport holds more than it should
+        self._is_watching = False  # the loop tells when the duplicate is writable
+        self._warming: asyncio.Future[Any] | None = None  # a thread brings the next chunk into the page cache
+        self._is_closed = False
+
+    def put(self, parts: list[Any]) -> bool:
+        """Send these parts in order. False: some had to wait, and `done` is called when they have left."""
+        if not self._parts and not self._is_paused:
+            ready = small_enough(parts)
+            if ready is not None:
+                self._transport.write(ready)
+                return not self._is_paused
+        self._parts += parts
+        return self._pump()
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        if not self._parts:
+            self._done()
+        elif self._pump():
+            self._done()
+
+    def close(self) -> None:
+        """The connection is gone: drop what waits and release the files."""
+        self._is_closed = True
+        self._parts.clear()
+        if self._socket is not None:
+            if self._is_watching:
+                self._loop.remove_writer(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+    # -- moving ----------------------------------------------------------------------------------
+
+    def _pump(self) -> bool:
+        """Send until nothing is left (True) or something must be waited for (False)."""
+        if self._warming is not None or self._is_watching or self._is_paused or self._is_closed:
+            return False
+        plain = self._plain_socket()
+        try:
+            while self._parts:
+                part = self._parts[0]
+                is_slice = isinstance(part, LogSlice)
+                if is_slice and not is_cached(part, self._sent):
+                    self._warm(part)
+                    return False
+                if plain is not None and not self._transport.get_write_buffer_size():
+                    sent = self._send_plain(plain, part, is_slice)
+                else:
+                    sent = self._send_through(part, is_slice)
+                self._sent += sent
+                if self._sent >= len(part):
+                    self._parts.popleft()
+                    self._sent = 0
+                if self._is_paused:
+                    return False
+        except (BlockingIOError, InterruptedError):
+            assert plain is not None
+            self._is_watching = True
+            self._loop.add_writer(plain.fileno(), self._writable)
+            return False
+        except OSError:
+            self._parts.clear()
+            self._transport.abort()
+            return False
+        return True
+
+    def _send_plain(self, plain: socket.socket, part: Any, is_slice: bool) -> int:
+        if is_slice:
+            count = min(len(part) - self._sent, CHUNK_BYTES)
+            sent = os.sendfile(plain.fileno(), part.fileno(), part.position + self._sent, count)
+            if not sent:
+                raise OSError("the log file is shorter than the answer says")
+            return sent
+        more = _MORE if len(self._parts) > 1 else 0
+        return plain.send(memoryview(part)[self._sent :] if self._sent else part, more)
+
+    def _send_through(self, part: Any, is_slice: bool) -> int:
+        if is_slice:
+            data: Any = part.read_part(self._sent, CHUNK_BYTES)
+        else:
+            data = memoryview(part)[self._sent :] if self._sent else part
+        self._transport.write(data)
+        return len(data)
+
+    def _writable(self) -> None:
+        assert self._socket is not None
+        self._loop.remove_writer(self._socket.fileno())
+        self._is_watching = False
+        if self._pump():
+            self._done()
+
+    def _warm(self, part: LogSlice) -> None:
+        """Let a thread read the next chunk, so that sending it does not wait for the disk."""
+        self._warming = self._loop.run_in_executor(None, part.read_part, self._sent, CHUNK_BYTES)
+        self._warming.add_done_callback(self._warmed)
+
+    def _warmed(self, future: asyncio.Future[Any]) -> None:
+        self._warming = None
+        if self._is_closed or future.cancelled():
+            return
+        if future.exception() is not None:
+            self._parts.clear()
+            self._transport.abort()
+            return
+        if self._parts:
+            # Take the bytes as they are: asking the page cache again could go round forever.
+            self._transport.write(future.result())
+            self._sent += len(future.result())
+            if self._sent >= len(self._parts[0]):
+                self._parts.popleft()
+                self._sent = 0
+        if self._pump():
+            self._done()
+
+    def _plain_socket(self) -> socket.socket | None:
+        if self._socket is None and self._transport.get_extra_info("sslcontext") is None:
+            original = self._transport.get_extra_info("socket")
+            if original is not None and hasattr(os, "sendfile"):
+                self._socket = socket.socket(fileno=os.dup(original.fileno()))
+                self._socket.setblocking(False)
+        return self._socket
+
+
+def small_enough(parts: list[Any]) -> bytes | None:
+    """All parts as one piece, or None when a slice is too long or not in the page cache."""
+    for index, part in enumerate(parts):
+        if isinstance(part, LogSlice):
+            if len(part) > SMALL_BYTES or not is_cached(part, 0):
+                return None
+            parts[index] = part.read()
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def is_cached(part: LogSlice, start: int) -> bool:
+    """Whether the next chunk is in the page cache, judged by its first and last byte (reads run ahead)."""
+    if part.hot or not _NOWAIT:
+        return True
+    probe = bytearray(1)
+    last = min(start + CHUNK_BYTES, len(part)) - 1
+    try:
+        for offset in (start, last):
+            os.preadv(part.fileno(), [probe], part.position + offset, _NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # the file system cannot tell
+    return True

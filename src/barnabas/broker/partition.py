@@ -1,0 +1,149 @@
+"""A partition on this broker: its log, its high watermark, and who waits for more.
+
+In: batches from producers, offsets from consumers. Out: places in the log, slices of it, wake-ups.
+`append` checks and stages a batch; the tick writes what was staged (`write_staged`), then lets readers see it (`advance`).
+Does not know: requests, connections, other partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import APPEND_TIME_FLAG
+from barnabas.records.validation import validate_produce
+from barnabas.replication.partition_state import PartitionState
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics import TopicMetrics
+    from barnabas.broker.tick import Tick
+    from barnabas.records.validation import AppendRules
+    from barnabas.storage.log import Log
+
+Waiter = Callable[["Partition"], None]
+NO_TIMESTAMP = -1
+
+
+class Partition:
+    __slots__ = (
+        "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log", "metrics", "min_insync_replicas",
+        "rules", "state", "topic", "topic_id",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic: str, index: int, topic_id: bytes, log: Log, replica_id: int, tick: Tick, metrics: TopicMetrics
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.log = log
+        self.metrics = metrics
+        self.rules: AppendRules
+        self.min_insync_replicas = 1
+        self.is_internal = False
+        self.state = PartitionState(replica_id, log.end_offset, log.end_offset)
+        self.leader_epoch = -1
+        self.is_leader = False
+        self.is_dirty = False  # staged in this tick and not yet written
+        self._tick = tick
+        self._waiters: dict[Waiter, None] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def lead(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
+        """Become (or stay) leader: a new epoch starts at the end of the log."""
+        if leader_epoch != self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.log.assign_epoch(leader_epoch, self.log.end_offset)
+        self.is_leader = True
+        self.state.lead(leader_epoch, isr)
+        self.wake_all()
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def append(self, records: memoryview | None, acks: int, version: int, now_ms: int) -> tuple[int, int]:
+        """Stage a producer's batch. Out: its base offset, and the append time or -1."""
+        if acks == -1 and len(self.state.isr) < self.min_insync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(self.state.isr)} replicas in sync, min.insync.replicas is {self.min_insync_replicas}",
+            )
+        batch, header = validate_produce(records, self.rules, version, now_ms, self)
+        log = self.log
+        if header.producer_id >= 0:
+            if header.is_transactional:
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
+            duplicate = log.producers.check(header)
+            if duplicate is not None:
+                stamped = header.attributes & APPEND_TIME_FLAG
+                return duplicate.base_offset, duplicate.timestamp if stamped else NO_TIMESTAMP
+        base_offset = log.end_offset
+        header.assign(batch, base_offset, self.leader_epoch)
+        log.stage(batch, header, now_ms)
+        if header.producer_id >= 0:
+            log.producers.apply(header)
+        if not self.is_dirty:
+            self.is_dirty = True
+            self._tick.staged(self)
+        metrics = self.metrics
+        metrics.bytes_in += len(batch)
+        metrics.messages_in += header.record_count
+        metrics.produce_requests += 1
+        return base_offset, header.max_timestamp if header.attributes & APPEND_TIME_FLAG else NO_TIMESTAMP
+
+    def write_staged(self) -> None:
+        self.is_dirty = False
+        self.log.write_staged()
+
+    def advance(self) -> None:
+        """What was written counts: raise the high watermark and let readers see it."""
+        if self.state.advance_log_end(self.log.written_offset) and self._waiters:
+            self.wake_all()
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is open."""
+        return self.state.last_stable_offset(self.log.producers.first_unstable_offset())
+
+    @property
+    def high_watermark(self) -> int:
+        return self.state.high_watermark
+
+    def wait(self, waiter: Waiter) -> None:
+        """Call `waiter` whenever there is more to read, until `leave`."""
+        if self._waiters is None:
+            self._waiters = {}
+        self._waiters[waiter] = None
+
+    def leave(self, waiter: Waiter) -> None:
+        if self._waiters is not None:
+            self._waiters.pop(waiter, None)
+
+    def wake_all(self) -> None:
+        """Something other than the data changed (the partition is gone, has another leader): look again."""
+        if self._waiters:
+            for waiter in list(self._waiters):
+                waiter(self)
+
+    # -- epochs ----------------------------------------------------------------------------------
+
+    def check_epoch(self, epoch: int) -> None:
+        """Refuse a client that knows an older or a newer leader epoch than this broker (KIP-320)."""
+        if epoch < 0 or epoch == self.leader_epoch:
+            return
+        if epoch < self.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The largest known epoch up to `epoch`, and where it ended; (-1, -1) when that is unknown."""
+        if epoch == self.leader_epoch:
+            return epoch, self.log.end_offset
+        return self.log.epochs.end_offset_for(epoch, self.log.end_offset)
+
+    def earliest_epoch(self) -> int:
+        return self.log.epochs.epoch_for(self.log.log_start_offset)

@@ -1,0 +1,64 @@
+"""All partitions of this broker, by name and by topic id; and why a request for one is refused.
+
+In: the metadata image says what exists, `add` and `remove` what is here. Out: the partition, or Kafka's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.partition import Partition
+    from barnabas.metadata.image import MetadataImage
+
+
+class Partitions:
+    __slots__ = ("_by_id", "_by_name", "_image")
+
+    def __init__(self, image: Callable[[], MetadataImage]) -> None:
+        self._image = image
+        self._by_name: dict[tuple[str, int], Partition] = {}
+        self._by_id: dict[tuple[bytes, int], Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._by_name.get((topic, index))
+
+    def get_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        return self._by_id.get((topic_id, index))
+
+    def leader(self, topic: str, index: int) -> Partition:
+        """The partition, if this broker leads it."""
+        found = self._by_name.get((topic, index))
+        if found is not None and found.is_leader:
+            return found
+        if found is None and self._image().topics.partition(topic, index) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def leader_by_id(self, topic_id: bytes, index: int) -> Partition:
+        found = self._by_id.get((topic_id, index))
+        if found is not None and found.is_leader:
+            return found
+        topic = self._image().topics.by_id.get(topic_id)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if index not in topic.partitions:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def add(self, partition: Partition) -> None:
+        self._by_name[partition.topic, partition.index] = partition
+        self._by_id[partition.topic_id, partition.index] = partition
+
+    def remove(self, partition: Partition) -> None:
+        del self._by_name[partition.topic, partition.index]
+        del self._by_id[partition.topic_id, partition.index]

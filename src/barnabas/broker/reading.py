@@ -1,0 +1,76 @@
+"""Reading partitions for a fetch: what a consumer may see from an offset on, within the sizes it asked for.
+
+In: partitions with offsets and limits. Out: the answer for each, with slices of the log that are not read yet.
+The first partition with data gives at least one whole batch, however large; the others stay within the limits (KIP-74).
+Does not know: fetch sessions, waiting, connections.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.partition import Partition
+
+Asked = FetchRequest.FetchTopic.FetchPartition
+PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+READ_COMMITTED = 1
+EMPTY = b""
+
+
+def read(
+    partition: Partition, asked: Asked, bytes_max: int, isolation_level: int, *, at_least_one: bool
+) -> PartitionData:
+    """One partition's part of the answer. Raises the KafkaError that it would carry."""
+    partition.check_epoch(asked.current_leader_epoch)
+    log = partition.log
+    high_watermark = partition.high_watermark
+    offset = asked.fetch_offset
+    stable = partition.last_stable_offset
+    answer = PartitionData(
+        partition_index=partition.index,
+        high_watermark=high_watermark,
+        last_stable_offset=stable,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=None,
+        records=EMPTY,
+    )
+    if asked.last_fetched_epoch >= 0:
+        epoch, end_offset = partition.epoch_end(asked.last_fetched_epoch)
+        if epoch < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < asked.last_fetched_epoch or end_offset < offset:
+            answer.diverging_epoch = PartitionData.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+            return answer
+    if isolation_level == READ_COMMITTED:
+        upper, answer.aborted_transactions = stable, []
+    else:
+        upper = high_watermark
+    if not log.log_start_offset <= offset <= log.end_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if offset >= upper or (bytes_max <= 0 and not at_least_one):
+        return answer
+    found = log.read(offset, bytes_max, upper, at_least_one=at_least_one)
+    if len(found):
+        answer.records = found
+        if isolation_level == READ_COMMITTED:
+            answer.aborted_transactions = [
+                PartitionData.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in log.aborted_transactions(offset, found.next_offset)
+            ]
+    return answer
+
+
+def refused(index: int, error: KafkaError) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=error.code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=EMPTY,
+    )

@@ -1,0 +1,132 @@
+"""Routes: which handler serves which API and versions, and the codecs for each version, compiled by need.
+
+A handler declares itself with `@handles(Request, "0-4", needs=...)` over a function `(request, context)` that returns
+a response, an awaitable of one, or None when nothing is to be answered. Routing, ApiVersions, authorization and the
+table of APIs in the docs all come from that declaration.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.protocol import ApiKey, Message, apis
+from barnabas.protocol.codec import codec
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics import ApiMetrics, Metrics
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.needs import Need
+
+Answer = Message | Awaitable[Message | None] | None
+Handler = Callable[[Any, "RequestContext"], Answer]
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One API as it is served: the handler's declaration."""
+
+    key: ApiKey
+    request: type[Message]
+    version_min: int
+    version_max: int
+    needs: Need
+    handler: Handler
+    announced_min: int  # Produce is announced from 0 because librdkafka looks for it, and served from 3
+    announced_max: int  # InitProducerId is served up to 6 and announced up to 5, as 6 is not stable yet
+    listeners: frozenset[str]
+    fallback: Handler | None = None  # answers versions that nobody knows, in the form of version 0
+
+
+class Route:
+    """One (API, version) with everything a connection needs to decode, handle and answer."""
+
+    __slots__ = ("decode", "encode", "flexible_request", "flexible_response", "handler", "key", "times", "version")
+
+    def __init__(self, endpoint: Endpoint, version: int, times: ApiMetrics, handler: Handler | None = None) -> None:
+        key = endpoint.key
+        self.key = int(key)
+        self.version = version
+        self.times = times
+        self.handler = handler or endpoint.handler
+        self.decode = codec(endpoint.request, version).decode
+        self.encode = codec(apis.response_class(key), version).encode
+        self.flexible_request = apis.request_header_version(key, version) >= 2
+        self.flexible_response = apis.response_header_version(key, version) >= 1
+
+
+_endpoints: dict[int, Endpoint] = {}
+
+
+def handles(
+    request: type[Message],
+    versions: str,
+    *,
+    needs: Need,
+    announced_from: int | None = None,
+    announced_to: int | None = None,
+    listeners: str = "broker",
+    fallback: Handler | None = None,
+) -> Callable[[H], H]:
+    """Declare the decorated function as the handler of `request` in `versions` ("0-4")."""
+    low, _, high = versions.partition("-")
+    key = ApiKey(request.schema.key or 0)
+
+    def register(function: H) -> H:
+        version_min, version_max = int(low), int(high or low)
+        _endpoints[key] = Endpoint(
+            key=key,
+            request=request,
+            version_min=version_min,
+            version_max=version_max,
+            needs=needs,
+            handler=function,
+            announced_min=version_min if announced_from is None else announced_from,
+            announced_max=version_max if announced_to is None else announced_to,
+            listeners=frozenset(listeners.split()),
+            fallback=fallback,
+        )
+        return function
+
+    return register
+
+
+def load_handlers() -> None:
+    """Import every handler module, so that all declarations are known."""
+    from barnabas.broker import handlers
+
+    for module in pkgutil.iter_modules(handlers.__path__):
+        importlib.import_module(f"{handlers.__name__}.{module.name}")
+
+
+def endpoints(listener: str = "broker") -> list[Endpoint]:
+    """What is served on a listener of this kind, in the order of api keys."""
+    return [_endpoints[key] for key in sorted(_endpoints) if listener in _endpoints[key].listeners]
+
+
+class Router:
+    """The routes of one listener: what it serves of all that is declared, compiled as it is asked for."""
+
+    __slots__ = ("_kind", "_metrics", "routes")
+
+    def __init__(self, kind: str, metrics: Metrics) -> None:
+        self._kind = kind
+        self._metrics = metrics
+        self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
+
+    def find(self, key: int, version: int) -> Route | None:
+        """The route of a request, or None for an API or version that is not served here."""
+        endpoint = _endpoints.get(key)
+        if endpoint is None or self._kind not in endpoint.listeners:
+            return None
+        if endpoint.version_min <= version <= endpoint.version_max:
+            found = self.routes[key << 16 | version] = Route(endpoint, version, self._metrics.api(key))
+            return found
+        if endpoint.fallback is not None:
+            # KIP-511: whatever version of ApiVersions was asked for, version 0 says which ones there are.
+            return Route(endpoint, 0, self._metrics.api(key), endpoint.fallback)
+        return None

@@ -1,0 +1,54 @@
+"""The cluster as clients of one listener see it: which nodes there are, and where they can be reached.
+
+In: the metadata image. Out: nodes with the address of the listener that the client came by.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.partitions import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class Node(NamedTuple):
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool
+
+
+def brokers(image: MetadataImage, listener: str, *, with_fenced: bool = False) -> list[Node]:
+    """Brokers that have this listener; those that are fenced only if asked for."""
+    return [
+        Node(broker.id, at.host, at.port, broker.rack, broker.fenced)
+        for broker in image.cluster.brokers.values()
+        if (at := broker.listeners.get(listener)) is not None and (with_fenced or not broker.fenced)
+    ]
+
+
+def controllers(image: MetadataImage, listener: str) -> list[Node]:
+    return [
+        Node(controller.id, at.host, at.port, None, False)
+        for controller in image.cluster.controllers.values()
+        if (at := controller.listeners.get(listener)) is not None
+    ]
+
+
+def offline_replicas(image: MetadataImage, partition: PartitionRegistration) -> list[int]:
+    """Replicas on brokers that are not there, or in a log directory that is not."""
+    alive = image.cluster.brokers
+    offline = []
+    for replica, directory in zip(partition.replicas, partition.directories, strict=True):
+        broker = alive.get(replica)
+        if broker is None or broker.fenced or not has_directory(broker.log_dirs, directory):
+            offline.append(replica)
+    return offline
+
+
+def has_directory(log_dirs: tuple[bytes, ...], directory: bytes) -> bool:
+    """Whether a directory id is one of the broker's, or one of the reserved ones that mean no failure."""
+    return not log_dirs or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) or directory in log_dirs

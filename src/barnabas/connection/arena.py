@@ -1,0 +1,77 @@
+"""The arena: memory that incoming bytes land in, shared by all connections of one loop.
+
+In: requests for room to read into. Out: views of one block, and larger buffers for frames that exceed it.
+Batches are appended as views of this memory, so what a tick received stays untouched until `release`, which
+the end of the tick calls once everything staged has been written. Idle connections therefore cost no
+buffer, and a frame is copied only when it straddles two reads.
+Does not know: sockets, frames, logs.
+"""
+
+from __future__ import annotations
+
+import mmap
+
+READ_BYTES_MAX = 128 * 1024
+ARENA_BYTES = 2 * 1024 * 1024
+FREE_BYTES_MAX = 16 * 1024 * 1024
+
+
+class LargeBuffer:
+    """Room for one frame that is larger than a read; reused, since fresh pages cost more than the copy.
+
+    Anonymous memory of the kernel's: a peer that announces 100 MB and sends little costs little.
+    """
+
+    __slots__ = ("capacity", "filled", "frame_bytes", "view")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.view = memoryview(mmap.mmap(-1, capacity))
+        self.frame_bytes = 0
+        self.filled = 0
+
+
+class Arena:
+    __slots__ = ("_free", "_free_bytes", "_held", "bytes_large", "limit", "position", "view")
+
+    def __init__(self, size: int = ARENA_BYTES) -> None:
+        self.view = memoryview(bytearray(size))
+        self.position = 0  # invariant: everything below it may be referenced by staged batches
+        self.limit = size - 4 * READ_BYTES_MAX  # past it, the tick must end before the next read
+        self.bytes_large = 0  # in buffers lent out: what `queued.max.request.bytes` bounds
+        self._free: list[LargeBuffer] = []
+        self._free_bytes = 0
+        self._held: list[LargeBuffer] = []
+
+    def borrow(self, frame_bytes: int) -> LargeBuffer:
+        """A buffer for a frame of `frame_bytes`; capacities are powers of two so that they fit each other."""
+        capacity = 1 << (frame_bytes - 1).bit_length()
+        for index, free in enumerate(self._free):
+            if free.capacity == capacity:
+                del self._free[index]
+                self._free_bytes -= capacity
+                break
+        else:
+            free = LargeBuffer(capacity)
+        free.frame_bytes = frame_bytes
+        free.filled = 0
+        self.bytes_large += capacity
+        return free
+
+    def give_back(self, buffer: LargeBuffer, *, referenced: bool) -> None:
+        """Return a buffer; one that staged batches still refer to is kept aside until `release`."""
+        self.bytes_large -= buffer.capacity
+        if referenced:
+            self._held.append(buffer)
+        elif self._free_bytes + buffer.capacity <= FREE_BYTES_MAX:
+            self._free.append(buffer)
+            self._free_bytes += buffer.capacity
+
+    def release(self) -> None:
+        """Nothing received before this moment is referenced any more."""
+        self.position = 0
+        if self._held:
+            held, self._held = self._held, []
+            for buffer in held:
+                self.bytes_large += buffer.capacity
+                self.give_back(buffer, referenced=False)

@@ -1,0 +1,111 @@
+"""The inbox: one connection's incoming bytes, cut into frames.
+
+In: room to read into (`buffer`), how much was read (`received`). Out: runs of whole frames as views, without copying
+those that arrived whole. A frame larger than a read gets a buffer of its own and is received straight into it.
+Does not know: what a frame means, sockets, time.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from barnabas.connection.arena import READ_BYTES_MAX, Arena, LargeBuffer
+from barnabas.protocol import ProtocolError
+
+SIZE_BYTES = 4
+FRAME_BYTES_MIN = 8  # api key, version and correlation id: no request is shorter
+_size = struct.Struct(">i").unpack_from
+
+
+class Inbox:
+    __slots__ = ("_carry", "_large", "_start", "arena", "frame_bytes_max")
+
+    def __init__(self, arena: Arena, frame_bytes_max: int) -> None:
+        self.arena = arena
+        self.frame_bytes_max = frame_bytes_max
+        self._carry = b""  # the start of a frame whose rest has not arrived
+        self._large: LargeBuffer | None = None
+        self._start = 0
+
+    def buffer(self) -> memoryview:
+        """Where the next read goes. The caller ends the tick first when the arena is used up."""
+        large = self._large
+        if large is not None:
+            return large.view[large.filled : large.frame_bytes]
+        arena = self.arena
+        start = self._start = arena.position
+        carry = self._carry
+        if carry:
+            end = start + len(carry)
+            arena.view[start:end] = carry
+            return arena.view[end : end + READ_BYTES_MAX]
+        return arena.view[start : start + READ_BYTES_MAX]
+
+    def received(self, count: int) -> memoryview | None:
+        """What can be looked at now: a run that starts with a frame, or nothing while a large frame is incomplete."""
+        large = self._large
+        if large is not None:
+            large.filled += count
+            return large.view[: large.filled] if large.filled == large.frame_bytes else None
+        start = self._start
+        end = start + len(self._carry) + count
+        self._carry = b""
+        return self.arena.view[start:end]
+
+    def waiting(self) -> memoryview | None:
+        """What arrived while the connection was busy, as `received` would have given it."""
+        large = self._large
+        if large is not None:
+            return large.view[: large.filled] if large.filled == large.frame_bytes else None
+        if not self._carry:
+            return None
+        self.buffer()
+        return self.received(0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether reading should pause until the connection has handled what is here."""
+        large = self._large
+        return len(self._carry) >= READ_BYTES_MAX or (large is not None and large.filled == large.frame_bytes)
+
+    def frame_end(self, run: memoryview, position: int, end: int) -> int:
+        """Where the frame at `position` ends, or 0 when it is incomplete. Sizes out of bounds are refused."""
+        if end - position < SIZE_BYTES:
+            return 0
+        size: int = _size(run, position)[0]
+        if not FRAME_BYTES_MIN <= size <= self.frame_bytes_max:
+            allowed = f"{FRAME_BYTES_MIN} to {self.frame_bytes_max}"
+            raise ProtocolError("size", f"a frame of {size} bytes, allowed are {allowed}")
+        stop = position + SIZE_BYTES + size
+        return stop if stop <= end else 0
+
+    def finished(self, run: memoryview, rest: int, *, referenced: bool) -> None:
+        """The run was used up to `rest`. What follows is kept; the run's memory is free unless referenced."""
+        end = len(run)
+        large = self._large
+        if large is not None:
+            if rest:
+                self._large = None
+                self.arena.give_back(large, referenced=referenced)
+            return
+        if rest < end:
+            self._keep(run, rest, end)
+        if referenced:
+            self.arena.position = self._start + end + (-end & 7)
+
+    def closed(self) -> None:
+        """The connection is gone: return what it borrowed."""
+        if self._large is not None:
+            self.arena.give_back(self._large, referenced=False)
+            self._large = None
+        self._carry = b""
+
+    def _keep(self, run: memoryview, rest: int, end: int) -> None:
+        if end - rest >= SIZE_BYTES:
+            frame_bytes = SIZE_BYTES + _size(run, rest)[0]
+            if READ_BYTES_MAX < frame_bytes <= SIZE_BYTES + self.frame_bytes_max and end - rest <= frame_bytes:
+                large = self._large = self.arena.borrow(frame_bytes)
+                large.view[: end - rest] = run[rest:end]
+                large.filled = end - rest
+                return
+        self._carry = bytes(run[rest:end])

@@ -1,0 +1,18 @@
+"""The clock port: the only way to learn the time. A simulation puts its own in place of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall clock time in milliseconds, as records carry it."""
+
+
+class SystemClock:
+    __slots__ = ()
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000

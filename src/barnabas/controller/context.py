@@ -1,8 +1,8 @@
 """What a decision may look at: the image, the node's settings, sessions of brokers, time and random numbers.
 
-In: values gathered by the host before each decision. Out: lookups that several decisions need (active brokers,
-a topic's effective `min.insync.replicas`, a broker's default log directory).
-Does not know: requests.
+In: values gathered by the host before each decision. Out: lookups that several decisions need (active
+brokers, a topic's effective `min.insync.replicas`, a broker's default log directory). Does not know:
+requests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Context:
         return self.image.cluster.is_active(broker_id)
 
     def new_uuid(self) -> bytes:
-        """A random id that is neither reserved nor written with a leading dash, which tools would take for an option."""
+        """A random id that is neither reserved nor written with a leading dash, which tools would take for an
+        option."""
         while True:
             raw = bytearray(self.rng.randbytes(16))
             raw[6] = raw[6] & 0x0F | 0x40

@@ -1,8 +1,9 @@
-"""CreateTopics: names, counts, assignments and configurations checked; topics, their configs and partitions written.
+"""CreateTopics: names, counts, assignments and configurations checked; topics, their configs and partitions
+written.
 
-In: the request, the image. Out: one TopicRecord a topic, then its ConfigRecords, then its PartitionRecords; per topic
-a result or an error in Kafka's words. `validate_only` decides all the same and writes nothing.
-Does not know: who may create (the caller drops topics that the principal may not), policies, quotas.
+In: the request, the image. Out: one TopicRecord a topic, then its ConfigRecords, then its PartitionRecords;
+per topic a result or an error in Kafka's words. `validate_only` decides all the same and writes nothing. Does
+not know: who may create (the caller drops topics that the principal may not), policies, quotas.
 """
 
 from __future__ import annotations
@@ -23,17 +24,20 @@ from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import ConfigRecord, TopicRecord
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.settings.describe import describe_topic
 from barnabas.settings.topic_rules import validate_topic_overrides
 
 Topic = CreateTopicsRequest.CreatableTopic
 Result = CreateTopicsResponse.CreatableTopicResult
+Config = Result.CreatableTopicConfigs
 Partitions = dict[int, PartitionRegistration]
 
 DEFAULT = -1  # as a count or a replication factor: take the cluster's
 
 
 def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
-    """The first part of the answer keeps the request's order; topics named twice and forbidden ones come last."""
+    """The first part of the answer keeps the request's order; topics named twice and forbidden ones come
+    last."""
     times_named = Counter(topic.name for topic in request.topics)
     wanted = [
         topic
@@ -118,9 +122,25 @@ def _create(context: Context, topic: Topic) -> tuple[list[Message], Result]:
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs=[],
+        configs=_effective_configs(context, overrides),
     )
     return records, result
+
+
+def _effective_configs(context: Context, overrides: dict[str, str | None]) -> list[Config]:
+    """All settings of the new topic, its own and those it takes from the cluster, by name."""
+    own = {name: value for name, value in overrides.items() if value is not None}
+    entries = describe_topic(own, context.settings)
+    return [
+        Config(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in sorted(entries, key=lambda entry: entry.name)
+    ]
 
 
 def _placed(context: Context, topic: Topic) -> Partitions:

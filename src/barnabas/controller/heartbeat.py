@@ -1,6 +1,8 @@
-"""Heartbeats: a broker is unfenced when it has caught up, fenced when silent, and led out when it wants to stop.
+"""Heartbeats: a broker is unfenced when it has caught up, fenced when silent, and led out when it wants to
+stop.
 
-In: BrokerHeartbeat, or the time alone for silent brokers. Out: registration changes and the partitions that follow.
+In: BrokerHeartbeat, or the time alone for silent brokers. Out: registration changes and the partitions that
+follow.
 
       register          caught up            wants to shut down        leads nothing, others know
     ----------> FENCED -----------> UNFENCED -------------------> CONTROLLED -----------------> FENCED, may stop
@@ -52,7 +54,8 @@ def heartbeat(
 
 
 def fence_silent(context: Context) -> Decision[int | None]:
-    """Fences the broker that has been silent longest, if any: one at a time, so that the next sees the effect."""
+    """Fences the broker that has been silent longest, if any: one at a time, so that the next sees the
+    effect."""
     unfenced = [broker.id for broker in context.image.cluster.brokers.values() if not broker.fenced]
     for broker_id in context.sessions.expired(unfenced, context.now_ms):
         broker = context.image.cluster.brokers[broker_id]

@@ -1,9 +1,10 @@
-"""Registration of nodes: a broker gets its epoch, a controller tells its listeners; brokers are also taken off.
+"""Registration of nodes: a broker gets its epoch, a controller tells its listeners; brokers are also taken
+off.
 
-In: BrokerRegistration, ControllerRegistration, UnregisterBroker. Out: the registering record; for a broker that died
-without a clean shutdown also the partitions that can no longer trust it. A broker's epoch is the offset at which the
-decision begins, so it grows for ever.
-Does not know: heartbeats (`heartbeat`), which listeners are reachable.
+In: BrokerRegistration, ControllerRegistration, UnregisterBroker. Out: the registering record; for a broker
+that died without a clean shutdown also the partitions that can no longer trust it. A broker's epoch is the
+offset at which the decision begins, so it grows for ever. Does not know: heartbeats (`heartbeat`), which
+listeners are reachable.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def register_broker(
 
 
 def _end_of(context: Context, existing: BrokerRegistration, previous_epoch: int) -> Iterator[Message]:
-    """What the end of the incarnation before means: a clean one knows the epoch it had, from its shutdown file."""
+    """What the end of the incarnation before means: a clean one knows the epoch it had, from its shutdown
+    file."""
     if previous_epoch == existing.epoch:
         yield from leadership.without_broker(context, existing.id)
     else:

@@ -1,7 +1,7 @@
 """The first records of a cluster: which feature levels it starts with.
 
-In: a release or level, levels asked for by name. Out: FeatureLevelRecords for `bootstrap.checkpoint`, which the first
-controller copies into the log. Wrong requests raise ValueError with a sentence for the operator.
+In: a release or level, levels asked for by name. Out: FeatureLevelRecords for `bootstrap.checkpoint`, which
+the first controller copies into the log. Wrong requests raise ValueError with a sentence for the operator.
 Does not know: files, the quorum (kraft.version lives in the quorum's own records).
 """
 

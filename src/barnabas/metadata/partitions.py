@@ -1,8 +1,8 @@
 """One partition's registration: who holds it, who is in sync, who leads, at which epochs.
 
-In: PartitionRecord, PartitionChangeRecord. Out: an immutable registration, and the record that tells it whole.
-A named tuple rather than a dataclass: clusters have ten thousands of them, and it is made five times as fast.
-Does not know: the topic's name, which brokers are alive.
+In: PartitionRecord, PartitionChangeRecord. Out: an immutable registration, and the record that tells it
+whole. A named tuple rather than a dataclass: clusters have ten thousands of them, and it is made five times
+as fast. Does not know: the topic's name, which brokers are alive.
 """
 
 from __future__ import annotations

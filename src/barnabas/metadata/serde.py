@@ -1,4 +1,5 @@
-"""Records of `__cluster_metadata` as bytes: frame version, type, record version (unsigned varints), then the body.
+"""Records of `__cluster_metadata` as bytes: frame version, type, record version (unsigned varints), then the
+body.
 
 In: a record and the cluster's `metadata.version`. Out: the value of a log record, and back.
 Does not know: batches, offsets, control records.

@@ -1,4 +1,5 @@
-"""Feature levels: `metadata.version` and its companions, what each level allows, and which record version it writes.
+"""Feature levels: `metadata.version` and its companions, what each level allows, and which record version it
+writes.
 
 In: a level, a record. Out: the version to write the record with; names, ranges and defaults of all features.
 The levels are those of Apache Kafka 4.3. Does not know: which level a cluster has finalized (see `features`).
@@ -63,7 +64,8 @@ CORDONED_LOG_DIRS = RELEASES["4.3-IV0"]  # KIP-1066
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature beside `metadata.version`: its highest level, and from which metadata level each is the default."""
+    """A feature beside `metadata.version`: its highest level, and from which metadata level each is the
+    default."""
 
     name: str
     max_level: int

@@ -1,0 +1,77 @@
+"""Answers that say no as a whole: a request's response with one error for everything in it.
+
+In: a request and the error that deciding on it raised. Out: the response, in the shape that the API has for
+it. Does not know: errors of single topics, which the decisions answer themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol import KafkaError, Message
+from barnabas.protocol.apis import response_class
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+def refusal(request: Message, error: KafkaError) -> Message:
+    code, message = error.code, error.message
+    if isinstance(request, CreateTopicsRequest):
+        return CreateTopicsResponse(
+            topics=[
+                CreateTopicsResponse.CreatableTopicResult(
+                    name=topic.name, error_code=code, error_message=message
+                )
+                for topic in request.topics
+            ]
+        )
+    if isinstance(request, DeleteTopicsRequest):
+        results = [
+            DeleteTopicsResponse.DeletableTopicResult(name=name, error_code=code, error_message=message)
+            for name in request.topic_names
+        ]
+        results += [
+            DeleteTopicsResponse.DeletableTopicResult(
+                name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=message
+            )
+            for topic in request.topics
+        ]
+        return DeleteTopicsResponse(responses=results)
+    if isinstance(request, CreatePartitionsRequest):
+        return CreatePartitionsResponse(
+            results=[
+                CreatePartitionsResponse.CreatePartitionsTopicResult(
+                    name=topic.name, error_code=code, error_message=message
+                )
+                for topic in request.topics
+            ]
+        )
+    if isinstance(request, IncrementalAlterConfigsRequest):
+        return IncrementalAlterConfigsResponse(
+            responses=[
+                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource in request.resources
+            ]
+        )
+    return _with_error(request, code, message)
+
+
+def _with_error(request: Message, code: int, message: str) -> Message:
+    """The other APIs have one error code for the whole answer, and some a message."""
+    key = request.schema.key
+    assert key is not None
+    response: Any = response_class(key)()
+    response.error_code = code
+    if hasattr(response, "error_message"):
+        response.error_message = message
+    return response  # type: ignore[no-any-return]

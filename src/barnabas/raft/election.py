@@ -1,0 +1,63 @@
+"""How a node comes to lead: what it must remember first, and what it writes first.
+
+In: the state that was remembered, the voters, the end of the log. Out: the state to remember before anything
+else, and the control records that open the epoch: LeaderChange, and the voters where the log does not have
+them yet. A sole voter needs nobody's vote. Does not know: files, requests; votes of others come to this
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from barnabas.protocol import Message
+from barnabas.protocol.messages.leader_change_message import LeaderChangeMessage
+from barnabas.raft.election_state import NOBODY, ElectionState
+from barnabas.raft.voters import BOOTSTRAP_OFFSET, Membership, Voter
+
+# Kafka 4.3 writes version 0 whatever the kraft.version is.
+LEADER_CHANGE_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Victory:
+    state: ElectionState  # to be durable before the records are written
+    membership: Membership
+    control_records: list[Message]
+
+
+def elect_sole_voter(
+    remembered: ElectionState, last_log_epoch: int, local: Voter, membership: Membership
+) -> Victory:
+    """The only voter votes for itself, in an epoch that nobody has seen."""
+    if not membership.voters.is_sole(local.id, local.directory_id):
+        raise ValueError(
+            f"node {local.id} cannot elect itself: the voters are {', '.join(map(str, membership.voters.ids))}"
+        )
+    epoch = max(remembered.epoch, last_log_epoch, 0) + 1
+    state = ElectionState(epoch, leader_id=local.id, voted_id=NOBODY)
+    records: list[Message] = [leader_change(local.id, membership.voters.ids, (local.id,))]
+    if membership.kraft_version > 0 and _must_tell(membership, local):
+        membership = Membership(
+            membership.kraft_version, membership.voters.with_voter(local), membership.offset
+        )
+        records.extend(membership.control_records())
+    return Victory(state, membership, records)
+
+
+def _must_tell(membership: Membership, local: Voter) -> bool:
+    """The log has no voters yet, or ours are not where we listen now."""
+    known = membership.voters.voters.get(local.id)
+    return membership.offset == BOOTSTRAP_OFFSET or known != local
+
+
+def leader_change(
+    leader_id: int, voter_ids: Iterable[int], granting_ids: Iterable[int]
+) -> LeaderChangeMessage:
+    return LeaderChangeMessage(
+        version=LEADER_CHANGE_VERSION,
+        leader_id=leader_id,
+        voters=[LeaderChangeMessage.Voter(voter_id=voter) for voter in voter_ids],
+        granting_voters=[LeaderChangeMessage.Voter(voter_id=voter) for voter in granting_ids],
+    )

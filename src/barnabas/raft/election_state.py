@@ -1,0 +1,73 @@
+"""What a node of the quorum must not forget across restarts: the epoch, whom it voted for, whom it knows to
+lead.
+
+In and out: the JSON text of `quorum-state`, version 0 (static voters, kraft.version 0) and 1 (kraft.version
+1). Does not know: the file, when it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from barnabas.protocol import NULL_UUID
+from barnabas.protocol.uuid import from_text, to_text
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    """Invariant: within an epoch the vote is given once, and a leader, once known, does not change."""
+
+    epoch: int = 0
+    leader_id: int = NOBODY
+    voted_id: int = NOBODY
+    voted_directory_id: bytes = NULL_UUID
+
+
+class CorruptElectionState(ValueError):
+    """`quorum-state` holds something else than it should."""
+
+
+def encode(state: ElectionState, kraft_version: int, voter_ids: Sequence[int]) -> str:
+    """The text as Apache Kafka writes it: one line, no blanks, these names in this order."""
+    fields: dict[str, object]
+    if kraft_version == 0:
+        fields = {
+            "clusterId": "",
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": state.voted_id,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": voter} for voter in voter_ids],
+            "data_version": 0,
+        }
+    else:
+        fields = {
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": state.voted_id,
+            "votedDirectoryId": to_text(state.voted_directory_id),
+            "data_version": 1,
+        }
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def decode(text: str) -> ElectionState:
+    try:
+        fields = json.loads(text)
+        version = fields["data_version"]
+        if version not in (0, 1):
+            raise CorruptElectionState(f"quorum-state has version {version}; 0 and 1 are known")
+        return ElectionState(
+            epoch=int(fields["leaderEpoch"]),
+            leader_id=int(fields["leaderId"]),
+            voted_id=int(fields["votedId"]),
+            voted_directory_id=from_text(fields["votedDirectoryId"]) if version == 1 else NULL_UUID,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, CorruptElectionState):
+            raise
+        raise CorruptElectionState(f"quorum-state cannot be read: {error}") from None

@@ -1,0 +1,61 @@
+"""Snapshots by name: the offset and epoch that one ends at, and which of several may be deleted.
+
+In: file names, sizes, times. Out: `SnapshotId`s, and those that retention lets go, the oldest first; the
+newest stays. Does not know: files themselves, what a snapshot holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+class SnapshotId(NamedTuple):
+    """A snapshot replaces all records below `end_offset`, the last of them of `epoch`."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+
+BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)  # written by formatting: the first voters, no records
+
+
+def parse_name(name: str) -> SnapshotId | None:
+    found = _NAME.fullmatch(name)
+    return SnapshotId(int(found[1]), int(found[2])) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    size_bytes: int
+    last_timestamp_ms: int
+
+
+def to_delete(
+    snapshots: Mapping[SnapshotId, SnapshotFile],
+    log_bytes: int,
+    now_ms: int,
+    retention_bytes: int,
+    retention_ms: int,
+) -> list[SnapshotId]:
+    """Old snapshots beyond `metadata.max.retention.bytes` or `.ms`; negative means without limit."""
+    ordered = sorted(snapshots)
+    total_bytes = log_bytes + sum(file.size_bytes for file in snapshots.values())
+    gone: list[SnapshotId] = []
+    for snapshot in ordered[:-1]:
+        file = snapshots[snapshot]
+        too_large = 0 <= retention_bytes < total_bytes
+        too_old = retention_ms >= 0 and now_ms - file.last_timestamp_ms > retention_ms
+        if snapshot != BOOTSTRAP_SNAPSHOT and not too_large and not too_old:
+            break
+        gone.append(snapshot)
+        total_bytes -= file.size_bytes
+    return gone

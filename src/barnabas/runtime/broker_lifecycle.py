@@ -1,0 +1,141 @@
+"""A broker's life as the controller sees it: registers, beats, is unfenced, and asks before it leaves.
+
+In: a way to send controller requests (in process, or over the network), who this broker is. Out: its epoch,
+whether it is fenced; `stop` returns when the controller lets it go or patience ends. Does not know:
+partitions, sockets, the metadata log beyond the offset this broker has read to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.metadata.versions import supported_features
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
+
+logger = logging.getLogger(__name__)
+
+Send = Callable[[Message], Awaitable[Any]]
+RETRY_MS = 100
+SHUTDOWN_BEAT_MS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    node_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    listeners: Sequence[EndPoint]  # where others reach it: with the ports that were really bound
+    log_dirs: Sequence[bytes]  # directory ids
+    rack: str | None = None
+    previous_epoch: int = -1  # from the file of a clean shutdown
+
+
+class BrokerLifecycle:
+    def __init__(
+        self,
+        identity: BrokerIdentity,
+        send: Send,
+        metadata_offset: Callable[[], int],
+        heartbeat_interval_ms: int,
+    ) -> None:
+        self._identity = identity
+        self._send = send
+        self._metadata_offset = metadata_offset
+        self._interval_ms = heartbeat_interval_ms
+        self._beating: asyncio.Task[None] | None = None
+        self.offline_log_dirs: list[bytes] = []
+        self.cordoned_log_dirs: list[bytes] = []
+        self.epoch = -1
+        self.is_fenced = True
+
+    async def register(self) -> int:
+        """Registers this broker, fenced at first; its epoch. A refusal is a KafkaError."""
+        response = await self._send(self._registration())
+        if response.error_code != ErrorCode.NONE:
+            raise KafkaError(
+                ErrorCode(response.error_code),
+                f"broker {self._identity.node_id} may not register: {ErrorCode(response.error_code).name}",
+            )
+        self.epoch = response.broker_epoch
+        return self.epoch
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        identity = self._identity
+        return BrokerRegistrationRequest(
+            broker_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=[
+                BrokerRegistrationRequest.Listener(
+                    name=each.name,
+                    host=each.host,
+                    port=each.port,
+                    security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
+                )
+                for each in identity.listeners
+            ],
+            features=[
+                BrokerRegistrationRequest.Feature(
+                    name=name, min_supported_version=lowest, max_supported_version=highest
+                )
+                for name, (lowest, highest) in supported_features().items()
+            ],
+            rack=identity.rack,
+            log_dirs=list(identity.log_dirs),
+            previous_broker_epoch=identity.previous_epoch,
+        )
+
+    async def unfence(self) -> None:
+        """Beats until the controller unfences this broker, and goes on beating in the background."""
+        while (await self._beat()).is_fenced:
+            await asyncio.sleep(RETRY_MS / 1000)
+        self._beating = asyncio.get_running_loop().create_task(self._keep_beating())
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_ms / 1000)
+            try:
+                await self._beat()
+            except KafkaError as error:
+                logger.error("a heartbeat failed: %s", error)
+
+    async def _beat(self, *, shut_down: bool = False) -> BrokerHeartbeatResponse:
+        request = BrokerHeartbeatRequest(
+            broker_id=self._identity.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=False,
+            want_shut_down=shut_down,
+            offline_log_dirs=list(self.offline_log_dirs),
+            cordoned_log_dirs=list(self.cordoned_log_dirs),
+        )
+        response: BrokerHeartbeatResponse = await self._send(request)
+        if response.error_code != ErrorCode.NONE:
+            raise KafkaError(ErrorCode(response.error_code), "the controller refused a heartbeat")
+        self.is_fenced = response.is_fenced
+        return response
+
+    async def stop(self, patience_ms: int) -> bool:
+        """Asks to leave: leaders move away first. False when that took longer than `patience_ms`, or failed."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait([self._beating])
+        if self.epoch < 0:
+            return True
+        try:
+            async with asyncio.timeout(patience_ms / 1000):
+                while not (await self._beat(shut_down=True)).should_shut_down:
+                    await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)
+        except (TimeoutError, KafkaError) as error:
+            logger.warning(
+                "broker %d leaves without a controlled shutdown: %s", self._identity.node_id, error
+            )
+            return False
+        return True

@@ -1,0 +1,281 @@
+"""The controller of a node: requests in, decisions written to the metadata log, answers out when they are
+committed.
+
+In: controller requests from the node's own broker (`handle`, in process) and, through the CONTROLLER
+listener, from others. Out: responses; committed images go to `metadata_log` listeners.
+
+How a node that is its own quorum starts (all of it a few milliseconds, four syncs of the log): 1.
+`broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log behind it 2.
+`controller = Controller(settings, cluster_id, metadata_log, clock, rng)` 3. `await
+controller.start(bootstrap)`: elects this node, writes the bootstrap records into an empty log, registers the
+controller. From here on `handle` answers. 4. `lifecycle = BrokerLifecycle(...)`, `await
+lifecycle.register()`: the broker registers and gets its epoch 5. the broker makes its partitions from
+`metadata_log.image`, listens to the log, then `await lifecycle.unfence()`: the first heartbeat unfences it
+and elects leaders; it beats from then on. 6. `metadata_log.run_slow_work_with(threads.run)`: now there are
+clients to keep waiting, syncs leave the loop. Stop: `await lifecycle.stop()` (controlled shutdown), `await
+controller.stop()`, `await metadata_log.close()`. Does not know: sockets, authorization (callers check before
+they ask).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from barnabas.controller import heartbeat as heartbeats
+from barnabas.controller import producer_ids, registration
+from barnabas.controller.activation import activate
+from barnabas.controller.context import Context, Rng
+from barnabas.controller.create_partitions import create_partitions
+from barnabas.controller.create_topics import create_topics
+from barnabas.controller.decision import Decision
+from barnabas.controller.delete_topics import delete_topics
+from barnabas.controller.refusals import refusal
+from barnabas.controller.sessions import BrokerSessions
+from barnabas.metadata.delta import MetadataDelta
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.transactions import TransactionFilter
+from barnabas.metadata.versions import CONTROLLER_REGISTRATION, supported_features
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRecord
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.raft.quorum_description import describe_quorum
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.metadata_log import MetadataLog
+from barnabas.runtime.shard import Shard
+from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
+
+logger = logging.getLogger(__name__)
+
+Reply = TypeVar("Reply")
+TICK_MS = 500
+
+# Requests that one decision answers, without more than the context.
+_DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    AllocateProducerIdsRequest: producer_ids.allocate,
+    ControllerRegistrationRequest: registration.register_controller,
+    UnregisterBrokerRequest: registration.unregister_broker,
+}
+
+
+class _Machine:
+    """The image behind everything appended, and the controller's own memory. It is what decisions look at."""
+
+    def __init__(self, log: MetadataLog, sessions: BrokerSessions) -> None:
+        self.log = log
+        self.sessions = sessions
+        self.image: MetadataImage = log.loaded.image
+        self.registered_at = log.loaded.registered_at
+        self.transactions: TransactionFilter = log.loaded.transactions
+
+    def apply(self, records: Sequence[Message], first_offset: int) -> None:
+        delta = MetadataDelta(self.image)
+        delta.replay_all(self.transactions.pass_on(records))
+        for index, record in enumerate(records):
+            if type(record) is RegisterBrokerRecord:
+                self.registered_at[record.broker_id] = first_offset + index
+        self.image = delta.apply(self.log.provenance())
+        self.log.applied(delta, self.image)
+
+
+class Controller:
+    def __init__(
+        self, settings: BrokerSettings, cluster_id: str, metadata_log: MetadataLog, clock: Clock, rng: Rng
+    ) -> None:
+        self._settings = settings
+        self._cluster_id = cluster_id
+        self._log = metadata_log
+        self._clock = clock
+        self._rng = rng
+        self._sessions = BrokerSessions(settings["broker.session.timeout.ms"])
+        self._machine = _Machine(metadata_log, self._sessions)
+        self._shard: Shard[Message] = Shard(self._machine, metadata_log)
+        self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
+        self._timer: asyncio.TimerHandle | None = None
+        self._fencing: asyncio.Task[None] | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image."""
+        return self._log.image
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller's node id; -1 while there is none."""
+        leader = self._log.leader
+        return leader.node_id if leader is not None else -1
+
+    @property
+    def kraft_version(self) -> int:
+        return self._log.membership.kraft_version
+
+    async def start(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
+        """Leads the quorum from here on. `listeners` are the controller's own, if ports were chosen late."""
+        self._log.lead()
+        min_insync_replicas: int = self._settings["min.insync.replicas"]
+        image, transactions = self._machine.image, self._machine.transactions
+        first = activate(image, transactions.is_open, bootstrap, min_insync_replicas)
+        writes = [self._shard.write(lambda: Decision(None, first))]
+        if self._settings.is_controller:
+            request = self._own_registration(listeners or self._settings.advertised_controller_listeners)
+            writes.append(self._shard.write(lambda: self._register_self(request)))
+        await asyncio.gather(*writes)
+        now_ms = self._clock.now_ms()
+        for broker in self._machine.image.cluster.brokers.values():
+            # Our own broker starts with us: whatever was registered before is gone, no need to wait for a timeout.
+            if not broker.fenced and not (broker.id == self._settings.node_id and self._settings.is_broker):
+                self._sessions.touch(broker.id, now_ms)
+        self._schedule_tick()
+
+    async def stop(self) -> None:
+        """Decides nothing any more; what was decided is still committed by the log."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._fencing is not None:
+            await asyncio.wait([self._fencing])
+        self._shard.close(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
+
+    # Requests
+
+    async def handle(self, request: Message, now_ms: int | None = None) -> Any:
+        """The response to a controller request; errors of the request as a whole are in it too."""
+        try:
+            return await self._handle(request)
+        except KafkaError as error:
+            return refusal(request, error)
+
+    async def _handle(self, request: Message) -> Message:
+        decide = _DECISIONS.get(type(request))
+        if decide is not None:
+            return await self._shard.write(lambda: decide(self._context(), request))
+        if isinstance(request, BrokerHeartbeatRequest):
+            return await self._shard.write(lambda: self._heartbeat(request))
+        if isinstance(request, BrokerRegistrationRequest):
+            return await self._shard.write(lambda: self._register_broker(request))
+        if isinstance(request, DescribeQuorumRequest):
+            return self._describe_quorum(request)
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
+        )
+
+    def _context(self) -> Context:
+        return Context(
+            image=self._machine.image,
+            settings=self._settings,
+            cluster_id=self._cluster_id,
+            sessions=self._sessions,
+            rng=self._rng,
+            now_ms=self._clock.now_ms(),
+            next_offset=self._log.end_offset,
+        )
+
+    def _register_broker(self, request: BrokerRegistrationRequest) -> Decision[BrokerRegistrationResponse]:
+        context = self._context()
+        decision = registration.register_broker(context, request)
+        self._sessions.touch(request.broker_id, context.now_ms)
+        return decision
+
+    def _heartbeat(self, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+        context = self._context()
+        registered_at = self._machine.registered_at.get(request.broker_id, 0)
+        decision = heartbeats.heartbeat(context, request, registered_at)
+        session = self._sessions.touch(request.broker_id, context.now_ms, request.current_metadata_offset)
+        if decision.reply.is_fenced:
+            session.controlled_shutdown_offset = -1
+        elif request.want_shut_down and session.controlled_shutdown_offset < 0:
+            session.controlled_shutdown_offset = context.next_offset + len(decision.records) - 1
+        return decision
+
+    def _describe_quorum(self, request: DescribeQuorumRequest) -> Message:
+        leader = self._log.leader
+        if leader is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
+        return describe_quorum(request, leader, self._log.end_offset, self._clock.now_ms())
+
+    # The controller's own registration
+
+    def _own_registration(self, listeners: Sequence[EndPoint]) -> ControllerRegistrationRequest:
+        return ControllerRegistrationRequest(
+            controller_id=self._settings.node_id,
+            incarnation_id=self._context().new_uuid(),
+            listeners=[
+                ControllerRegistrationRequest.Listener(
+                    name=each.name,
+                    host=each.host,
+                    port=each.port,
+                    security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
+                )
+                for each in listeners
+            ],
+            features=[
+                ControllerRegistrationRequest.Feature(
+                    name=name, min_supported_version=lowest, max_supported_version=highest
+                )
+                for name, (lowest, highest) in supported_features().items()
+            ],
+        )
+
+    def _register_self(self, request: ControllerRegistrationRequest) -> Decision[None]:
+        context = self._context()
+        if context.level < CONTROLLER_REGISTRATION:
+            return Decision(None)
+        return Decision(None, registration.register_controller(context, request).records)
+
+    # What time brings
+
+    def _schedule_tick(self) -> None:
+        delay_ms = min(self._idle_ms, TICK_MS) if self._idle_ms > 0 else TICK_MS
+        self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        """Every half a second: a sign of life in a quiet log, silent brokers, the next snapshot."""
+        if self._shard.error is not None or self._log.error is not None:
+            return
+        now_ms = self._clock.now_ms()
+        if 0 < self._idle_ms <= now_ms - self._log.last_append_ms + TICK_MS // 10:
+            self._write_no_op()
+        if self._fencing is None and self._silent_brokers(now_ms):
+            self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
+        self._log.maybe_snapshot()
+        self._schedule_tick()
+
+    def _write_no_op(self) -> None:
+        records = [NoOpRecord()]
+        first_offset = self._log.end_offset
+        try:
+            self._log.append(records)
+        except KafkaError as error:
+            self._shard.close(error)
+            return
+        self._machine.apply(records, first_offset)
+
+    def _silent_brokers(self, now_ms: int) -> list[int]:
+        brokers = self._machine.image.cluster.brokers.values()
+        return self._sessions.expired([broker.id for broker in brokers if not broker.fenced], now_ms)
+
+    async def _fence_silent(self) -> None:
+        try:
+            fenced = await self._shard.write(lambda: heartbeats.fence_silent(self._context()))
+            if fenced is not None:
+                logger.warning("broker %d is fenced: it was silent for longer than its session", fenced)
+        except KafkaError as error:
+            logger.error("a silent broker could not be fenced: %s", error)
+        finally:
+            self._fencing = None

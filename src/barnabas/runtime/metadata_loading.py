@@ -1,0 +1,148 @@
+"""Loading the metadata log: the newest snapshot, then the records behind it.
+
+In: the folder's snapshots and the log. Out: the image, the quorum's members, where brokers registered, and
+whether a metadata transaction was left open. A damaged snapshot is passed over for the one before it, if the
+log still reaches back that far. Does not know: elections, what is committed: whoever leads next commits all
+of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barnabas.metadata import serde
+from barnabas.metadata.delta import MetadataDelta
+from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage, Provenance
+from barnabas.metadata.transactions import TransactionFilter
+from barnabas.protocol import Message
+from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
+from barnabas.raft.snapshot_ids import SnapshotId
+from barnabas.raft.voters import Membership
+from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader, headers
+from barnabas.records.control import read_control
+from barnabas.records.record import iter_records
+from barnabas.runtime import snapshot_files
+from barnabas.runtime.disk import Disk
+
+READ_BYTES = 4 << 20
+
+# The records of a batch with one NoOpRecord: a quiet node writes two of them a second, and all are read at start.
+_NO_OP = bytes((20, 0, 0, 0, 1, 8, 1, 20, 0, 0, 0))
+
+logger = logging.getLogger(__name__)
+
+
+class Slice(Protocol):
+    @property
+    def next_offset(self) -> int: ...
+    def read(self) -> bytes: ...
+
+
+class QuorumLog(Protocol):
+    """The part of `storage.log.Log` that the quorum uses."""
+
+    @property
+    def directory(self) -> str: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None: ...
+    def write_staged(self) -> None: ...
+    def sync(self, offset: int | None = None, now_ms: int | None = None) -> None: ...
+    def read(self, offset: int, max_bytes: int, upper_offset: int) -> Slice: ...
+    def truncate_fully_and_start_at(self, offset: int) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Loaded:
+    image: MetadataImage = EMPTY_IMAGE
+    membership: Membership = field(default_factory=Membership)
+    last_epoch: int = 0  # of the last batch
+    registered_at: dict[int, int] = field(default_factory=dict)  # broker -> offset of its registration
+    transactions: TransactionFilter = field(default_factory=TransactionFilter)
+    snapshots: dict[SnapshotId, int] = field(default_factory=dict)  # with their sizes
+    bytes_since_snapshot: int = 0
+
+
+def load(disk: Disk, log: QuorumLog, membership: Membership) -> Loaded:
+    """`membership` is what the configuration says; the snapshot and the log override it."""
+    loaded = Loaded(membership=membership)
+    loaded.snapshots = snapshot_files.list_snapshots(disk, log.directory)
+    start = _load_snapshot(disk, log, loaded)
+    if start > log.end_offset:
+        log.truncate_fully_and_start_at(start)
+    _load_tail(log, loaded, start)
+    return loaded
+
+
+def _load_snapshot(disk: Disk, log: QuorumLog, loaded: Loaded) -> int:
+    """Loads the newest whole snapshot; the offset at which the log goes on from it."""
+    for snapshot in sorted(loaded.snapshots, reverse=True):
+        path = f"{log.directory}/{snapshot.file_name}"
+        try:
+            found = snapshot_files.load(disk, path, loaded.membership)
+        except snapshot_files.CorruptSnapshot as error:
+            logger.error("%s; using what is older", error)
+            del loaded.snapshots[snapshot]
+            continue
+        loaded.membership = found.membership
+        loaded.last_epoch = snapshot.epoch
+        if found.records:
+            loaded.image = found.image(snapshot)
+        offset = snapshot.end_offset - 1
+        loaded.registered_at = dict.fromkeys(loaded.image.cluster.brokers, offset)
+        return snapshot.end_offset
+    if log.log_start_offset > 0:
+        raise snapshot_files.CorruptSnapshot(
+            f"{log.directory} begins at offset {log.log_start_offset} and has no snapshot of what was before"
+        )
+    return 0
+
+
+def _load_tail(log: QuorumLog, loaded: Loaded, start: int) -> None:
+    delta = MetadataDelta(loaded.image)
+    last: BatchHeader | None = None
+    for data, position, header in _batches(log, start):
+        last = header
+        loaded.bytes_since_snapshot += header.size
+        if header.is_control:
+            for control in read_control(data, position=position):
+                if isinstance(control.content, Message):
+                    loaded.membership = loaded.membership.replay(control.content, control.offset)
+            continue
+        if header.record_count == 1 and data[position + BATCH_OVERHEAD : position + header.size] == _NO_OP:
+            continue
+        delta.replay_all(loaded.transactions.pass_on(_records(data, position, loaded.registered_at)))
+    if last is not None:
+        loaded.last_epoch = last.partition_leader_epoch
+        at = Provenance(last.last_offset, last.partition_leader_epoch, last.max_timestamp)
+        loaded.image = delta.apply(at)
+
+
+def _batches(log: QuorumLog, start: int) -> Iterator[tuple[bytes, int, BatchHeader]]:
+    offset = start
+    while offset < log.end_offset:
+        data = log.read(offset, READ_BYTES, log.end_offset).read()
+        next_offset = offset
+        for position, header in headers(data):
+            next_offset = header.next_offset
+            if header.last_offset >= offset:
+                yield data, position, header
+        if next_offset == offset:
+            raise snapshot_files.CorruptSnapshot(f"{log.directory} cannot be read at offset {offset}")
+        offset = next_offset
+
+
+def _records(data: bytes, position: int, registered_at: dict[int, int]) -> Iterator[Message]:
+    for record in iter_records(data, position=position):
+        decoded = serde.decode(record.value or b"")
+        if type(decoded) is RegisterBrokerRecord:
+            registered_at[decoded.broker_id] = record.offset
+        yield decoded

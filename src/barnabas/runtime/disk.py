@@ -35,7 +35,9 @@ class Disk:
     makedirs = staticmethod(os.makedirs)
     rmdir = staticmethod(os.rmdir)
     listdir = staticmethod(os.listdir)
-    real_path = staticmethod(os.path.realpath)
+
+    def real_path(self, path: str) -> str:
+        return os.path.realpath(path)
 
     def size(self, path: str) -> int:
         return self._stat(path).st_size
@@ -55,6 +57,14 @@ class Disk:
         except FileNotFoundError:
             return False
         return True
+
+    def is_writable(self, path: str) -> bool:
+        return os.access(path, os.R_OK | os.W_OK | os.X_OK)
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes of the file system that holds `path`: all, and those that are free for us."""
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def sizes(self, directory: str) -> dict[str, int]:
         """Name and size of every plain file of a folder, in one pass over it."""

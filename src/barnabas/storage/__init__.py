@@ -7,8 +7,9 @@ storage find their place beside them: they work on a log's `segments` list, whic
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log import Log
+from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.log_slice import LogSlice
 from barnabas.storage.names import TopicPartition
 from barnabas.storage.settings import LogSettings
 
-__all__ = ["Log", "LogContext", "LogSettings", "LogSlice", "StorageError", "TopicPartition"]
+__all__ = ["Log", "LogContext", "LogDirs", "LogSettings", "LogSlice", "StorageError", "TopicPartition"]

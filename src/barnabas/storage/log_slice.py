@@ -52,6 +52,13 @@ class LogSlice:
         data = self._disk.pread(self.file.descriptor, self.length, self.position)
         return data if len(data) == self.length else self._read_rest(data)
 
+    def read_part(self, start: int, count: int) -> bytes:
+        """At most `count` bytes from `start` on."""
+        if self.file is None:
+            return b""
+        count = min(count, self.length - start)
+        return self._disk.pread(self.file.descriptor, count, self.position + start)
+
     def _read_rest(self, data: bytes) -> bytes:
         descriptor = self.fileno()
         parts, total = [data], len(data)

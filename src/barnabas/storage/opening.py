@@ -118,7 +118,7 @@ def open_log(
     if recovery is not None:
         log.epochs = recovery.epochs
         log.producers = recovery.producers
-        log.epochs_dirty = True
+        log.epochs_dirty = log.names_dirty = True
     return log
 
 

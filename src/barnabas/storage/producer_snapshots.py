@@ -63,11 +63,11 @@ def load(
             logger.warning("Deleting %s: %s", path_of(directory, offset), error)
             delete(context, directory, offset)
     start = producers.end_offset
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
-        if following is not None and following.base_offset <= start:
-            continue
-        if segment.base_offset >= end_offset:
+    for index, segment in enumerate(segments):
+        if start >= end_offset or segment.base_offset >= end_offset:
             break
+        if index + 1 < len(segments) and segments[index + 1].base_offset <= start:
+            continue
         position = segment.offset_index().position_before(start)
         for at, header in segment.headers(position):
             if header.base_offset >= end_offset:

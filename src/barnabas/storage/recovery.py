@@ -142,6 +142,8 @@ class Recovery:
                 break
         self.epochs.truncate_from_end(end_offset)
         self.producers.end_offset = end_offset
+        if segments and end_offset > segments[0].base_offset:
+            producer_snapshots.take(self.context, self.directory, self.producers, end_offset, sync=False)
         return end_offset
 
     def check_segment(self, segment: Segment, next_offset: int) -> tuple[int, bool]:

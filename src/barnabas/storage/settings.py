@@ -6,6 +6,8 @@ Does not know: where a value came from, and settings that only the broker acts o
 
 from dataclasses import dataclass
 
+from barnabas.settings.topic import TopicSettings
+
 INT64_MAX = 2**63 - 1
 
 
@@ -22,6 +24,21 @@ class LogSettings:
     flush_ms: int = INT64_MAX
     file_delete_delay_ms: int = 60_000
     preallocate: bool = False
+
+    @classmethod
+    def of(cls, topic: TopicSettings) -> "LogSettings":
+        """What concerns the log of a topic's settings in effect."""
+        return cls(
+            segment_bytes=topic.internal_segment_bytes or topic.segment_bytes,
+            segment_ms=topic.segment_ms,
+            segment_jitter_ms=topic.segment_jitter_ms,
+            segment_index_bytes=topic.segment_index_bytes,
+            index_interval_bytes=topic.index_interval_bytes,
+            flush_messages=topic.flush_messages,
+            flush_ms=topic.flush_ms,
+            file_delete_delay_ms=topic.file_delete_delay_ms,
+            preallocate=topic.preallocate,
+        )
 
 
 DEFAULT_SETTINGS = LogSettings()

@@ -1,0 +1,99 @@
+"""One log dir: its lock, identity, checkpoints and clean-shutdown mark.
+
+In: a path from `log.dirs`. Out: a dir that is ours alone, and the offsets that the last life left in it.
+Does not know: what a log is, other dirs, where a new partition goes.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import NULL_UUID
+from barnabas.runtime.disk import Disk
+from barnabas.storage import checkpoints, clean_shutdown, names
+from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.errors import StorageError
+from barnabas.storage.names import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+# Locks of this process: the system's locks only keep other processes out.
+_held: set[str] = set()
+
+
+class LogDir:
+    """`failure` is set once the disk has failed; then nothing of the dir is used any more."""
+
+    __slots__ = (
+        "_lock",
+        "_real_path",
+        "disk",
+        "failure",
+        "id",
+        "is_clean",
+        "is_loaded",
+        "last_epoch",
+        "logs",
+        "path",
+    )
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.disk = disk
+        self.path = path
+        self.id = NULL_UUID  # until it is known
+        self.failure: str | None = None
+        self.is_clean = False  # the last life ended in order
+        self.is_loaded = False
+        self.last_epoch = clean_shutdown.UNKNOWN_EPOCH  # of the broker in its last life
+        self.logs: dict[TopicPartition, Log] = {}
+        self._lock: int | None = None
+        self._real_path = disk.real_path(path)
+
+    def __repr__(self) -> str:
+        return f"LogDir({self.path})"
+
+    def lock(self) -> None:
+        """Keep other nodes out; locking twice is once."""
+        if self._lock is not None:
+            return
+        descriptor = None
+        if self._real_path not in _held:
+            descriptor = self.disk.lock(f"{self.path}/{names.LOCK}")
+        if descriptor is None:
+            raise StorageError(
+                f"{self.path} is in use: another Kafka or Barnabas node holds {self.path}/{names.LOCK}; "
+                "stop it, or set log.dirs to another folder"
+            )
+        _held.add(self._real_path)
+        self._lock = descriptor
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            _held.discard(self._real_path)
+            self.disk.close(self._lock)
+            self._lock = None
+
+    def begin(self) -> None:
+        """Take the clean-shutdown mark away: from now on only an orderly end brings it back."""
+        epoch = clean_shutdown.take(self.disk, self.path)
+        self.is_clean = epoch is not None
+        if epoch is not None:
+            self.last_epoch = epoch
+
+    def end(self, broker_epoch: int) -> None:
+        clean_shutdown.store(self.disk, self.path, broker_epoch)
+
+    def load_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """A checkpoint file of this dir; one that is damaged counts as empty, which costs time, not data."""
+        path = f"{self.path}/{name}"
+        try:
+            return checkpoints.load_offsets(self.disk, path)
+        except CorruptCheckpoint as error:
+            logger.warning("Ignoring %s: %s", path, error)
+            return {}
+
+    def store_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        checkpoints.store_offsets(self.disk, f"{self.path}/{name}", offsets)

@@ -1,0 +1,314 @@
+"""All log dirs of a node: which partitions lie where, and everything that is kept a dir.
+
+In: `log.dirs`, the node's identity, settings a topic. Out: logs by partition; new ones in the dir with fewest, deleted
+ones renamed and removed later; checkpoints; an orderly end. A dir that fails takes its own partitions offline only.
+Does not know: replication, metadata, when checkpoints and deletions are due (the broker calls).
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.storage import names
+from barnabas.storage.context import LogContext
+from barnabas.storage.errors import StorageError, disk_failure
+from barnabas.storage.formatting import format_log_dir, identify
+from barnabas.storage.log import Log
+from barnabas.storage.log_dir import LogDir
+from barnabas.storage.meta_properties import MetaProperties
+from barnabas.storage.names import TopicPartition
+from barnabas.storage.settings import LogSettings
+from barnabas.storage.truncation import delete_folder
+
+SettingsOf = Callable[[str], LogSettings]
+
+logger = logging.getLogger(__name__)
+
+
+def never_stray(log: Log) -> bool:
+    return False
+
+
+class LogDirs:
+    """`logs` and `future_logs` by partition; `dirs` in the order of `log.dirs`, failed ones included."""
+
+    __slots__ = ("_deleted", "cluster_id", "context", "dirs", "future_logs", "logs", "stray_folders")
+
+    def __init__(self, context: LogContext, dirs: list[LogDir], cluster_id: str) -> None:
+        """See `LogDirs.open`."""
+        self.context = context
+        self.cluster_id = cluster_id
+        self.dirs = dirs
+        self.logs: dict[TopicPartition, Log] = {}
+        self.future_logs: dict[TopicPartition, Log] = {}
+        self.stray_folders: list[str] = []
+        self._deleted: deque[tuple[int, str]] = deque()  # when, which folder
+
+    @classmethod
+    def open(
+        cls,
+        paths: Iterable[str],
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        context: LogContext | None = None,
+    ) -> "LogDirs":
+        """Lock the dirs and see whose they are; `StorageError` in one line if they are not ours, and then nothing has
+        been changed in any of them. A dir that cannot be used is offline; with no other left that is an error."""
+        context = context or LogContext()
+        identities = identify(context, [path.rstrip("/") or "/" for path in paths], cluster_id, node_id)
+        known = next(found for found in identities.values() if isinstance(found, MetaProperties))
+        dirs: list[LogDir] = []
+        try:
+            for path, found in identities.items():
+                directory = LogDir(context.disk, path)
+                dirs.append(directory)
+                if isinstance(found, StorageError):
+                    directory.failure = str(found)
+                    logger.error("Log dir %s is offline: %s", path, found)
+                elif found is not None:
+                    directory.lock()
+            for directory in dirs:
+                if directory.failure is None:
+                    properties = format_log_dir(context, directory.path, known.cluster_id, known.node_id)
+                    directory.id = properties.directory_id or directory.id
+                    directory.lock()
+        except BaseException:
+            for directory in dirs:
+                directory.unlock()
+            raise
+        return cls(context, dirs, known.cluster_id)
+
+    # Loading
+
+    def load(
+        self, settings_of: SettingsOf, *, now_ms: int, is_stray: Callable[[Log], bool] = never_stray
+    ) -> None:
+        """Open the logs of all dirs; those of a dir that was not left in order are recovered, which may take long."""
+        for directory in self.online():
+            try:
+                self._load_dir(directory, settings_of, now_ms, is_stray)
+            except OSError as error:
+                self.fail(directory, f"could not load {directory.path}: {error}")
+            except KafkaError as error:
+                self.fail(directory, error.message)
+
+    def _load_dir(
+        self, directory: LogDir, settings_of: SettingsOf, now_ms: int, is_stray: Callable[[Log], bool]
+    ) -> None:
+        directory.begin()
+        recovery_points = directory.load_offsets(names.RECOVERY_POINT_CHECKPOINT)
+        log_start_offsets = directory.load_offsets(names.LOG_START_OFFSET_CHECKPOINT)
+        for folder in self.context.disk.subdirectories(directory.path):
+            parsed = names.parse_folder_name(folder)
+            path = f"{directory.path}/{folder}"
+            if parsed is None:
+                if folder != names.REMOTE_INDEX_CACHE:
+                    logger.warning("Ignoring %s: not a partition's folder", path)
+                continue
+            where, mark = parsed
+            if where.topic == names.METADATA_TOPIC:
+                continue  # the quorum's own
+            if mark == names.DELETE_FOLDER:
+                self._deleted.append((now_ms + settings_of(where.topic).file_delete_delay_ms, path))
+                continue
+            if mark == names.STRAY_FOLDER:
+                self.stray_folders.append(path)
+                continue
+            log = Log.open(
+                path,
+                settings_of(where.topic),
+                recovery_point=recovery_points.get(where, 0),
+                log_start_offset=log_start_offsets.get(where, 0),
+                clean=directory.is_clean,
+                now_ms=now_ms,
+                context=self.context,
+            )
+            self._add_loaded(directory, log, is_future=mark == names.FUTURE_FOLDER, is_stray=is_stray)
+        directory.is_loaded = True
+
+    def _add_loaded(
+        self, directory: LogDir, log: Log, *, is_future: bool, is_stray: Callable[[Log], bool]
+    ) -> None:
+        where = log.topic_partition
+        logs = self.future_logs if is_future else self.logs
+        other = logs.get(where)
+        if other is not None:
+            raise StorageError(
+                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one in the dir that "
+                "has failed before"
+            )
+        if not is_future and is_stray(log):
+            self._rename(log, directory, names.STRAY_FOLDER)
+            self.stray_folders.append(log.directory)
+            logger.warning("%s is not this node's any more: set aside as %s", where, log.directory)
+            return
+        logs[where] = log
+        if not is_future:
+            directory.logs[where] = log
+
+    # Dirs
+
+    def online(self) -> list[LogDir]:
+        return [directory for directory in self.dirs if directory.failure is None]
+
+    def dir_of(self, log: Log) -> LogDir:
+        path = log.directory.rpartition("/")[0]
+        return next(directory for directory in self.dirs if directory.path == path)
+
+    def dir_with_id(self, directory_id: bytes) -> LogDir | None:
+        return next((directory for directory in self.dirs if directory.id == directory_id), None)
+
+    def fail(self, directory: LogDir, reason: str) -> list[TopicPartition]:
+        """The dir's disk failed: forget its logs, leave its files alone; the partitions that went offline."""
+        directory.failure = reason
+        logger.error("Log dir %s is offline: %s", directory.path, reason)
+        gone = list(directory.logs)
+        for where in gone:
+            del self.logs[where]
+        directory.logs.clear()
+        for where, log in list(self.future_logs.items()):
+            if self.dir_of(log) is directory:
+                del self.future_logs[where]
+        directory.unlock()
+        if not self.online():
+            raise StorageError(f"no log dir is left: {reason}")
+        return gone
+
+    # Partitions
+
+    def create(
+        self,
+        where: TopicPartition,
+        settings: LogSettings,
+        *,
+        topic_id: bytes | None,
+        now_ms: int,
+        directory_id: bytes | None = None,
+    ) -> Log:
+        """A new partition's log, in the dir asked for or in the one with fewest."""
+        directory = self.dir_with_id(directory_id) if directory_id is not None else None
+        if directory is None or directory.failure is not None:
+            directory = self._emptiest()
+        path = f"{directory.path}/{names.folder_name(where)}"
+        if self.context.disk.exists(path):
+            log = Log.open(path, settings, now_ms=now_ms, context=self.context)
+        else:
+            log = Log.create(path, settings, topic_id=topic_id, now_ms=now_ms, context=self.context)
+        self.logs[where] = directory.logs[where] = log
+        return log
+
+    def _emptiest(self) -> LogDir:
+        online = self.online()
+        if not online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all log dirs are offline")
+        return online[0] if len(online) == 1 else min(online, key=lambda directory: len(directory.logs))
+
+    def delete(self, where: TopicPartition, *, now_ms: int) -> None:
+        """Set a partition's folder aside for removal (`delete_due`); the partition is gone at once."""
+        log = self._remove(where)
+        self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
+        self._deleted.append((now_ms + log.settings.file_delete_delay_ms, log.directory))
+
+    def set_aside(self, where: TopicPartition) -> str:
+        """A partition that should not be here: keep its data as a `-stray` folder."""
+        log = self._remove(where)
+        self._rename(log, self.dir_of(log), names.STRAY_FOLDER)
+        self.stray_folders.append(log.directory)
+        return log.directory
+
+    def delete_due(self, now_ms: int) -> int | None:
+        """Remove the folders whose time has come (slow: call it from a thread); when the next one is due."""
+        while self._deleted and self._deleted[0][0] <= now_ms:
+            _, path = self._deleted.popleft()
+            try:
+                delete_folder(self.context.disk, path)
+            except OSError as error:
+                logger.error("Could not remove %s: %s", path, error)
+        return self._deleted[0][0] if self._deleted else None
+
+    def _remove(self, where: TopicPartition) -> Log:
+        log = self.logs.pop(where)
+        del self.dir_of(log).logs[where]
+        return log
+
+    def _rename(self, log: Log, directory: LogDir, mark: str) -> None:
+        unique_id = self.context.rng.randbytes(16).hex()
+        log.rename(f"{directory.path}/{names.marked_folder_name(log.topic_partition, mark, unique_id)}")
+
+    # Checkpoints
+
+    def checkpoint_recovery_points(self) -> None:
+        """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`)."""
+        for directory in self.online():
+            self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Where logs begin that do not begin with a segment (`log.flush.start.offset.checkpoint.interval.ms`)."""
+        for directory in self.online():
+            self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, _log_start_offsets(directory))
+
+    def _checkpoint(self, directory: LogDir) -> None:
+        self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
+        self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, _log_start_offsets(directory))
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """How far every log is replicated (`replica.high.watermark.checkpoint.interval.ms`)."""
+        for directory in self.online():
+            marks = {w: high_watermarks[w] for w in list(directory.logs) if w in high_watermarks}
+            self._store(directory, names.HIGH_WATERMARK_CHECKPOINT, marks)
+
+    def load_high_watermarks(self) -> dict[TopicPartition, int]:
+        """What the last life knew; a log that ends earlier now counts up to its end."""
+        marks: dict[TopicPartition, int] = {}
+        for directory in self.online():
+            marks |= directory.load_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        return {
+            where: min(mark, self.logs[where].end_offset)
+            for where, mark in marks.items()
+            if where in self.logs
+        }
+
+    def _store(self, directory: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        try:
+            directory.store_offsets(name, offsets)
+        except OSError as error:
+            raise disk_failure("write", f"{directory.path}/{name}", error) from error
+
+    # The end
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """Close every log and mark the dirs where all went well, so that the next start needs no recovery."""
+        for directory in self.online():
+            in_order = directory.is_loaded
+            for log in directory.logs.values():
+                try:
+                    log.close()
+                except KafkaError as error:
+                    in_order = False
+                    logger.error("Could not close %s: %s", log.directory, error.message)
+            try:
+                self._checkpoint(directory)
+                if in_order:
+                    directory.end(broker_epoch)
+            except (OSError, KafkaError) as error:
+                logger.error("Could not mark %s as left in order: %s", directory.path, error)
+            directory.unlock()
+
+    def abandon(self) -> None:
+        """Let go without writing anything, as a crash would; the locks are free afterwards."""
+        for directory in self.dirs:
+            directory.unlock()
+
+
+def _recovery_points(directory: LogDir) -> dict[TopicPartition, int]:
+    return {where: log.recovery_point for where, log in list(directory.logs.items())}
+
+
+def _log_start_offsets(directory: LogDir) -> dict[TopicPartition, int]:
+    return {
+        where: log.log_start_offset
+        for where, log in list(directory.logs.items())
+        if log.log_start_offset > log.segments[0].base_offset
+    }

@@ -1,7 +1,8 @@
 """Logs on disk, byte for byte as Apache Kafka keeps them.
 
-`Log` is one partition, `LogDirs` all of a node's partitions with their checkpoints. Retention, compaction and tiered
-storage find their place beside them: they work on a log's `segments` list, which is only ever replaced as a whole.
+`Log` is one partition, `LogDirs` all of a node's partitions with their checkpoints. Retention, compaction
+and tiered storage find their place beside them: they work on a log's `segments` list, which is only ever
+replaced as a whole.
 """
 
 from barnabas.storage.context import LogContext

@@ -1,8 +1,8 @@
 """Checkpoint files: small texts that are replaced as a whole.
 
-In: offsets a partition, or the leader epochs of one. Out: `recovery-point-offset-checkpoint` and its sisters in a
-log dir, `leader-epoch-checkpoint` in a partition's folder; version, number of entries, one entry a line.
-A file is the old one or the new one after a crash, never a mixture.
+In: offsets a partition, or the leader epochs of one. Out: `recovery-point-offset-checkpoint` and its
+sisters in a log dir, `leader-epoch-checkpoint` in a partition's folder; version, number of entries, one
+entry a line. A file is the old one or the new one after a crash, never a mixture.
 Does not know: what the offsets mean.
 """
 
@@ -26,7 +26,8 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
-    """`CorruptCheckpoint` for anything that Apache Kafka would not have written; an empty file is no offsets."""
+    """`CorruptCheckpoint` for anything that Apache Kafka would not have written; an empty file is no
+    offsets."""
     offsets = {}
     for line in _entries(data):
         fields = line.split()

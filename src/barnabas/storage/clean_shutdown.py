@@ -1,7 +1,7 @@
 """`.kafka_cleanshutdown`: the mark that a node stopped in order, so that its logs need no recovery.
 
-Written last when stopping, removed first when starting: a crash in between leaves none. Holds the broker's epoch of
-that life, which a controller compares when the broker registers again (KIP-966).
+Written last when stopping, removed first when starting: a crash in between leaves none. Holds the broker's
+epoch of that life, which a controller compares when the broker registers again (KIP-966).
 """
 
 import json

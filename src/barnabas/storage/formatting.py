@@ -1,8 +1,8 @@
 """Whose log dirs are these: formatting new ones, and recognising ours before anything is touched.
 
-In: paths, the cluster's and the node's id. Out: what each dir says of itself, or a `StorageError` in one line. A dir
-that was added to `log.dirs` later is formatted like its neighbours; with no formatted dir at all, a person has to
-decide (`storage format`).
+In: paths, the cluster's and the node's id. Out: what each dir says of itself, or a `StorageError` in one
+line. A dir that was added to `log.dirs` later is formatted like its neighbours; with no formatted dir at
+all, a person has to decide (`storage format`).
 Does not know: what is in the dirs.
 """
 
@@ -15,7 +15,8 @@ Identity = MetaProperties | StorageError | None  # None: not formatted yet
 
 
 def format_log_dir(context: LogContext, path: str, cluster_id: str, node_id: int) -> MetaProperties:
-    """Make the folder if needed and write its `meta.properties`; one that is formatted already stays as it is."""
+    """Make the folder if needed and write its `meta.properties`; one that is formatted already stays as it
+    is."""
     disk = context.disk
     found = _identify_one(context, path)
     if isinstance(found, StorageError):

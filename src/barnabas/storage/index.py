@@ -1,8 +1,8 @@
 """Offset index and time index of a segment, in the bytes of their files.
 
-In: entries as batches are appended; offsets, positions and timestamps to look for. Out: where to start reading.
-An index holds the file's own bytes (big-endian, 8 and 12 bytes an entry), so loading and storing cost no
-conversion and a search touches only the entries that it compares.
+In: entries as batches are appended; offsets, positions and timestamps to look for. Out: where to start
+reading. An index holds the file's own bytes (big-endian, 8 and 12 bytes an entry), so loading and storing
+cost no conversion and a search touches only the entries that it compares.
 Does not know: the log file, when an entry is due, and where its bytes are kept.
 """
 
@@ -83,8 +83,8 @@ class OffsetIndex:
             offset, position = self.entry(len(self) - 1)
             if offset < self.base_offset or not 0 < position < log_bytes:
                 raise CorruptIndex(
-                    f"last entry of the offset index is offset {offset} at byte {position}; the segment starts at "
-                    f"offset {self.base_offset} and has {log_bytes} bytes"
+                    f"last entry of the offset index is offset {offset} at byte {position}, in a segment of "
+                    f"{log_bytes} bytes from offset {self.base_offset}"
                 )
 
     def _slot_from(self, position: int) -> int:
@@ -97,7 +97,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """The largest timestamp so far, with the last offset of its batch; timestamps grow from entry to entry."""
+    """The largest timestamp so far, with the last offset of its batch; it grows from entry to entry."""
 
     __slots__ = ("base_offset", "data", "last_timestamp")
 

@@ -1,7 +1,8 @@
 """All log dirs of a node: which partitions lie where, and everything that is kept a dir.
 
-In: `log.dirs`, the node's identity, settings a topic. Out: logs by partition; new ones in the dir with fewest, deleted
-ones renamed and removed later; checkpoints; an orderly end. A dir that fails takes its own partitions offline only.
+In: `log.dirs`, the node's identity, settings a topic. Out: logs by partition; new ones in the dir with
+fewest, deleted ones renamed and removed later; checkpoints; an orderly end. A dir that fails takes its own
+partitions offline only.
 Does not know: replication, metadata, when checkpoints and deletions are due (the broker calls).
 """
 
@@ -54,8 +55,9 @@ class LogDirs:
         cluster_id: str | None = None,
         context: LogContext | None = None,
     ) -> "LogDirs":
-        """Lock the dirs and see whose they are; `StorageError` in one line if they are not ours, and then nothing has
-        been changed in any of them. A dir that cannot be used is offline; with no other left that is an error."""
+        """Lock the dirs and see whose they are; `StorageError` in one line if they are not ours, and then
+        nothing has been changed in any of them. A dir that cannot be used is offline; with no other left
+        that is an error."""
         context = context or LogContext()
         identities = identify(context, [path.rstrip("/") or "/" for path in paths], cluster_id, node_id)
         known = next(found for found in identities.values() if isinstance(found, MetaProperties))
@@ -85,7 +87,8 @@ class LogDirs:
     def load(
         self, settings_of: SettingsOf, *, now_ms: int, is_stray: Callable[[Log], bool] = never_stray
     ) -> None:
-        """Open the logs of all dirs; those of a dir that was not left in order are recovered, which may take long."""
+        """Open the logs of all dirs; those of a dir that was not left in order are recovered, which may
+        take long."""
         for directory in self.online():
             try:
                 self._load_dir(directory, settings_of, now_ms, is_stray)
@@ -136,7 +139,7 @@ class LogDirs:
         other = logs.get(where)
         if other is not None:
             raise StorageError(
-                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one in the dir that "
+                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one whose dir "
                 "has failed before"
             )
         if not is_future and is_stray(log):
@@ -245,7 +248,8 @@ class LogDirs:
             self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Where logs begin that do not begin with a segment (`log.flush.start.offset.checkpoint.interval.ms`)."""
+        """Where logs begin that do not begin with a segment
+        (`log.flush.start.offset.checkpoint.interval.ms`)."""
         for directory in self.online():
             self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, _log_start_offsets(directory))
 

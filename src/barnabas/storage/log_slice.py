@@ -1,7 +1,7 @@
 """A stretch of one segment file: whole batches, to be sent as they are.
 
-In: an open file, position and length. Out: the bytes, or what `os.sendfile` needs. A slice keeps its file open, so
-rolling, deleting or compacting the segment does not disturb it.
+In: an open file, position and length. Out: the bytes, or what `os.sendfile` needs. A slice keeps its file
+open, so rolling, deleting or compacting the segment does not disturb it.
 Does not know: what the bytes mean.
 """
 
@@ -11,8 +11,8 @@ from barnabas.storage.open_files import OpenFile
 
 
 class LogSlice:
-    """`next_offset` is above every record in here; `hot` says that the bytes are very likely in memory, so that
-    reading them on the event loop does not wait for a disk."""
+    """`next_offset` is above every record in here; `hot` says that the bytes are very likely in memory, so
+    that reading them on the event loop does not wait for a disk."""
 
     __slots__ = ("_disk", "file", "hot", "length", "next_offset", "position", "start_offset")
 

@@ -1,7 +1,7 @@
 """Offsets by time: the first record at or after a timestamp, and the record with the largest one.
 
-In: a log and a timestamp. Out: timestamp, offset and leader epoch of one record. Time index and offset index lead to
-a batch; only that batch is decompressed. May run in a thread while the log grows.
+In: a log and a timestamp. Out: timestamp, offset and leader epoch of one record. Time index and offset
+index lead to a batch; only that batch is decompressed. May run in a thread while the log grows.
 Does not know: earliest and latest (the log's own attributes), isolation levels, remote storage.
 """
 

@@ -1,7 +1,7 @@
 """`meta.properties`: which cluster and node a log dir belongs to, and the dir's own id.
 
-In: a log dir. Out: `MetaProperties`, or a `StorageError` that says in one line what does not fit. Version 1, as the
-storage tool of Apache Kafka writes it.
+In: a log dir. Out: `MetaProperties`, or a `StorageError` that says in one line what does not fit. Version
+1, as the storage tool of Apache Kafka writes it.
 Does not know: what else is in the dir.
 """
 
@@ -25,7 +25,8 @@ class MetaProperties:
 
 
 def random_directory_id(random_bytes: bytes) -> bytes:
-    """A legal id for a dir from 16 random bytes: none of the reserved ones, and no text that begins with a dash."""
+    """A legal id for a dir from 16 random bytes: none of the reserved ones, and no text that begins with a
+    dash."""
     while int.from_bytes(random_bytes) < RESERVED_IDS or uuid.to_text(random_bytes).startswith("-"):
         random_bytes = bytes((byte + 1) % 256 for byte in random_bytes)
     return random_bytes

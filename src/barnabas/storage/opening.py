@@ -1,7 +1,7 @@
 """From a folder to a `Log`: a new one, one that was closed cleanly, or one to recover first.
 
-In: the folder, settings, what the log dir's checkpoints say. Out: a `Log` that can be appended to and read. After a
-clean shutdown one look at the folder is enough: no file is opened until someone needs it.
+In: the folder, settings, what the log dir's checkpoints say. Out: a `Log` that can be appended to and read.
+After a clean shutdown one look at the folder is enough: no file is opened until someone needs it.
 Does not know: how recovery works, other partitions.
 """
 
@@ -125,8 +125,8 @@ def open_log(
 def clean_end_offset(files: dict[str, int], last: Segment, recovery_point: int) -> int:
     """Where a log that was closed cleanly ends.
 
-    Closing syncs everything and takes a snapshot of the producers at the end: when the checkpoint and a snapshot
-    agree, that is it. Otherwise the last segment says.
+    Closing syncs everything and takes a snapshot of the producers at the end: when the checkpoint and a
+    snapshot agree, that is it. Otherwise the last segment says.
     """
     if last.size == 0:
         return last.base_offset

@@ -1,7 +1,9 @@
-"""Producer snapshots of a log: `<offset>.snapshot` files, and the state between two of them from the batches.
+"""Producer snapshots of a log: `<offset>.snapshot` files, and the state between two of them from the
+batches.
 
-In: a log's folder and segments. Out: `ProducerStates` as of an offset; files taken at every roll and at close, so
-that a restart reads at most one segment. A damaged snapshot is deleted and the one before it used.
+In: a log's folder and segments. Out: `ProducerStates` as of an offset; files taken at every roll and at
+close, so that a restart reads at most one segment. A damaged snapshot is deleted and the one before it
+used.
 Does not know: sequence checks, expiry, what a snapshot contains.
 """
 

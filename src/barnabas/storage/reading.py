@@ -1,8 +1,8 @@
 """Reading a log away from its end: find the segment, find the batch, cut at a batch boundary.
 
-In: an offset, a number of bytes, an upper offset. Out: a `LogSlice` of whole batches. The index says where to look,
-a few headers are read from there; where a slice ends is remembered, so that a reader that goes on there needs
-neither. May run in a thread while the log grows.
+In: an offset, a number of bytes, an upper offset. Out: a `LogSlice` of whole batches. The index says where
+to look, a few headers are read from there; where a slice ends is remembered, so that a reader that goes on
+there needs neither. May run in a thread while the log grows.
 Does not know: the batches that were just written (see `Log.read`), who may read what.
 """
 
@@ -37,8 +37,8 @@ def floor(segments: list[Segment], offset: int) -> int:
 
 
 def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
-    """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first batch that is
-    larger comes whole if `at_least_one`)."""
+    """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first
+    batch that is larger comes whole if `at_least_one`)."""
     try:
         return _read(log, offset, max_bytes, upper_offset, at_least_one)
     except OSError as error:

@@ -1,8 +1,9 @@
 """Opening a log: what is in the folder, and after a crash, what of it is true.
 
-In: a partition's folder, the checkpoints' offsets, whether the last shutdown was clean. Out: a `Log`. Clean: names
-and sizes are enough. Otherwise every batch from the recovery point on is checked; the log ends before the first torn
-or damaged one, later segments go, indexes, producers and leader epochs are rebuilt from what is left.
+In: a partition's folder, the checkpoints' offsets, whether the last shutdown was clean. Out: a `Log`.
+Clean: names and sizes are enough. Otherwise every batch from the recovery point on is checked; the log ends
+before the first torn or damaged one, later segments go, indexes, producers and leader epochs are rebuilt
+from what is left.
 Does not know: other partitions, the checkpoint files themselves.
 """
 
@@ -32,7 +33,8 @@ logger = logging.getLogger(__name__)
 
 
 def clear_leftovers(context: LogContext, directory: str, files: dict[str, int]) -> dict[str, int]:
-    """Finish or undo what a crash interrupted (deleting, compacting); the files that are left, with their sizes."""
+    """Finish or undo what a crash interrupted (deleting, compacting); the files that are left, with their
+    sizes."""
     if not any(name.endswith((names.DELETED, names.CLEANED, names.SWAP, ".tmp")) for name in files):
         return files
     disk = context.disk
@@ -147,7 +149,8 @@ class Recovery:
         return end_offset
 
     def check_segment(self, segment: Segment, next_offset: int) -> tuple[int, bool]:
-        """Read a segment whole and rebuild its indexes; its end offset, and whether all of the file was sound."""
+        """Read a segment whole and rebuild its indexes; its end offset, and whether all of the file was
+        sound."""
         offset_index, time_index = OffsetIndex(segment.base_offset), TimeIndex(segment.base_offset)
         segment.forget_transactions()
         since, valid_bytes = 0, 0
@@ -195,7 +198,8 @@ class Recovery:
 
 
 def batches(segment: Segment) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position, header and bytes of every batch of a file; `CorruptLog` at the first that is torn or damaged."""
+    """Position, header and bytes of every batch of a file; `CorruptLog` at the first that is torn or
+    damaged."""
     position, end = 0, segment.size
     buffer, start = memoryview(b""), 0
     while position < end:
@@ -227,6 +231,6 @@ def _refuse_legacy(segment: Segment, position: int, message: bytes, crc: int) ->
     """Records of Kafka before 0.11 are sound data that we cannot read: never truncate them."""
     if zlib.crc32(message[MAGIC_AT:]) == crc:
         raise StorageError(
-            f"{segment.path} holds records of message format v{message[MAGIC_AT]} at byte {position}; format v2 "
-            "(Kafka 0.11 and later) is needed: let Apache Kafka rewrite or expire them first"
+            f"{segment.path} holds records of message format v{message[MAGIC_AT]} at byte {position}; "
+            "format v2 (Kafka 0.11 and later) is needed: let Apache Kafka rewrite or expire them first"
         )

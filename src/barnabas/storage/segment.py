@@ -100,8 +100,8 @@ class Segment:
                 pass
 
     def sync(self) -> None:
-        """Make what is written durable. The index files of the segment that is appended to are left out: they are
-        rebuilt after a crash."""
+        """Make what is written durable. The index files of the segment that is appended to are left out:
+        they are rebuilt after a crash."""
         disk = self.context.disk
         complete = self.writer is None
         disk.fsync(self.open().descriptor)
@@ -135,7 +135,8 @@ class Segment:
             position = following
 
     def find(self, offset: int, position: int | None = None) -> tuple[int, int] | None:
-        """Where the first batch that ends at or after `offset` begins, and its size; None when there is none."""
+        """Where the first batch that ends at or after `offset` begins, and its size; None when there is
+        none."""
         if position is None:
             position = self.offset_index().position_before(offset)
         end = self.size

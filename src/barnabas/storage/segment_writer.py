@@ -1,7 +1,8 @@
 """The end of a log: what a segment needs while batches are appended to it.
 
-In: headers of batches that are now in the file. Out: index entries, exactly those that Apache Kafka makes; files
-of both indexes when the segment is closed. Until then the index files may lag behind, but what is in them is true.
+In: headers of batches that are now in the file. Out: index entries, exactly those that Apache Kafka makes;
+files of both indexes when the segment is closed. Until then the index files may lag behind, but what is in
+them is true.
 Does not know: the bytes of the batches, when to roll, producers.
 """
 

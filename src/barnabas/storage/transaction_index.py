@@ -1,7 +1,7 @@
 """Transaction index of a segment: the aborted transactions that end in it.
 
-In: one entry an abort marker. Out: what a read-committed consumer has to skip. 34 bytes an entry, appended to the
-file at once; the file exists only where a transaction was aborted.
+In: one entry an abort marker. Out: what a read-committed consumer has to skip. 34 bytes an entry, appended
+to the file at once; the file exists only where a transaction was aborted.
 Does not know: producers, open transactions, how the last stable offset is found.
 """
 
@@ -60,7 +60,8 @@ class TransactionIndex:
         disk.create(path, b"".join(map(encode, kept)))
 
     def collect(self, fetch_offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """The transactions with records in [fetch_offset, upper_offset); True when later segments hold no more."""
+        """The transactions with records in [fetch_offset, upper_offset); True when later segments hold no
+        more."""
         found = []
         for entry in self.entries:
             if entry.last_offset >= fetch_offset and entry.first_offset < upper_offset:

@@ -1,7 +1,7 @@
 """Taking back: cutting a log short, starting it anew, giving its folder another name, removing it.
 
-In: a log and an offset or a path. Out: files and the log's attributes changed together. Followers truncate to what
-they share with a new leader; everything here is rare and may be slow.
+In: a log and an offset or a path. Out: files and the log's attributes changed together. Followers truncate
+to what they share with a new leader; everything here is rare and may be slow.
 Does not know: why, and who decides.
 """
 
@@ -68,17 +68,7 @@ def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
     log.names_dirty = True
     log.restart_appending()
     log.store_epochs(sync=False)
-    reload_producers(log)
-
-
-def reload_producers(log: "Log") -> None:
-    """The producers as of what is written; snapshots of what is gone go too."""
-    for offset in producer_snapshots.offsets(log.context, log.directory):
-        if offset > log.written_offset:
-            producer_snapshots.delete(log.context, log.directory, offset)
-    log.producers = producer_snapshots.load(
-        log.context, log.directory, log.segments, log.log_start_offset, log.written_offset
-    )
+    log.reload_producers()
 
 
 def _drop(log: "Log", segments: list[Segment]) -> None:

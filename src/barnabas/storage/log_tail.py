@@ -1,0 +1,360 @@
+"""The end of a partition's log: batches are staged, written together, and rolled into new segments.
+
+In: batches that carry their final offsets (`stage`), then one `write_staged` for all of a tick. Out: the
+file, index entries, and the offsets that say how far the log reaches. Rolls by size, age, index size and
+offset range as Apache Kafka does. The way of a batch through here is a few comparisons with limits that
+were worked out before.
+Does not know: reading, recovery, replication.
+"""
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
+from barnabas.runtime.disk import IOV_MAX
+from barnabas.storage import checkpoints, partition_metadata, producer_snapshots
+from barnabas.storage.context import LogContext
+from barnabas.storage.errors import disk_failure
+from barnabas.storage.index import RELATIVE_OFFSET_MAX
+from barnabas.storage.names import TopicPartition
+from barnabas.storage.segment import Segment
+from barnabas.storage.segment_writer import SegmentWriter
+from barnabas.storage.settings import INT64_MAX, LogSettings
+from barnabas.storage.transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from barnabas.replication.leader_epochs import LeaderEpochs
+    from barnabas.replication.producers import ProducerStates
+
+STAGED_BYTES_MAX = 32 << 20
+
+
+class LogTail:
+    """`end_offset` is the next offset to assign; below `written_offset` everything is in the file, below
+    `recovery_point` everything is durable. Invariant: recovery_point <= written_offset <= end_offset."""
+
+    __slots__ = (
+        "_aborted",
+        "_epoch",
+        "_position",
+        "_roll_now_ms",
+        "_roll_offset",
+        "_roll_timestamp",
+        "_slow_position",
+        "_staged",
+        "_staged_headers",
+        "_writer",
+        "active",
+        "context",
+        "created_ms",
+        "cursors",
+        "directory",
+        "end_offset",
+        "epochs",
+        "epochs_dirty",
+        "failure",
+        "last_sync_ms",
+        "log_start_offset",
+        "names_dirty",
+        "producers",
+        "recovery_point",
+        "segments",
+        "settings",
+        "topic_id",
+        "topic_partition",
+        "truncations",
+        "written_offset",
+    )
+
+    epochs: "LeaderEpochs"  # these three are loaded when first asked for: see __getattr__
+    producers: "ProducerStates"
+    topic_id: bytes | None
+
+    def __init__(
+        self,
+        where: TopicPartition,
+        directory: str,
+        settings: LogSettings,
+        context: LogContext,
+        segments: list[Segment],
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        now_ms: int,
+    ) -> None:
+        """See `Log.open` and `Log.create`; `segments` has at least one."""
+        self.topic_partition = where
+        self.directory = directory
+        self.settings = settings
+        self.context = context
+        self.segments = segments
+        self.active = segments[-1]
+        self.log_start_offset = log_start_offset
+        self.end_offset = end_offset
+        self.written_offset = end_offset
+        self.recovery_point = recovery_point
+        self.created_ms = now_ms  # of the active segment, as far as this process knows
+        self.last_sync_ms = now_ms
+        self.cursors: dict[int, tuple[Segment, int]] = {}
+        self._writer: SegmentWriter | None = None
+        self._staged: list[memoryview] = []
+        self._staged_headers: list[BatchHeader] = []
+        self._aborted: list[AbortedTransaction] = []
+        self._position = self.active.size  # in the active segment, behind what is staged
+        self._slow_position = -1  # beyond it, staging takes the long way
+        self._roll_offset = self._roll_timestamp = self._roll_now_ms = INT64_MAX
+        self._epoch = -1
+        self.epochs_dirty = False
+        self.names_dirty = False
+        self.truncations = 0
+        self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
+
+    # Appending
+
+    def stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        """Take a batch that carries its final offsets and leader epoch; the view must stay unchanged until
+        it is written. Update `producers` after this, not before: a roll takes their snapshot without this
+        batch."""
+        end = self._position + header.batch_length + LOG_OVERHEAD
+        last_offset = header.base_offset + header.last_offset_delta
+        if (
+            end > self._slow_position
+            or header.base_offset < self.end_offset
+            or last_offset > self._roll_offset
+            or header.max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_now_ms
+            or header.partition_leader_epoch != self._epoch
+        ):
+            self._make_room(header, now_ms)
+            end = self._position + header.batch_length + LOG_OVERHEAD
+        self._staged.append(batch)
+        self._staged_headers.append(header)
+        self._position = end
+        self.end_offset = last_offset + 1
+
+    def write_staged(self) -> None:
+        """Write what is staged with one call to the system, and index it. A failing disk is
+        KAFKA_STORAGE_ERROR; then nothing that was staged is in the log."""
+        staged = self._staged
+        if not staged:
+            return
+        segment = self.active
+        writer = self._writer
+        assert writer is not None  # staging has loaded it
+        try:
+            segment.file_used = True
+            file = segment.file or self.context.files.open(segment)
+            if len(staged) <= IOV_MAX:
+                written = self.context.disk.pwritev(file.descriptor, staged, segment.size)
+            else:
+                written = 0
+            if written != self._position - segment.size:
+                self._write_rest(file.descriptor, segment.size, written)
+        except OSError as error:
+            raise self._undo_staged(error) from error
+        writer.add(self._staged_headers, self.settings.index_interval_bytes)
+        self._staged = []
+        self._staged_headers = []
+        self.written_offset = self.end_offset
+        if self._aborted:
+            self._store_aborted()
+        if self.epochs_dirty:
+            self.store_epochs(sync=False)
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """An abort marker was staged: its transaction goes to the index once the marker is written."""
+        self._aborted.append(transaction)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader epoch begins here (batches say so themselves when they are staged)."""
+        if epoch >= 0 and self.epochs.assign(epoch, start_offset):
+            self.epochs_dirty = True
+        self._epoch = epoch
+
+    def _make_room(self, header: BatchHeader, now_ms: int) -> None:
+        """The long way of `stage`: a new segment, a full buffer, a new leader epoch, or an append that is
+        wrong."""
+        if self.failure is not None:
+            raise self.failure
+        settings = self.settings
+        if header.base_offset < self.end_offset:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"{self.topic_partition}: batch at offset {header.base_offset}, {self.end_offset} is next",
+            )
+        if header.size > settings.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {header.size} bytes exceeds the segment size of {self.topic_partition} "
+                f"(segment.bytes is {settings.segment_bytes})",
+            )
+        writer = self._writer or self._begin_appending()
+        if self._position + header.size > self._slow_position:
+            self.write_staged()
+        if self._must_roll(writer, header, now_ms):
+            self.roll(header.base_offset, now_ms=now_ms)
+        if self._position == 0:
+            self.created_ms = now_ms
+            self._set_age_limit(header.max_timestamp)
+        self._set_size_limit()
+        if header.partition_leader_epoch != self._epoch:
+            self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+
+    def _must_roll(self, writer: SegmentWriter, header: BatchHeader, now_ms: int) -> bool:
+        settings = self.settings
+        if self._position == 0:
+            return header.last_offset - self.active.base_offset > RELATIVE_OFFSET_MAX
+        return (
+            self._position + header.size > settings.segment_bytes
+            or header.last_offset > self._roll_offset
+            or header.max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_now_ms
+            or writer.room(settings.segment_index_bytes) <= 0
+        )
+
+    def _begin_appending(self) -> SegmentWriter:
+        active = self.active
+        writer = self._writer = SegmentWriter.resume(active, self.written_offset)
+        self._roll_offset = active.base_offset + RELATIVE_OFFSET_MAX
+        self._roll_timestamp = self._roll_now_ms = INT64_MAX
+        first_timestamp = active.first_timestamp()
+        if first_timestamp is not None:
+            self._set_age_limit(first_timestamp)
+        self._epoch = self.epochs.latest_epoch
+        return writer
+
+    def _set_age_limit(self, first_timestamp: int) -> None:
+        """A segment's age counts in its records' time, or by the clock if they have none."""
+        settings = self.settings
+        jitter_ms = 0
+        if settings.segment_jitter_ms:
+            jitter_ms = self.context.rng.randrange(min(settings.segment_jitter_ms, settings.segment_ms))
+        age_ms = settings.segment_ms - jitter_ms
+        self._roll_timestamp = first_timestamp + age_ms if first_timestamp >= 0 else INT64_MAX
+        self._roll_now_ms = self.created_ms + age_ms if first_timestamp < 0 else INT64_MAX
+
+    def _set_size_limit(self) -> None:
+        """How far staging may go before anyone has to look: segment size, buffer, room in the indexes."""
+        assert self._writer is not None
+        settings = self.settings
+        room = self._writer.room(settings.segment_index_bytes) - 1
+        ahead = min(STAGED_BYTES_MAX, room * settings.index_interval_bytes)
+        self._slow_position = min(settings.segment_bytes, self.active.size + ahead)
+
+    def _write_rest(self, descriptor: int, position: int, written: int) -> None:
+        """Finish a write that the system took only in part, or that has more views than it takes at once."""
+        views, skip = self._staged, written
+        position += written
+        first = 0
+        while skip >= len(views[first]):
+            skip -= len(views[first])
+            first += 1
+            if first == len(views):
+                return
+        pending = [memoryview(views[first])[skip:], *views[first + 1 :]]
+        while pending:
+            count = self.context.disk.pwritev(descriptor, pending[:IOV_MAX], position)
+            if count <= 0:
+                raise OSError(f"nothing written at byte {position}")
+            position += count
+            done = 0
+            while done < len(pending) and count >= len(pending[done]):
+                count -= len(pending[done])
+                done += 1
+            pending = pending[done:]
+            if count:
+                pending[0] = memoryview(pending[0])[count:]
+
+    def _undo_staged(self, error: OSError) -> KafkaError:
+        """Back to what is written: file, offsets, leader epochs, producers."""
+        segment = self.active
+        failure = disk_failure("append to", segment.path, error)
+        self.discard_staged()
+        try:
+            self.context.disk.ftruncate(segment.open().descriptor, segment.size)
+            self.epochs.truncate_from_end(self.written_offset)
+            self.reload_producers()
+        except (OSError, KafkaError):
+            self.failure = failure  # the file may hold what nobody wrote: no more appends in this life
+        return failure
+
+    def discard_staged(self) -> None:
+        self._staged = []
+        self._staged_headers = []
+        self._aborted = []
+        self.end_offset = self.written_offset
+        self.restart_appending()
+
+    def restart_appending(self) -> None:
+        """The active segment is another one, or has changed behind our back: look at it again before
+        appending."""
+        self._position = self.active.size
+        self._slow_position = -1
+        self._writer = None
+
+    def _store_aborted(self) -> None:
+        active = self.active
+        for transaction in self._aborted:
+            active.add_transaction(transaction)
+        self._aborted = []
+
+    def roll(self, next_offset: int | None = None, *, now_ms: int | None = None) -> None:
+        """Complete the active segment and begin another; the old one wants `sync` (see
+        `LogContext.on_roll`)."""
+        self.write_staged()
+        base_offset = self.end_offset if next_offset is None else max(next_offset, self.end_offset)
+        if base_offset == self.active.base_offset:
+            return  # nothing in it yet
+        writer = self._writer or self._begin_appending()
+        producers = self.producers
+        segment = Segment(self.context, self.directory, base_offset)
+        try:
+            writer.finish()
+            producer_snapshots.take(self.context, self.directory, producers, base_offset, sync=False)
+            SegmentWriter.create(segment, self.preallocated_bytes())
+        except OSError as error:
+            self.failure = disk_failure("roll", self.directory, error)
+            raise self.failure from error
+        self.active = segment
+        self.segments = [*self.segments, segment]
+        self.names_dirty = True
+        self.restart_appending()
+        self._begin_appending()
+        if now_ms is not None:
+            self.created_ms = now_ms
+        self.after_roll(base_offset)
+
+    def after_roll(self, offset: int) -> None:
+        """Everything below `offset` is complete and wants to be synced."""
+
+    def store_epochs(self, *, sync: bool) -> None:
+        """Write `leader-epoch-checkpoint` as it is in memory."""
+        self.epochs_dirty = False
+        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs, sync=sync)
+
+    def preallocated_bytes(self) -> int:
+        return self.settings.segment_bytes if self.settings.preallocate else 0
+
+    def reload_producers(self) -> None:
+        """The producers as of what is written; snapshots of what is gone go too."""
+        for offset in producer_snapshots.offsets(self.context, self.directory):
+            if offset > self.written_offset:
+                producer_snapshots.delete(self.context, self.directory, offset)
+        self.producers = producer_snapshots.load(
+            self.context, self.directory, self.segments, self.log_start_offset, self.written_offset
+        )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Only for slots that are still empty: most logs of a node are idle and never need these."""
+            if name == "epochs":
+                self.epochs = checkpoints.load_epochs(self.context.disk, self.directory)
+            elif name == "producers":
+                self.reload_producers()
+            elif name == "topic_id":
+                self.topic_id = partition_metadata.load(self.context.disk, self.directory)
+            else:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return object.__getattribute__(self, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.protocol import KafkaError, Message
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.apis import response_class
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -19,8 +19,10 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 
 
-def refusal(request: Message, error: KafkaError) -> Message:
+def refusal(request: Message, error: KafkaError, version: int | None = None) -> Message:
     code, message = error.code, error.message
+    if code == ErrorCode.TOPIC_DELETION_DISABLED and version is not None and version < 3:
+        code = ErrorCode.INVALID_REQUEST
     if isinstance(request, CreateTopicsRequest):
         return CreateTopicsResponse(
             topics=[

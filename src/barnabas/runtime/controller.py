@@ -154,12 +154,13 @@ class Controller:
 
     # Requests
 
-    async def handle(self, request: Message, now_ms: int | None = None) -> Any:
-        """The response to a controller request; errors of the request as a whole are in it too."""
+    async def handle(self, request: Message, version: int | None = None) -> Any:
+        """The response to a controller request; errors of the request as a whole are in it too. Old versions
+        of a request may know other error codes: `version` is the one that the answer will be written in."""
         try:
             return await self._handle(request)
         except KafkaError as error:
-            return refusal(request, error)
+            return refusal(request, error, version)
 
     async def _handle(self, request: Message) -> Message:
         decide = _DECISIONS.get(type(request))

@@ -1,0 +1,76 @@
+"""The metadata partition on this node's disk: opened, or made, for `runtime.metadata_log`.
+
+In: the node's settings, the id of its metadata directory. Out: a loaded `MetadataLog`, and the records that a
+formatted folder starts a cluster with. Kafka's metadata log is always checked when opened, however it was
+closed. Does not know: elections, decisions.
+"""
+
+from __future__ import annotations
+
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.versions import LATEST_LEVEL
+from barnabas.protocol import Message
+from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
+from barnabas.runtime import snapshot_files
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.disk import Disk
+from barnabas.runtime.metadata_log import MetadataLog, SnapshotPolicy
+from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.listeners import EndPoint
+from barnabas.storage.context import LogContext
+from barnabas.storage.log import Log
+from barnabas.storage.names import METADATA_TOPIC
+from barnabas.storage.settings import LogSettings
+
+METADATA_TOPIC_ID = (1).to_bytes(16, "big")
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+
+
+def open_metadata_log(
+    settings: BrokerSettings,
+    directory_id: bytes,
+    context: LogContext,
+    clock: Clock,
+    listeners: tuple[EndPoint, ...] | None = None,
+) -> MetadataLog:
+    """Loads the node's metadata. `listeners` are the controller's own, if ports were chosen late."""
+    directory = f"{settings.metadata_log_dir.rstrip('/')}/{METADATA_TOPIC}-0"
+    now_ms = clock.now_ms()
+    log_settings = LogSettings(
+        segment_bytes=settings["metadata.log.segment.bytes"], segment_ms=settings["metadata.log.segment.ms"]
+    )
+    if context.disk.exists(directory):
+        log = Log.open(directory, log_settings, now_ms=now_ms, context=context)
+    else:
+        log = Log.create(directory, log_settings, topic_id=METADATA_TOPIC_ID, now_ms=now_ms, context=context)
+    local = local_voter(settings, directory_id, listeners or settings.advertised_controller_listeners)
+    policy = SnapshotPolicy(
+        bytes_between=settings["metadata.log.max.record.bytes.between.snapshots"],
+        interval_ms=settings["metadata.log.max.snapshot.interval.ms"],
+        retention_bytes=settings["metadata.max.retention.bytes"],
+        retention_ms=settings["metadata.max.retention.ms"],
+    )
+    return MetadataLog(log, context.disk, clock, local, static_membership(settings), policy)
+
+
+def local_voter(settings: BrokerSettings, directory_id: bytes, listeners: tuple[EndPoint, ...]) -> Voter:
+    endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in listeners)
+    return Voter(settings.node_id, directory_id, endpoints)
+
+
+def static_membership(settings: BrokerSettings) -> Membership:
+    """What `controller.quorum.voters` says; nobody where the quorum is dynamic and tells itself."""
+    name = settings.controller_listener_names[0] if settings.controller_listener_names else ""
+    voters = (
+        Voter(voter.id, endpoints=(VoterEndpoint(name, voter.address.host, voter.address.port),))
+        for voter in settings.voters
+    )
+    return Membership(0, VoterSet.of(voters))
+
+
+def load_bootstrap(disk: Disk, metadata_log_dir: str) -> list[Message]:
+    """The first records of a cluster, from `bootstrap.checkpoint`; the newest levels where there is none."""
+    path = f"{metadata_log_dir.rstrip('/')}/{BOOTSTRAP_CHECKPOINT}"
+    if not disk.exists(path):
+        return list(bootstrap_records(LATEST_LEVEL, {}))
+    return list(snapshot_files.load(disk, path, Membership()).records)

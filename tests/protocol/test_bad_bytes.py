@@ -92,6 +92,11 @@ def test_a_varint_of_more_than_five_bytes_or_31_bits_is_refused() -> None:
     assert path_of(ApiVersionsRequest, b"\xff\xff\xff\xff\x0f", 3) == "client_software_name"
 
 
+def test_a_varint_that_is_longer_than_it_needs_to_be_is_refused() -> None:
+    assert path_of(ApiVersionsRequest, b"\x80\0", 3) == "client_software_name"
+    assert path_of(ApiVersionsRequest, b"\x82\x80\0a\1\0", 3) == "client_software_name"
+
+
 def test_a_varint_that_is_cut_off_is_refused() -> None:
     assert path_of(ApiVersionsRequest, b"\x81", 3) == "client_software_name"
     assert path_of(ApiVersionsRequest, b"", 3) == "client_software_name"

@@ -42,23 +42,29 @@ def string_length(number: int) -> bytes:
 
 
 def varint_rest(buffer: Any, position: int, first: int) -> tuple[int, int]:
-    """The varint whose first byte, 128 or more, has been read already."""
+    """The varint whose first byte, 128 or more, has been read already.
+
+    A last byte of zero is refused: a length that compiled code takes for long would be short, even null.
+    """
     byte = buffer[position]
     number = first - 128 + (byte << 7)
-    if byte < 128:
-        return number, position + 1
-    byte = buffer[position + 1]
-    number += (byte << 14) - (128 << 7)
-    if byte < 128:
-        return number, position + 2
-    byte = buffer[position + 2]
-    number += (byte << 21) - (128 << 14)
-    if byte < 128:
-        return number, position + 3
-    byte = buffer[position + 3]
-    if byte > 7:
-        raise Malformed("a varint is out of range")
-    return number + (byte << 28) - (128 << 21), position + 4
+    if byte > 127:
+        position += 1
+        byte = buffer[position]
+        number += (byte << 14) - (128 << 7)
+        if byte > 127:
+            position += 1
+            byte = buffer[position]
+            number += (byte << 21) - (128 << 14)
+            if byte > 127:
+                position += 1
+                byte = buffer[position]
+                number += (byte << 28) - (128 << 21)
+                if byte > 7:
+                    raise Malformed("a varint is beyond 31 bits")
+    if not byte:
+        raise Malformed("a varint is longer than it needs to be")
+    return number, position + 1
 
 
 def read_varint(buffer: Any, position: int) -> tuple[int, int]:

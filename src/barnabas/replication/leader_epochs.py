@@ -43,7 +43,7 @@ class LeaderEpochs:
 
         Later entries that contradict the new one go: the log was truncated below them.
         """
-        if epoch == self.latest_epoch and start_offset >= self._starts[-1]:
+        if epoch == self.latest_epoch and epoch >= 0 and start_offset >= self._starts[-1]:
             return False
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch {epoch} cannot start at offset {start_offset}")

@@ -101,14 +101,14 @@ def _check_quorum(settings: BrokerSettings, request: FormatRequest) -> None:
     if settings.voters:
         if request.is_dynamic:
             raise FormatError(
-                "You cannot specify controller.quorum.voters and format the node with --initial-controllers or "
-                "--standalone. If you want to use dynamic quorum, please remove controller.quorum.voters and specify "
-                "controller.quorum.bootstrap.servers instead."
+                "You cannot specify controller.quorum.voters and format the node with --initial-controllers "
+                "or --standalone. If you want to use dynamic quorum, please remove controller.quorum.voters "
+                "and specify controller.quorum.bootstrap.servers instead."
             )
     elif settings.is_controller and not request.is_dynamic and not request.no_initial_controllers:
         raise FormatError(
-            "Because controller.quorum.voters is not set on this controller, you must specify one of the following: "
-            "--standalone, --initial-controllers, or --no-initial-controllers."
+            "Because controller.quorum.voters is not set on this controller, you must specify one of the "
+            "following: --standalone, --initial-controllers, or --no-initial-controllers."
         )
     if request.standalone and not settings.is_controller:
         raise FormatError("You can only use --standalone on a controller.")
@@ -116,10 +116,10 @@ def _check_quorum(settings: BrokerSettings, request: FormatRequest) -> None:
     is_dynamic = request.is_dynamic or request.no_initial_controllers
     if wanted and not is_dynamic:
         raise FormatError(
-            f"Cannot set kraft.version to {wanted} unless controller.quorum.voters is empty and one of the flags "
-            "--standalone, --initial-controllers, or --no-initial-controllers is used. For dynamic controllers "
-            "support, try using one of --standalone, --initial-controllers, or --no-initial-controllers and removing "
-            "controller.quorum.voters."
+            f"Cannot set kraft.version to {wanted} unless controller.quorum.voters is empty and one of the "
+            "flags --standalone, --initial-controllers, or --no-initial-controllers is used. For dynamic "
+            "controllers support, try using one of --standalone, --initial-controllers, or "
+            "--no-initial-controllers and removing controller.quorum.voters."
         )
     if wanted == 0 and is_dynamic:
         raise FormatError(
@@ -148,8 +148,8 @@ def _unformatted(disk: Disk, settings: BrokerSettings, cluster_id: str, ignore_f
         _check_owner(found, path, cluster_id, settings.node_id)
     if formatted and not ignore_formatted:
         raise FormatError(
-            f"Log directory {formatted[0]} is already formatted. Use --ignore-formatted to ignore this directory and "
-            "format the others."
+            f"Log directory {formatted[0]} is already formatted. Use --ignore-formatted to ignore this "
+            "directory and format the others."
         )
     return empty
 

@@ -17,9 +17,10 @@ from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_log import MetadataLog, SnapshotPolicy
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.listeners import EndPoint
+from barnabas.storage import partition_metadata
 from barnabas.storage.context import LogContext
 from barnabas.storage.log import Log
-from barnabas.storage.names import METADATA_TOPIC
+from barnabas.storage.names import METADATA_TOPIC, PARTITION_METADATA
 from barnabas.storage.settings import LogSettings
 
 METADATA_TOPIC_ID = (1).to_bytes(16, "big")
@@ -41,6 +42,9 @@ def open_metadata_log(
     )
     if context.disk.exists(directory):
         log = Log.open(directory, log_settings, now_ms=now_ms, context=context)
+        if not context.disk.exists(f"{directory}/{PARTITION_METADATA}"):
+            # Formatting a dynamic quorum makes the folder for its voters, and nothing else in it.
+            partition_metadata.store(context.disk, directory, METADATA_TOPIC_ID, sync=False)
     else:
         log = Log.create(directory, log_settings, topic_id=METADATA_TOPIC_ID, now_ms=now_ms, context=context)
     local = local_voter(settings, directory_id, listeners or settings.advertised_controller_listeners)

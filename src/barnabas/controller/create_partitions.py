@@ -58,7 +58,8 @@ def _grow(context: Context, request: Topic) -> list[Message]:
     if request.count < count:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"The topic {topic.name} currently has {count} partition(s); {request.count} would not be an increase.",
+            f"The topic {topic.name} currently has {count} partition(s); "
+            f"{request.count} would not be an increase.",
         )
     additional = request.count - count
     if additional > RECORDS_PER_DECISION_MAX:

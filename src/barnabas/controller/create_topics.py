@@ -221,14 +221,14 @@ def assigned_partition(
         previous = broker
     if factor is not None and len(replicas) != factor:
         raise bad_assignment(
-            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is "
-            f"not consistent with previous partitions, which have {factor} replica(s)."
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but "
+            f"this is not consistent with previous partitions, which have {factor} replica(s)."
         )
     partition = context.new_partition(replicas)
     if partition is None:
         raise bad_assignment(
-            f"All brokers specified in the manual partition assignment for partition {number} are fenced or in "
-            "controlled shutdown."
+            f"All brokers specified in the manual partition assignment for partition {number} are fenced "
+            "or in controlled shutdown."
         )
     return partition
 

@@ -4,10 +4,10 @@ stop.
 In: BrokerHeartbeat, or the time alone for silent brokers. Out: registration changes and the partitions that
 follow.
 
-      register          caught up            wants to shut down        leads nothing, others know
-    ----------> FENCED -----------> UNFENCED -------------------> CONTROLLED -----------------> FENCED, may stop
-                  ^   <------------                                SHUTDOWN
-                         silent
+     register         caught up           wants to stop             leads nothing
+    ---------> FENCED ---------> UNFENCED --------------> CONTROLLED ------------> FENCED, may stop
+                      <---------                           SHUTDOWN
+                        silent
 
 Does not know: how often brokers beat; the caller notes the contact in the sessions.
 """
@@ -36,7 +36,7 @@ class BrokerState(Enum):
 def heartbeat(
     context: Context, request: BrokerHeartbeatRequest, registered_at: int
 ) -> Decision[BrokerHeartbeatResponse]:
-    """`registered_at` is the offset of the broker's registration: it is caught up once it has read that far."""
+    """`registered_at` is the offset of the broker's registration: once it has read that far it is caught up."""
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
     broker = context.image.cluster.brokers[request.broker_id]
     before = _state(broker)

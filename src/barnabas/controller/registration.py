@@ -128,8 +128,8 @@ def _check_features(context: Context, features: dict[str, FeatureRange]) -> None
         if not lowest <= finalized <= highest:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"Unable to register because the broker does not support finalized version {finalized} of {name}. "
-                f"The broker wants a version between {lowest} and {highest}, inclusive.",
+                f"Unable to register because the broker does not support finalized version {finalized} of "
+                f"{name}. The broker wants a version between {lowest} and {highest}, inclusive.",
             )
 
 

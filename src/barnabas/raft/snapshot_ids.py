@@ -54,7 +54,7 @@ def to_delete(
         file = snapshots[snapshot]
         too_large = 0 <= retention_bytes < total_bytes
         too_old = retention_ms >= 0 and now_ms - file.last_timestamp_ms > retention_ms
-        if snapshot != BOOTSTRAP_SNAPSHOT and not too_large and not too_old:
+        if not too_large and not too_old:
             break
         gone.append(snapshot)
         total_bytes -= file.size_bytes

@@ -37,6 +37,8 @@ from barnabas.runtime.metadata_loading import Loaded, QuorumLog
 
 QUORUM_STATE = "quorum-state"
 UNCOMMITTED_MAX = 10_000  # decisions on their way to the disk
+CLOSING_SNAPSHOT_BYTES = 1 << 20  # a log that grew by more than this is quicker to load with a new snapshot
+RECORDS_PER_BATCH_MAX = 10_000  # as much as one request may write
 BATCH_BYTES_MAX = 8 << 20  # as Kafka's quorum: followers must be able to fetch a batch whole
 
 logger = logging.getLogger(__name__)
@@ -151,20 +153,27 @@ class MetadataLog:
             return ElectionState()
 
     def append(self, records: Sequence[Message]) -> int:
-        """Appends records as one batch: they are there together or not at all, after a crash too."""
+        """Appends records as one batch: they are there together or not at all, after a crash too. Only what
+        follows from a broker's coming and going can be more than one batch holds; it is harmless in parts.
+        """
         leader = self._leading()
         if len(self._appended) >= UNCOMMITTED_MAX:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too many metadata changes wait for the disk")
         now_ms = self._clock.now_ms()
         level = self._level_for(records)
         packed = [Record(timestamp=now_ms, value=serde.encode(record, level)) for record in records]
-        batch = build_batch(packed, base_offset=self._log.end_offset, partition_leader_epoch=leader.epoch)
-        if len(batch) > BATCH_BYTES_MAX:
+        offset = self._log.end_offset
+        batches = []
+        for first in range(0, len(packed), RECORDS_PER_BATCH_MAX):
+            some = packed[first : first + RECORDS_PER_BATCH_MAX]
+            batches.append(build_batch(some, base_offset=offset + first, partition_leader_epoch=leader.epoch))
+        largest = max(map(len, batches))
+        if largest > BATCH_BYTES_MAX:
             raise KafkaError(
-                ErrorCode.POLICY_VIOLATION,
-                f"a metadata change of {len(batch)} bytes is too large to be atomic",
+                ErrorCode.POLICY_VIOLATION, f"a metadata change of {largest} bytes is too large to be atomic"
             )
-        self._stage(batch, now_ms)
+        for batch in batches:
+            self._stage(batch, now_ms)
         self.last_append_ms = now_ms
         return self._log.end_offset
 
@@ -332,4 +341,6 @@ class MetadataLog:
                 await waiting
         self.leader = None
         if self.error is None:
+            if self._bytes_since_snapshot >= CLOSING_SNAPSHOT_BYTES:
+                await self.snapshot()
             self._log.close()

@@ -2,9 +2,9 @@
 
 In: a machine (`apply(records, first_offset)`, which cannot fail) and a journal to append to. Out: answers,
 each given only when everything it rests on is committed. Decisions see what was appended before them,
-committed or not, so many can be on their way at once; when an append or a commit fails, all of them are
-refused and the shard is closed: its owner drops it and replays the journal into a new one. Does not know:
-what the records mean, how the journal commits.
+committed or not, so many can be on their way at once; when a commit fails, all of them are refused and the
+shard is closed: its owner drops it and replays the journal into a new one.
+Does not know: what the records mean, how the journal commits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Journal(Protocol[RecordIn]):
         """Where the next record will stand."""
 
     def append(self, records: Sequence[RecordIn]) -> int:
-        """Append together or not at all; the offset behind them. A failure is a KafkaError."""
+        """Append together, or raise a KafkaError and leave everything as it was; the offset behind them."""
 
     def committed(self, offset: int) -> Awaitable[None] | None:
         """Waits until everything below `offset` is committed; None when it is already."""
@@ -80,11 +80,7 @@ class Shard(Generic[Record]):
         records = decision.records
         offset = first_offset = self._journal.end_offset
         if records:
-            try:
-                offset = self._journal.append(records)
-            except KafkaError as error:
-                self.close(error)
-                raise
+            offset = self._journal.append(records)
             self.machine.apply(records, first_offset)
         await self._settled(offset)
         return decision.reply
@@ -98,11 +94,10 @@ class Shard(Generic[Record]):
         return reply
 
     async def _settled(self, offset: int) -> None:
-        waiting = self._journal.committed(offset)
-        if waiting is None:
-            return
         try:
-            await waiting
+            waiting = self._journal.committed(offset)
+            if waiting is not None:
+                await waiting
         except KafkaError as error:
             self.close(error)
             raise

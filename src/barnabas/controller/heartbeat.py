@@ -36,7 +36,7 @@ class BrokerState(Enum):
 def heartbeat(
     context: Context, request: BrokerHeartbeatRequest, registered_at: int
 ) -> Decision[BrokerHeartbeatResponse]:
-    """`registered_at` is the offset of the broker's registration: once it has read that far it is caught up."""
+    """`registered_at` is the offset of the broker's registration: having read that far, it is caught up."""
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
     broker = context.image.cluster.brokers[request.broker_id]
     before = _state(broker)

@@ -195,7 +195,7 @@ class ClusterDelta:
             raise ValueError(f"no broker {broker_id} is registered with epoch {epoch}")
         return broker
 
-    def replay_register_controller(self, record: RegisterControllerRecord) -> None:
+    def replay_controller(self, record: RegisterControllerRecord) -> None:
         self.controllers.set(
             record.controller_id,
             ControllerRegistration(

@@ -32,9 +32,7 @@ def elect_sole_voter(
 ) -> Victory:
     """The only voter votes for itself, in an epoch that nobody has seen."""
     if not membership.voters.is_sole(local.id, local.directory_id):
-        raise ValueError(
-            f"node {local.id} cannot elect itself: the voters are {', '.join(map(str, membership.voters.ids))}"
-        )
+        raise ValueError(f"node {local.id} cannot elect itself: the voters are {list(membership.voters.ids)}")
     epoch = max(remembered.epoch, last_log_epoch, 0) + 1
     state = ElectionState(epoch, leader_id=local.id, voted_id=NOBODY)
     records: list[Message] = [leader_change(local.id, membership.voters.ids, (local.id,))]

@@ -134,8 +134,6 @@ class BrokerLifecycle:
                 while not (await self._beat(shut_down=True)).should_shut_down:
                     await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)
         except (TimeoutError, KafkaError) as error:
-            logger.warning(
-                "broker %d leaves without a controlled shutdown: %s", self._identity.node_id, error
-            )
+            logger.warning("node %d leaves without a controlled shutdown: %s", self._identity.node_id, error)
             return False
         return True

@@ -139,7 +139,7 @@ class Controller:
         await asyncio.gather(*writes)
         now_ms = self._clock.now_ms()
         for broker in self._machine.image.cluster.brokers.values():
-            # Our own broker starts with us: whatever was registered before is gone, no need to wait for a timeout.
+            # Our own broker starts with us: what was registered before is gone, no timeout to wait for.
             if not broker.fenced and not (broker.id == self._settings.node_id and self._settings.is_broker):
                 self._sessions.touch(broker.id, now_ms)
         self._schedule_tick()

@@ -29,7 +29,7 @@ from barnabas.runtime.disk import Disk
 
 READ_BYTES = 4 << 20
 
-# The records of a batch with one NoOpRecord: a quiet node writes two of them a second, and all are read at start.
+# The records of a batch with one NoOpRecord: a quiet node writes two a second, and reads them all at start.
 _NO_OP = bytes((20, 0, 0, 0, 1, 8, 1, 20, 0, 0, 0))
 
 logger = logging.getLogger(__name__)

@@ -214,6 +214,11 @@ def test_a_header_that_exaggerates_its_largest_timestamp_is_corrected() -> None:
     assert batch.validate(accepted) == header
 
 
+def test_a_header_cannot_hide_that_its_records_are_from_the_future() -> None:
+    hidden = patched(build_batch([record(timestamp=NOW_MS * 2)]), 35, struct.pack(">q", NOW_MS))
+    assert refuse(hidden).code == ErrorCode.INVALID_TIMESTAMP
+
+
 def test_append_time_replaces_the_producers_time() -> None:
     accepted, header = accept(build_batch([record(timestamp=1), record(timestamp=NOW_MS * 2)]), APPEND_TIME)
     assert batch.validate(accepted) == header

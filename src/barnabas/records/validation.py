@@ -119,9 +119,11 @@ def validate_produce(
         or (header.base_sequence < 0 and header.producer_id >= 0)
     ):
         raise _bad_header(header, topic_partition)
+    latest = now_ms + rules.timestamp_after_max_ms
     if (
         rules.header_suffices
-        and header.max_timestamp - now_ms <= rules.timestamp_after_max_ms
+        and header.max_timestamp <= latest
+        and header.base_timestamp <= latest
         and not attributes & APPEND_TIME_FLAG
     ):
         return records, header
@@ -282,7 +284,8 @@ def _too_large(size: int, rules: AppendRules, topic_partition: object) -> KafkaE
 def _bad_header(header: BatchHeader, topic_partition: object) -> KafkaError:
     codec = header.attributes & COMPRESSION_MASK
     if codec > _ZSTD:
-        return unsupported(codec)
+        error = unsupported(codec)
+        return RecordsRejected(error.code, error.message)
     if header.last_offset_delta < 0:
         problem = f"batch has an invalid offset range: [0, {header.last_offset_delta}]"
     elif header.record_count <= 0:

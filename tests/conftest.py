@@ -16,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("BARNABAS_APACHE") == "1",
         help="run the client tests against Apache Kafka too (also BARNABAS_APACHE=1)",
     )
+    group.addoption("--record", action="store_true", help="write Apache Kafka's answers anew (tests/interop)")
     group.addoption("--kills", type=int, default=5, help="how often the crash tests kill -9 the broker")
     group.addoption("--frames", type=int, default=20_000, help="how many hostile frames to send")
 

@@ -135,8 +135,8 @@ def test_topics_partitions_and_settings_through_the_admin_client(
             assert topic in await admin.list_topics()
 
             await admin.create_partitions({topic: NewPartitions(4)})
-            [described] = await admin.describe_topics([topic])
-            assert len(described["partitions"]) == 4
+            while len((await admin.describe_topics([topic]))[0]["partitions"]) != 4:
+                await asyncio.sleep(0.01)
 
             [answer] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
             [(_, _, _, _, entries)] = answer.resources

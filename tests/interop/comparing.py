@@ -1,0 +1,76 @@
+"""Running a scenario and telling where two transcripts part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .scenarios import everything
+from .talk import Talk
+
+RECORDED = Path(__file__).with_name("recorded")
+SHOWN = 12
+
+Transcript = list[dict[str, Any]]
+
+
+def converse(port: int, name: str) -> Transcript:
+    """The transcript of one scenario with the broker at `port`."""
+    talk = Talk(port, name.replace("_", "-")[:120])
+    try:
+        everything()[name](talk)
+    finally:
+        talk.close()
+    return json.loads(json.dumps(talk.transcript))  # as it will be read back
+
+
+def recorded(name: str) -> Transcript:
+    return json.loads((RECORDED / f"{name}.json").read_text())
+
+
+def record(name: str, transcript: Transcript) -> None:
+    """One line an answer: small files, and diffs that show which answer changed."""
+    lines = ",\n".join(json.dumps(entry) for entry in transcript)
+    (RECORDED / f"{name}.json").write_text(f"[\n{lines}\n]\n")
+
+
+def differences(reference: Transcript, ours: Transcript) -> str:
+    """What differs, the reference's answer first; empty when nothing does."""
+    found = []
+    for expected, got in zip(reference, ours, strict=False):
+        if expected["request"] != got["request"]:
+            found.append(f"the conversations part: {expected['request']!r} and {got['request']!r}")
+            break
+        if expected["answer"] != got["answer"]:
+            parts = "\n".join(f"    {line}" for line in paths("", expected["answer"], got["answer"])[:SHOWN])
+            found.append(f"  {expected['request']}\n{parts}")
+    if len(reference) != len(ours) and not (found and found[-1].startswith("the conv")):
+        found.append(f"{len(reference)} answers in the reference, {len(ours)} here")
+    more = len(found) - SHOWN
+    return "\n".join(found[:SHOWN]) + (f"\n  ... and {more} more" if more > 0 else "")
+
+
+def paths(where: str, reference: Any, ours: Any) -> list[str]:
+    """The places inside an answer that differ."""
+    if isinstance(reference, dict) and isinstance(ours, dict):
+        names = [*reference, *(name for name in ours if name not in reference)]
+        return [
+            line
+            for name in names
+            for line in paths(f"{where}.{name}", reference.get(name, "<absent>"), ours.get(name, "<absent>"))
+        ]
+    if isinstance(reference, list) and isinstance(ours, list) and len(reference) == len(ours):
+        return [
+            line
+            for n, (left, right) in enumerate(zip(reference, ours, strict=True))
+            for line in paths(f"{where}[{n}]", left, right)
+        ]
+    if reference == ours:
+        return []
+    return [f"{where}: Apache Kafka {short(reference)}, ours {short(ours)}"]
+
+
+def short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 400 else f"{text[:400]}..."

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from barnabas.settings import BrokerSettings
     from barnabas.storage.log_dirs import LogDirs
 
-CREATE_TOPICS_VERSION = 7
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
@@ -37,6 +36,7 @@ class Broker:
         self.settings = settings
         self.node_id = settings.node_id
         self.cluster_id = cluster_id
+        self.epoch = -1
         self.clock = clock
         self.threads = threads
         self.metrics = metrics
@@ -83,7 +83,6 @@ class Broker:
                 ],
                 timeout_ms=self.settings["request.timeout.ms"],
             ),
-            CREATE_TOPICS_VERSION,
         )
         assert isinstance(response, CreateTopicsResponse)
         return {

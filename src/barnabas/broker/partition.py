@@ -18,6 +18,7 @@ from barnabas.replication.partition_state import PartitionState
 if TYPE_CHECKING:
     from barnabas.broker.metrics import TopicMetrics
     from barnabas.broker.tick import Tick
+    from barnabas.broker.topic_rules import TopicRules
     from barnabas.records.validation import AppendRules
     from barnabas.storage.log import Log
 
@@ -60,6 +61,18 @@ class Partition:
         self.is_leader = True
         self.state.lead(leader_epoch, isr)
         self.wake_all()
+
+    def resign(self, leader_epoch: int) -> None:
+        """Stop leading: somebody else does, or the partition is gone."""
+        self.leader_epoch = leader_epoch
+        self.is_leader = False
+        self.wake_all()
+
+    def follow(self, rules: TopicRules) -> None:
+        """Settings in force from now on."""
+        self.rules = rules.append
+        self.min_insync_replicas = rules.settings.min_insync_replicas
+        self.log.configure(rules.log)
 
     # -- writing ---------------------------------------------------------------------------------
 

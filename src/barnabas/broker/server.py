@@ -62,10 +62,10 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
 
-    async def open(self) -> None:
-        host = self.endpoint.host or None
+    async def open(self, bound: socket.socket) -> None:
+        """Accept connections on a socket that is bound already."""
         backlog: int = self.broker.settings["socket.listen.backlog.size"]
-        self._server = await self.loop.create_server(lambda: Channel(self), host, self.endpoint.port, backlog=backlog)
+        self._server = await self.loop.create_server(lambda: Channel(self), sock=bound, backlog=backlog)
         self.port = self._server.sockets[0].getsockname()[1]
         self._schedule_idle_check()
 

@@ -21,7 +21,7 @@ BOTH = "broker controller"
 
 
 def to_controller(request: Message, context: RequestContext) -> Awaitable[Message]:
-    return context.broker.controller.handle(request, context.version)
+    return context.broker.controller.handle(request)
 
 
 create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(to_controller)

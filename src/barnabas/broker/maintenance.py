@@ -1,0 +1,95 @@
+"""What a broker does from time to time: checkpoints, due syncs, removal of deleted folders, expiry of producers.
+
+In: intervals from the settings. Out: calls to storage, in threads where they are slow. One task at a time for each duty, so
+none piles up; a failure is logged and tried again next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import KafkaError
+from barnabas.storage.names import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.storage.log import Log
+
+log = logging.getLogger("barnabas.maintenance")
+Duty = Callable[[], Awaitable[None]]
+DELETE_CHECK_MS = 1_000
+INTERVAL_MS_MAX = 24 * 3600 * 1000  # longer ones mean never
+
+
+class Maintenance:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        settings = self._broker.settings
+        duties: list[tuple[Duty, int]] = [
+            (self.checkpoint_recovery_points, settings["log.flush.offset.checkpoint.interval.ms"]),
+            (self.checkpoint_log_starts, settings["log.flush.start.offset.checkpoint.interval.ms"]),
+            (self.checkpoint_high_watermarks, settings["replica.high.watermark.checkpoint.interval.ms"]),
+            (self.sync_due, settings["log.flush.scheduler.interval.ms"]),
+            (self.expire_producers, settings["producer.id.expiration.check.interval.ms"]),
+            (self.remove_deleted, DELETE_CHECK_MS),
+        ]
+        self._tasks = [
+            asyncio.get_running_loop().create_task(self._repeat(duty, interval_ms))
+            for duty, interval_ms in duties
+            if interval_ms <= INTERVAL_MS_MAX
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _repeat(self, duty: Duty, interval_ms: int) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await duty()
+            except (KafkaError, OSError) as error:
+                log.error("%s failed: %s", getattr(duty, "__name__", duty), error)
+
+    # -- duties ------------------------------------------------------------------------------------
+
+    async def checkpoint_recovery_points(self) -> None:
+        await self._broker.threads.run(self._broker.log_dirs.checkpoint_recovery_points)
+
+    async def checkpoint_log_starts(self) -> None:
+        await self._broker.threads.run(self._broker.log_dirs.checkpoint_log_start_offsets)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        await self._broker.threads.run(self._broker.log_dirs.checkpoint_high_watermarks, self.high_watermarks())
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        return {
+            TopicPartition(partition.topic, partition.index): partition.high_watermark
+            for partition in self._broker.partitions
+        }
+
+    async def sync_due(self) -> None:
+        """`flush.ms`: logs that were written and not synced for that long."""
+        now_ms = self._broker.clock.now_ms()
+        due: list[Log] = [p.log for p in self._broker.partitions if p.log.is_sync_due(now_ms)]
+        for each in due:
+            await self._broker.threads.run(each.sync, None, now_ms)
+
+    async def expire_producers(self) -> None:
+        settings = self._broker.settings
+        now_ms = self._broker.clock.now_ms()
+        for partition in self._broker.partitions:
+            if partition.log.has_producers:
+                partition.log.producers.expire(now_ms, settings["producer.id.expiration.ms"])
+
+    async def remove_deleted(self) -> None:
+        if self._broker.log_dirs.has_deleted:
+            await self._broker.threads.run(self._broker.log_dirs.delete_due, self._broker.clock.now_ms())

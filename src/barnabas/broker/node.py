@@ -1,0 +1,260 @@
+"""The node: everything that one process runs, put together, started in order, and stopped in order.
+
+In: settings. Out: a broker and controller that serve. Start: bind (a busy port touches nothing), lock and identify the log
+directories, lead the quorum, register, load the logs, be unfenced, listen. Stop is the same backwards, and leaves folders that
+need no recovery. The sequence of the metadata part is described in `runtime.controller`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker import routes
+from barnabas.broker.broker import Broker
+from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+from barnabas.broker.maintenance import Maintenance
+from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.partitions import Partitions
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.replicas import Replicas
+from barnabas.broker.server import ConnectionLimits, Listener
+from barnabas.broker.tick import Tick
+from barnabas.connection.arena import Arena
+from barnabas.protocol import uuid
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.replication.fetch_sessions import FetchSessions
+from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from barnabas.runtime.clock import Clock, SystemClock
+from barnabas.runtime.controller import Controller
+from barnabas.runtime.threads import Threads
+from barnabas.settings import BrokerSettings, EndPoint
+from barnabas.storage.context import LogContext
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log_dirs import LogDirs
+from barnabas.storage.meta_properties import random_directory_id
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+log = logging.getLogger("barnabas.node")
+THREADS = 8
+SHUTDOWN_PATIENCE_MS = 10_000
+
+
+class StartError(Exception):
+    """Why a node cannot start, in one line for the person who started it."""
+
+
+class Node:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        format_empty: bool = False,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.settings = settings
+        self._format_empty = format_empty
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()
+        self._listeners: list[Listener] = []
+        self._sockets: dict[str, socket.socket] = {}
+        self._log_dirs: LogDirs | None = None
+        self.broker: Broker
+
+    # -- start -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        check_supported(self.settings)
+        try:
+            self._bind()
+            await self._start()
+        except BaseException:
+            for bound in self._sockets.values():
+                bound.close()
+            if self._log_dirs is not None:
+                self._log_dirs.abandon()
+            raise
+
+    async def _start(self) -> None:
+        settings, clock = self.settings, self._clock
+        loop = asyncio.get_running_loop()
+        context = LogContext(rng=self._rng, on_roll=self._rolled)
+        if self._format_empty and is_empty(settings):
+            self._format()
+        self._log_dirs = LogDirs.open(settings.log_dirs, node_id=settings.node_id, context=context)
+        cluster_id = self._log_dirs.cluster_id
+        self._threads = Threads(loop, THREADS)
+        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics())
+        broker.log_dirs = self._log_dirs
+        broker.partitions = Partitions(lambda: broker.image)
+        broker.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], self._rng)
+
+        controllers = self._with_real_ports(settings.advertised_controller_listeners)
+        self._metadata_log = open_metadata_log(settings, self._metadata_directory_id(), context, clock, controllers)
+        self._controller = broker.controller = Controller(settings, cluster_id, self._metadata_log, clock, self._rng)
+        await self._controller.start(load_bootstrap(context.disk, settings.metadata_log_dir), controllers)
+        self._lifecycle = BrokerLifecycle(
+            self._identity(cluster_id),
+            self._controller.handle,
+            lambda: self._metadata_log.image.provenance.offset,
+            settings["broker.heartbeat.interval.ms"],
+        )
+        broker.epoch = await self._lifecycle.register()
+        broker.producer_ids = ProducerIds(
+            lambda: self._controller.handle(
+                AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
+            )
+        )
+        tick = Tick(Arena(), loop.call_soon)
+        replicas = Replicas(broker, tick)
+        await self._threads.run(replicas.load, self._metadata_log.image)
+        replicas.take_over(self._metadata_log.image)
+        self._metadata_log.add_listener(replicas.publish)
+        await self._lifecycle.unfence()
+        self._metadata_log.run_slow_work_with(self._threads.run)
+        await self._listen(tick)
+        self._maintenance = Maintenance(broker)
+        self._maintenance.start()
+
+    def _format(self) -> None:
+        """A new cluster of this one node, in folders that are empty."""
+        cluster_id = uuid.to_text(random_directory_id(self._rng.randbytes(16)))
+        request = FormatRequest(standalone=not self.settings.voters)
+        try:
+            format_directories(
+                self.settings, cluster_id, request, now_ms=self._clock.now_ms(), random_bytes=self._rng.randbytes
+            )
+        except FormatError as error:
+            raise StartError(str(error)) from None
+        log.info("formatted %s for the new cluster %s", ", ".join(self.settings.log_dirs), cluster_id)
+
+    def _metadata_directory_id(self) -> bytes:
+        assert self._log_dirs is not None
+        path = self.settings.metadata_log_dir.rstrip("/")
+        found = next((each for each in self._log_dirs.online() if each.path == path), None)
+        if found is None:
+            raise StartError(f"the metadata directory {path} must be one of log.dirs")
+        return found.id
+
+    def _identity(self, cluster_id: str) -> BrokerIdentity:
+        assert self._log_dirs is not None
+        settings = self.settings
+        return BrokerIdentity(
+            node_id=settings.node_id,
+            cluster_id=cluster_id,
+            incarnation_id=self._rng.randbytes(16),
+            listeners=self._with_real_ports(settings.advertised_listeners),
+            log_dirs=[directory.id for directory in self._log_dirs.online()],
+            rack=settings.rack,
+            previous_epoch=min(directory.last_epoch for directory in self._log_dirs.online()),
+        )
+
+    def _rolled(self, rolled: Log, offset: int) -> None:
+        """A segment is complete: sync it, beside the loop."""
+        self._threads.run(rolled.sync, offset)
+
+    # -- listening ---------------------------------------------------------------------------------
+
+    def _bind(self) -> None:
+        for endpoint in self.settings.listeners:
+            family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+            bound = socket.socket(family, socket.SOCK_STREAM)
+            self._sockets[endpoint.name] = bound
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                bound.bind((endpoint.host, endpoint.port))
+            except OSError as error:
+                raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
+            # Taken at once, so that a second node notices before it touches anything; accepted later.
+            if endpoint.port and is_taken(endpoint):
+                raise StartError(f"cannot listen on {endpoint}: another process listens there")
+
+    def _with_real_ports(self, advertised: tuple[EndPoint, ...]) -> tuple[EndPoint, ...]:
+        """What others are told: the port that was bound where the settings left it open, this host's name for none."""
+        return tuple(
+            replace(
+                endpoint,
+                port=endpoint.port or self._sockets[endpoint.name].getsockname()[1],
+                host=endpoint.host or socket.getfqdn(),
+            )
+            for endpoint in advertised
+        )
+
+    async def _listen(self, tick: Tick) -> None:
+        settings = self.settings
+        limits = ConnectionLimits(
+            total_max=settings["max.connections"],
+            per_ip_max=settings["max.connections.per.ip"],
+            overrides=settings.max_connections_per_ip_overrides,
+            idle_ms=settings["connections.max.idle.ms"],
+        )
+        routes.load_handlers()
+        for endpoint in settings.listeners:
+            kind = "controller" if endpoint.name in settings.controller_listener_names else "broker"
+            listener = Listener(endpoint, kind, self.broker, tick, limits)
+            try:
+                await listener.open(self._sockets[endpoint.name])
+            except OSError as error:
+                raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
+            self._listeners.append(listener)
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients: the first listener that is not the controller's."""
+        first = next(listener for listener in self._listeners if listener.kind == "broker")
+        host = first.endpoint.host if first.endpoint.host not in ("", "0.0.0.0", "::") else "127.0.0.1"
+        return f"{host}:{first.port}"
+
+    # -- stop --------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Leave in order: the next start needs no recovery."""
+        await self._maintenance.stop()
+        await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
+        for listener in self._listeners:
+            await listener.close()
+        await self._controller.stop()
+        await self._metadata_log.close()
+        assert self._log_dirs is not None
+        self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())
+        await self._threads.run(partial(self._log_dirs.close, self._lifecycle.epoch))
+        self._threads.close()
+
+
+def is_empty(settings: BrokerSettings) -> bool:
+    """Whether no log directory holds anything yet: then starting may format them."""
+    folders = [Path(path) for path in {*settings.log_dirs, settings.metadata_log_dir}]
+    return not any(folder.exists() and any(folder.iterdir()) for folder in folders if not folder.is_file())
+
+
+def is_taken(endpoint: EndPoint) -> bool:
+    """Whether somebody accepts connections there (two processes may both bind before one of them listens)."""
+    host = endpoint.host if endpoint.host not in ("", "0.0.0.0") else "127.0.0.1"
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((host, endpoint.port)) == 0
+
+
+def check_supported(settings: BrokerSettings) -> None:
+    """One node that is its own quorum is what there is so far."""
+    if not (settings.is_broker and settings.is_controller):
+        raise StartError("process.roles must be broker,controller: nodes with one role come with the cluster")
+    others = [voter for voter in settings.voters if voter.id != settings.node_id]
+    if others:
+        raise StartError(f"controller.quorum.voters names node {others[0].id}: quorums of several nodes come with the cluster")
+    unsafe = [each for each in settings.listeners if each.security_protocol != "PLAINTEXT"]
+    if unsafe:
+        raise StartError(f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: only PLAINTEXT is there so far")
+
+
+__all__ = ["Node", "StartError", "StorageError"]

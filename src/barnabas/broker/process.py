@@ -1,0 +1,88 @@
+"""A node as a process: loop, signals, log lines, exit status.
+
+In: properties. Out: the exit status: 0 after a graceful stop (SIGTERM, SIGINT), 1 with one line on standard error when the
+node cannot start. A second signal while stopping ends the process at once, as after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from barnabas.broker.node import Node, StartError
+from barnabas.protocol import KafkaError
+from barnabas.settings import BrokerSettings, SettingsError
+from barnabas.storage.errors import StorageError
+
+log = logging.getLogger("barnabas")
+PID_FILE = ".barnabas.pid"
+GC_THRESHOLD = 50_000  # young objects die by reference counts; cycles are rare
+
+
+def main(
+    properties: Mapping[str, str],
+    *,
+    format_empty: bool = False,
+    on_ready: Callable[[Node], None] | None = None,
+    log_level: str = "INFO",
+) -> int:
+    """Run a node until it is told to stop."""
+    logging.basicConfig(
+        stream=sys.stderr, level=log_level, format="[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)", datefmt="%Y-%m-%d %H:%M:%S"
+    )
+    try:
+        settings = BrokerSettings.load(properties)
+        for warning in settings.warnings:
+            log.warning("%s", warning)
+        run(serve(Node(settings, format_empty=format_empty), on_ready))
+    except (SettingsError, StartError, StorageError, KafkaError) as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(coroutine: object) -> None:
+    """On uvloop where there is one; the standard loop does the same, slower."""
+    try:
+        from uvloop import run as run_loop
+    except ImportError:
+        from asyncio import run as run_loop
+    run_loop(coroutine)  # type: ignore[arg-type]
+
+
+async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        log.info("stopping on %s", signal.Signals(number).name)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    await node.start()
+    pid_file = Path(node.settings.log_dirs[0]) / PID_FILE
+    pid_file.write_text(f"{os.getpid()}\n")
+    # What start-up made stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    try:
+        log.info("node %d of cluster %s is ready at %s", node.settings.node_id, node.broker.cluster_id, node.bootstrap)
+        if on_ready is not None:
+            on_ready(node)
+        await stopping.wait()
+        await node.stop()
+    finally:
+        with contextlib.suppress(OSError):
+            pid_file.unlink()
+    log.info("stopped")

@@ -1,0 +1,56 @@
+"""A topic's settings, translated once for those who act on them: the log, and the check of produced batches.
+
+In: `TopicSettings`. Out: `LogSettings` for storage and `AppendRules` for appends, shared by all topics set alike.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from barnabas.records.compression import Compression
+from barnabas.records.validation import AppendRules
+from barnabas.settings import TopicSettings
+from barnabas.storage.settings import LogSettings
+
+AS_PRODUCED = "producer"
+CODECS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+
+
+class TopicRules(NamedTuple):
+    settings: TopicSettings
+    log: LogSettings
+    append: AppendRules
+
+
+@lru_cache(maxsize=1024)
+def rules_of(settings: TopicSettings) -> TopicRules:
+    log = LogSettings(
+        segment_bytes=settings.segment_bytes,
+        segment_ms=settings.max_segment_ms,
+        segment_jitter_ms=settings.segment_jitter_ms,
+        segment_index_bytes=settings.segment_index_bytes,
+        index_interval_bytes=settings.index_interval_bytes,
+        flush_messages=settings.flush_messages,
+        flush_ms=settings.flush_ms,
+        file_delete_delay_ms=settings.file_delete_delay_ms,
+        preallocate=settings.preallocate,
+    )
+    recompressed = settings.compression_type != AS_PRODUCED
+    append = AppendRules(
+        max_message_bytes=settings.max_message_bytes,
+        segment_bytes=settings.segment_bytes,
+        compression=CODECS[settings.compression_type] if recompressed else None,
+        compression_level=settings.compression_level if recompressed else None,
+        compacted=settings.compact,
+        append_time=settings.log_append_time,
+        timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
+    )
+    return TopicRules(settings, log, append)

@@ -1,0 +1,262 @@
+"""A broker for a test: `with Broker() as broker:`, up in well under a second, gone without a trace.
+
+In: nothing, or settings to override. Out: an address for any Kafka client, topics by one call. In the test's own process (a
+thread with a loop of its own), or as a child process, which can be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from barnabas.broker.node import Node
+
+T = TypeVar("T")
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 30
+READY = b"ready"
+
+
+class Broker:
+    """One node, broker and controller. Stops and starts again on the same folder and port."""
+
+    def __init__(
+        self,
+        data: str | os.PathLike[str] | None = None,
+        *,
+        overrides: Mapping[str, object] | None = None,
+        in_process: bool = True,
+        port: int = 0,
+    ) -> None:
+        self._temporary = tempfile.mkdtemp(prefix="barnabas-") if data is None else None
+        self.data = Path(data if data is not None else f"{self._temporary}/data")
+        self.port = port or free_port()
+        self._controller_port = free_port()
+        self._overrides = {name: str(value) for name, value in (overrides or {}).items()}
+        self._runner: InProcess | ChildProcess = InProcess() if in_process else ChildProcess()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._runner.pid
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What a `server.properties` of this broker would hold."""
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "log.dirs": str(self.data),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            **self._overrides,
+        }
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        self._runner.start(self.properties)
+        return self
+
+    def stop(self) -> None:
+        """Graceful, as on SIGTERM."""
+        self._runner.stop()
+
+    def kill(self) -> None:
+        """As `kill -9`; only for a broker that is a child process."""
+        self._runner.kill()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> None:
+        """Create a topic and wait until it can be used."""
+        from barnabas.client.topic_admin import NewTopic
+
+        self._ask(lambda admin: admin.create_topic(NewTopic(name, partitions, configs=_texts(configs))))
+
+    def delete_topic(self, name: str) -> None:
+        self._ask(lambda admin: admin.delete_topics([name]))
+
+    def _ask(self, question: Any) -> None:
+        from barnabas.client.address import Address
+        from barnabas.client.admin import Admin
+        from barnabas.client.cluster import Cluster
+
+        async def ask() -> None:
+            async with Cluster([Address("127.0.0.1", self.port)]) as cluster:
+                await question(Admin(cluster))
+
+        run_apart(ask())
+
+
+class InProcess:
+    """A node in a thread of this process, with a loop of its own."""
+
+    pid = os.getpid()
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._error: BaseException | None = None
+
+    def start(self, properties: Mapping[str, str]) -> None:
+        ready = threading.Event()
+        self._error = None
+        self._thread = threading.Thread(target=self._run, args=(properties, ready), name="barnabas-node", daemon=True)
+        self._thread.start()
+        if not ready.wait(START_SECONDS_MAX):
+            raise TimeoutError(f"the broker is not ready after {START_SECONDS_MAX} s")
+        if self._error is not None:
+            self._thread.join()
+            raise self._error
+
+    def _run(self, properties: Mapping[str, str], ready: threading.Event) -> None:
+        from barnabas.broker.node import Node
+        from barnabas.broker.process import run
+        from barnabas.settings import BrokerSettings
+
+        async def serve() -> None:
+            node: Node = Node(BrokerSettings.load(properties), format_empty=True)
+            self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+            await node.start()
+            ready.set()
+            await self._stopping.wait()
+            await node.stop()
+
+        try:
+            run(serve())
+        except BaseException as error:
+            self._error = error
+        finally:
+            ready.set()
+
+    def stop(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            return
+        assert self._loop is not None and self._stopping is not None
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(STOP_SECONDS_MAX)
+        if self._error is not None:
+            raise self._error
+
+    def kill(self) -> None:
+        raise RuntimeError("a broker in this process cannot be killed: use Broker(in_process=False)")
+
+
+class ChildProcess:
+    """A node as a child: a real process, for kill -9 and for measuring."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, "the broker was not started"
+        return self._child.pid
+
+    def start(self, properties: Mapping[str, str]) -> None:
+        overrides = [argument for name, value in properties.items() for argument in ("--override", f"{name}={value}")]
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "barnabas", "start", *overrides], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self._child.stdout is not None and self._child.stderr is not None
+        for line in self._child.stdout:
+            if READY in line:
+                break
+        else:
+            raise RuntimeError(f"the broker did not start: {self._child.stderr.read().decode().strip()}")
+        for stream in (self._child.stdout, self._child.stderr):
+            threading.Thread(target=drain, args=(stream,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: int) -> None:
+        if self._child is None or self._child.poll() is not None:
+            return
+        self._child.send_signal(number)
+        self._child.wait(STOP_SECONDS_MAX)
+
+
+def drain(stream: Any) -> None:
+    """Keep a child's output from filling its pipe."""
+    with stream:
+        for _ in stream:
+            pass
+
+
+def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where the caller is inside a running loop."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(coroutine))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until(condition: Any, seconds: float = 10.0) -> None:
+    """Wait for a condition, looking every 10 ms."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not after {seconds} s")
+        time.sleep(0.01)
+
+
+def _texts(configs: Mapping[str, object] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (configs or {}).items()}

@@ -41,6 +41,12 @@ def test_levels_are_understood(codec: Compression, levels: tuple[int, ...]) -> N
     assert all(decompress(codec, compress(codec, data, level)) == data for level in levels)
 
 
+def test_the_default_level_of_lz4_is_the_fast_one() -> None:
+    data = b"".join(bytes([number % 251, number % 7]) * 5 for number in range(20_000))
+    assert compress(Compression.LZ4, data) == compress(Compression.LZ4, data, 9)
+    assert len(compress(Compression.LZ4, data, 8)) < len(compress(Compression.LZ4, data, 9))
+
+
 def test_snappy_is_written_as_java_frames_it() -> None:
     packed = compress(Compression.SNAPPY, b"x" * 70_000)
     assert packed[:16] == b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"

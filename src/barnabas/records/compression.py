@@ -32,8 +32,11 @@ XERIAL_BLOCK_BYTES = 32 * 1024
 _xerial_header = Struct(">8sii")
 _block_length = Struct(">i")
 
-LEVELS = {Compression.GZIP: range(1, 10), Compression.LZ4: range(1, 18), Compression.ZSTD: range(-131072, 23)}
-DEFAULT_LEVELS = {Compression.GZIP: 6, Compression.LZ4: 9, Compression.ZSTD: 3}
+GZIP_DEFAULT_LEVEL = 6
+LZ4_DEFAULT_LEVEL = 9
+LZ4_FAST = 1
+LZ4_HIGH_MIN = 3
+ZSTD_DEFAULT_LEVEL = 3
 
 _OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says when the output buffer is too small
 
@@ -45,17 +48,19 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == Compression.NONE:
         return bytes(data)
     if codec == Compression.GZIP:
-        # Java's -1 ("the library's own choice") is 6 for zlib.
-        return bytes(cramjam.gzip.compress(data, 6 if level in (None, -1) else level))
+        # Java's -1 is "the library's own choice".
+        return bytes(cramjam.gzip.compress(data, GZIP_DEFAULT_LEVEL if level in (None, -1) else level))
     if codec == Compression.SNAPPY:
         return _compress_xerial(data)
     if codec == Compression.LZ4:
-        # Independent blocks: Java's reader refuses linked ones.
+        # Independent blocks: Java's reader refuses linked ones. Kafka's default level means the fast
+        # compressor, any other the thorough one.
+        level = LZ4_FAST if level is None or level == LZ4_DEFAULT_LEVEL else max(level, LZ4_HIGH_MIN)
         stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         stream.compress(bytes(data))
         return bytes(stream.finish())
     if codec == Compression.ZSTD:
-        return bytes(cramjam.zstd.compress(data, 3 if level is None else level))
+        return bytes(cramjam.zstd.compress(data, ZSTD_DEFAULT_LEVEL if level is None else level))
     raise unsupported(codec)
 
 

@@ -35,23 +35,20 @@ def create_partitions(
         if times_named[topic.name] > 1:
             continue
         try:
-            records.extend(_grow(context, topic))
+            records.extend(_grow(context, topic, RECORDS_PER_DECISION_MAX - len(records)))
         except KafkaError as error:
-            results.append(Result(name=topic.name, error_code=error.code, error_message=error.message))
+            message = error.message or None
+            results.append(Result(name=topic.name, error_code=error.code, error_message=message))
         else:
             results.append(Result(name=topic.name, error_message=None))
-    if len(records) > RECORDS_PER_DECISION_MAX:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
     reply = CreatePartitionsResponse(results=results)
     return Decision(reply, [] if request.validate_only else records)
 
 
-def _grow(context: Context, request: Topic) -> list[Message]:
+def _grow(context: Context, request: Topic, room: int) -> list[Message]:
     topic = context.image.topics.by_name.get(request.name)
     if topic is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-        )
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     count = len(topic.partitions)
     if request.count == count:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
@@ -62,8 +59,8 @@ def _grow(context: Context, request: Topic) -> list[Message]:
             f"{request.count} would not be an increase.",
         )
     additional = request.count - count
-    if additional > RECORDS_PER_DECISION_MAX:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    if additional > room:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka: it has no better word for too many
     added = _added(context, topic, request, additional)
     level = context.level
     return [partition.to_record(topic.id, count + index, level) for index, partition in enumerate(added)]

@@ -19,6 +19,7 @@ from barnabas.controller.topic_names import (
     collision_form,
     reason_invalid,
 )
+from barnabas.metadata.cluster import BrokerRegistration
 from barnabas.metadata.configs import ResourceType
 from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -134,7 +135,7 @@ def _effective_configs(context: Context, overrides: dict[str, str | None]) -> li
     return [
         Config(
             name=entry.name,
-            value=entry.value,
+            value=own.get(entry.name, entry.value),  # as it was given, not as it was understood
             read_only=entry.read_only,
             config_source=entry.source,
             is_sensitive=entry.sensitive,
@@ -234,12 +235,17 @@ def assigned_partition(
 
 
 def usable_brokers(context: Context) -> list[UsableBroker]:
-    """Where new replicas may go: every registered broker that is not on its way out."""
+    """Where new replicas may go: every registered broker that is not on its way out and takes new ones."""
     return [
         UsableBroker(broker.id, broker.rack, broker.fenced)
         for broker in context.image.cluster.brokers.values()
-        if not broker.in_controlled_shutdown
+        if not broker.in_controlled_shutdown and not _is_cordoned(broker)
     ]
+
+
+def _is_cordoned(broker: BrokerRegistration) -> bool:
+    """Whether all of a broker's directories are closed to new replicas (KIP-1066)."""
+    return bool(broker.cordoned_log_dirs) and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 
 def bad_assignment(message: str) -> KafkaError:

@@ -46,7 +46,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[De
         found = topics.by_id.get(topic_id)
         if found is None:
             results.append(_unknown(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
-        else:
+        elif names[found.name] != 1:
             records.append(RemoveTopicRecord(topic_id=topic_id))
             results.append(Result(name=found.name, topic_id=topic_id))
     for name in [name for name, times in names.items() if times == 1]:

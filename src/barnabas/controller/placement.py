@@ -110,7 +110,8 @@ def place(
     if replication_factor > len(brokers):
         raise _invalid(
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered."
+            f"{len(brokers)} broker(s) are registered or some brokers have all their log directories "
+            "cordoned."
         )
     if all(broker.fenced for broker in brokers):
         raise _invalid("All brokers are currently fenced.")

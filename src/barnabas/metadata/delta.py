@@ -122,7 +122,7 @@ def _producer_ids(delta: MetadataDelta, record: records.ProducerIdsRecord) -> No
 
 
 def _nothing(delta: MetadataDelta, record: Message) -> None:
-    """Records without an effect on the image: NoOp, the bounds of transactions, what ZooKeeper left behind."""
+    """Records without an effect on the image: NoOp, bounds of transactions, what ZooKeeper left behind."""
 
 
 _REPLAY: dict[type[Message], Callable[[MetadataDelta, Any], None]] = {
@@ -131,9 +131,7 @@ _REPLAY: dict[type[Message], Callable[[MetadataDelta, Any], None]] = {
     records.FenceBrokerRecord: lambda delta, record: _cluster(delta).replay_fence(record),
     records.UnfenceBrokerRecord: lambda delta, record: _cluster(delta).replay_unfence(record),
     records.BrokerRegistrationChangeRecord: lambda delta, record: _cluster(delta).replay_change(record),
-    records.RegisterControllerRecord: lambda delta, record: _cluster(delta).replay_register_controller(
-        record
-    ),
+    records.RegisterControllerRecord: lambda delta, record: _cluster(delta).replay_controller(record),
     records.TopicRecord: lambda delta, record: _topics(delta).replay_topic(record),
     records.PartitionRecord: lambda delta, record: _topics(delta).replay_partition(record),
     records.PartitionChangeRecord: lambda delta, record: _topics(delta).replay_partition_change(record),

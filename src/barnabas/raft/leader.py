@@ -37,9 +37,7 @@ class Leader:
         "voters",
     )
 
-    def __init__(
-        self, node_id: int, directory_id: bytes, epoch: int, epoch_start_offset: int, voters: VoterSet
-    ) -> None:
+    def __init__(self, node_id: int, epoch: int, epoch_start_offset: int, voters: VoterSet) -> None:
         self.node_id = node_id
         self.epoch = epoch
         self.epoch_start_offset = epoch_start_offset
@@ -47,8 +45,6 @@ class Leader:
         self.high_watermark = -1  # unknown until an entry of this epoch is committed
         self.observers: dict[int, ReplicaProgress] = {}
         self._progress = {voter.id: ReplicaProgress(voter.directory_id) for voter in voters.voters.values()}
-        if node_id in self._progress:
-            self._progress[node_id].directory_id = directory_id
 
     def synced(self, end_offset: int, now_ms: int) -> bool:
         """Our own log is durable up to here; True when that committed something."""

@@ -1,69 +1,81 @@
 """DescribeQuorum: leader, voters and observers of the metadata partition, and how far each has come.
 
-In: the request, the leader's books. Out: the answer, in every version's terms.
+In: the request, the leader's books. Out: the answer. A request must name the metadata partition and nothing
+else, or all it names is unknown.
 Does not know: the log, time (it comes in).
 """
 
 from __future__ import annotations
 
-from barnabas.protocol import ErrorCode
+from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from barnabas.raft.leader import Leader, ReplicaProgress
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0
+DIRECTORY_IDS = 2  # the first version that names directories and nodes
 
 TopicData = DescribeQuorumResponse.TopicData
 PartitionData = TopicData.PartitionData
 
 
 def describe_quorum(
-    request: DescribeQuorumRequest, leader: Leader, end_offset: int, now_ms: int
+    request: DescribeQuorumRequest, version: int, leader: Leader, end_offset: int, now_ms: int
 ) -> DescribeQuorumResponse:
-    topics = []
-    for topic in request.topics:
-        partitions = [
-            _partition(leader, end_offset, now_ms)
-            if topic.topic_name == METADATA_TOPIC and each.partition_index == METADATA_PARTITION
-            else _unknown(each.partition_index)
-            for each in topic.partitions
-        ]
-        topics.append(TopicData(topic_name=topic.topic_name, partitions=partitions))
-    return DescribeQuorumResponse(error_message=None, topics=topics, nodes=_nodes(leader))
+    named = [
+        (topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions
+    ]
+    if len(request.topics) != 1 or named != [(METADATA_TOPIC, METADATA_PARTITION)]:
+        return DescribeQuorumResponse(topics=_unknown(request))
+    partition = _partition(leader, version, end_offset, now_ms)
+    return DescribeQuorumResponse(
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=_nodes(leader) if version >= DIRECTORY_IDS else [],
+    )
 
 
-def _partition(leader: Leader, end_offset: int, now_ms: int) -> PartitionData:
+def _partition(leader: Leader, version: int, end_offset: int, now_ms: int) -> PartitionData:
     voters = []
     for voter, progress in leader.voter_progress().items():
         if voter == leader.node_id:
             # The leader is where it is: its own end is what it has written, and it is never behind.
             progress = ReplicaProgress(progress.directory_id, end_offset, now_ms, now_ms)
-        voters.append(_state(voter, progress))
+        voters.append(_state(voter, progress, version))
     return PartitionData(
         partition_index=METADATA_PARTITION,
-        error_message=None,
         leader_id=leader.node_id,
         leader_epoch=leader.epoch,
         high_watermark=leader.high_watermark,
         current_voters=voters,
-        observers=[_state(node, progress) for node, progress in leader.observers.items()],
+        observers=[_state(node, progress, version) for node, progress in leader.observers.items()],
     )
 
 
-def _state(node_id: int, progress: ReplicaProgress) -> DescribeQuorumResponse.ReplicaState:
+def _state(node_id: int, progress: ReplicaProgress, version: int) -> DescribeQuorumResponse.ReplicaState:
     return DescribeQuorumResponse.ReplicaState(
         replica_id=node_id,
-        replica_directory_id=progress.directory_id,
+        replica_directory_id=progress.directory_id if version >= DIRECTORY_IDS else NULL_UUID,
         log_end_offset=progress.end_offset,
         last_fetch_timestamp=progress.last_fetch_ms,
         last_caught_up_timestamp=progress.last_caught_up_ms,
     )
 
 
-def _unknown(partition: int) -> PartitionData:
-    return PartitionData(
-        partition_index=partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=None
-    )
+def _unknown(request: DescribeQuorumRequest) -> list[TopicData]:
+    return [
+        TopicData(
+            topic_name=topic.topic_name,
+            partitions=[
+                PartitionData(
+                    partition_index=each.partition_index,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    error_message="This server does not host this topic-partition.",
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
 
 
 def _nodes(leader: Leader) -> list[DescribeQuorumResponse.Node]:

@@ -123,7 +123,7 @@ class BrokerLifecycle:
         return response
 
     async def stop(self, patience_ms: int) -> bool:
-        """Asks to leave: leaders move away first. False when that took longer than `patience_ms`, or failed."""
+        """Asks to leave; leaders move away first. False when that failed or took too long."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait([self._beating])
@@ -134,6 +134,6 @@ class BrokerLifecycle:
                 while not (await self._beat(shut_down=True)).should_shut_down:
                     await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)
         except (TimeoutError, KafkaError) as error:
-            logger.warning("node %d leaves without a controlled shutdown: %s", self._identity.node_id, error)
+            logger.warning("node %d goes without a controlled shutdown: %s", self._identity.node_id, error)
             return False
         return True

@@ -63,6 +63,7 @@ logger = logging.getLogger(__name__)
 
 Reply = TypeVar("Reply")
 TICK_MS = 500
+DESCRIBE_QUORUM_LATEST = 2
 
 # Requests that one decision answers, without more than the context.
 _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] = {
@@ -158,11 +159,11 @@ class Controller:
         """The response to a controller request; errors of the request as a whole are in it too. Old versions
         of a request may know other error codes: `version` is the one that the answer will be written in."""
         try:
-            return await self._handle(request)
+            return await self._handle(request, version)
         except KafkaError as error:
             return refusal(request, error, version)
 
-    async def _handle(self, request: Message) -> Message:
+    async def _handle(self, request: Message, version: int | None) -> Message:
         decide = _DECISIONS.get(type(request))
         if decide is not None:
             return await self._shard.write(lambda: decide(self._context(), request))
@@ -171,7 +172,7 @@ class Controller:
         if isinstance(request, BrokerRegistrationRequest):
             return await self._shard.write(lambda: self._register_broker(request))
         if isinstance(request, DescribeQuorumRequest):
-            return self._describe_quorum(request)
+            return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
         )
@@ -204,11 +205,11 @@ class Controller:
             session.controlled_shutdown_offset = context.next_offset + len(decision.records) - 1
         return decision
 
-    def _describe_quorum(self, request: DescribeQuorumRequest) -> Message:
+    def _describe_quorum(self, request: DescribeQuorumRequest, version: int) -> Message:
         leader = self._log.leader
         if leader is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
-        return describe_quorum(request, leader, self._log.end_offset, self._clock.now_ms())
+        return describe_quorum(request, version, leader, self._log.end_offset, self._clock.now_ms())
 
     # The controller's own registration
 

@@ -128,9 +128,7 @@ class MetadataLog:
         self._disk.replace_file(self._state_path, text.encode())
         start = self._log.end_offset
         epoch = victory.state.epoch
-        self.leader = Leader(
-            self._local.id, self._local.directory_id, epoch, start, victory.membership.voters
-        )
+        self.leader = Leader(self._local.id, epoch, start, victory.membership.voters)
         now_ms = self._clock.now_ms()
         batch = build_quorum_batch(
             victory.control_records, now_ms, base_offset=start, partition_leader_epoch=epoch

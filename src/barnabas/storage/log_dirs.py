@@ -139,8 +139,8 @@ class LogDirs:
         other = logs.get(where)
         if other is not None:
             raise StorageError(
-                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one whose dir "
-                "has failed before"
+                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one "
+                "whose dir has failed before"
             )
         if not is_future and is_stray(log):
             self._rename(log, directory, names.STRAY_FOLDER)

@@ -91,6 +91,7 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
             log.cursors.clear()
         log.cursors[next_offset] = segment, end
     log.cursors.pop(offset, None)
+    next_offset = min(next_offset, upper_offset)
     return LogSlice(segment.open(), start, end - start, offset, next_offset, False, log.context.disk)
 
 

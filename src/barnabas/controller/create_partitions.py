@@ -20,6 +20,9 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 Topic = CreatePartitionsRequest.CreatePartitionsTopic
 
+# Kafka says no more than the code for these.
+WORDLESS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_SERVER_ERROR)
+
 
 def create_partitions(
     context: Context, request: CreatePartitionsRequest
@@ -37,7 +40,7 @@ def create_partitions(
         try:
             records.extend(_grow(context, topic, RECORDS_PER_DECISION_MAX - len(records)))
         except KafkaError as error:
-            message = error.message or None
+            message = None if error.code in WORDLESS else error.message
             results.append(Result(name=topic.name, error_code=error.code, error_message=message))
         else:
             results.append(Result(name=topic.name, error_message=None))
@@ -60,7 +63,7 @@ def _grow(context: Context, request: Topic, room: int) -> list[Message]:
         )
     additional = request.count - count
     if additional > room:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka: it has no better word for too many
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better word for too many
     added = _added(context, topic, request, additional)
     level = context.level
     return [partition.to_record(topic.id, count + index, level) for index, partition in enumerate(added)]

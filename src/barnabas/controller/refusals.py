@@ -10,6 +10,7 @@ from typing import Any
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.apis import response_class
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -57,6 +58,18 @@ def refusal(request: Message, error: KafkaError, version: int | None = None) -> 
         return IncrementalAlterConfigsResponse(
             responses=[
                 IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource in request.resources
+            ]
+        )
+    if isinstance(request, AlterConfigsRequest):
+        return AlterConfigsResponse(
+            responses=[
+                AlterConfigsResponse.AlterConfigsResourceResponse(
                     error_code=code,
                     error_message=message,
                     resource_type=resource.resource_type,

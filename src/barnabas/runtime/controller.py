@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from barnabas.controller import heartbeat as heartbeats
 from barnabas.controller import producer_ids, registration
 from barnabas.controller.activation import activate
+from barnabas.controller.configs import alter_configs, incremental_alter_configs
 from barnabas.controller.context import Context, Rng
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
@@ -41,6 +42,7 @@ from barnabas.metadata.versions import CONTROLLER_REGISTRATION, supported_featur
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -51,6 +53,7 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.raft.quorum_description import describe_quorum
 from barnabas.runtime.clock import Clock
@@ -70,6 +73,8 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
     CreatePartitionsRequest: create_partitions,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterConfigsRequest: alter_configs,
     AllocateProducerIdsRequest: producer_ids.allocate,
     ControllerRegistrationRequest: registration.register_controller,
     UnregisterBrokerRequest: registration.unregister_broker,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from barnabas.settings.row import Row, Setting
 from barnabas.settings.tables import (
     cleaner,
+    dynamic,
     group,
     groups,
     log,
@@ -33,7 +34,7 @@ BROKER_TABLES = (
     server.SETTINGS, server.INTERNAL, network.SETTINGS, log.SETTINGS, log.INTERNAL, cleaner.SETTINGS,
     replication.SETTINGS, replication.INTERNAL, groups.SETTINGS, groups.INTERNAL, share.SETTINGS,
     share.INTERNAL, transactions.SETTINGS, transactions.INTERNAL, quorum.SETTINGS, quorum.INTERNAL,
-    remote.SETTINGS, remote.INTERNAL, quotas.SETTINGS, tls.SETTINGS, sasl.SETTINGS, own.SETTINGS,
+    remote.SETTINGS, remote.INTERNAL, quotas.SETTINGS, tls.SETTINGS, sasl.SETTINGS, own.SETTINGS, dynamic.SETTINGS,
 )  # fmt: skip
 INTERNAL_TABLES = (
     server.INTERNAL, log.INTERNAL, replication.INTERNAL, groups.INTERNAL, share.INTERNAL,
@@ -44,6 +45,10 @@ BROKER_ROWS: dict[str, Row] = {row[0]: row for table in BROKER_TABLES for row in
 TOPIC_ROWS: dict[str, Row] = {row[0]: row for table in (topic.SETTINGS, topic.INTERNAL) for row in table}
 GROUP_ROWS: dict[str, Row] = {row[0]: row for row in group.SETTINGS}
 INTERNAL: frozenset[str] = frozenset(row[0] for table in INTERNAL_TABLES for row in table)
+
+# Known only while running, and shown only where they are set.
+DYNAMIC_ONLY: frozenset[str] = frozenset(row[0] for row in dynamic.SETTINGS)
+HIDDEN = INTERNAL | DYNAMIC_ONLY
 
 
 def broker_setting(name: str) -> Setting | None:

@@ -14,7 +14,9 @@ from enum import IntEnum
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.definitions import (
     BROKER_ROWS,
+    DYNAMIC_ONLY,
     GROUP_ROWS,
+    HIDDEN,
     INTERNAL,
     TOPIC_ROWS,
     broker_defaults,
@@ -110,7 +112,7 @@ def describe_group(
 def describe_broker(broker: BrokerSettings, names: Collection[str] | None = None) -> list[Entry]:
     """Entries of this node: every setting that is not internal, and whatever else somebody set."""
     given = {**broker.static, **broker.dynamic_default, **broker.dynamic_broker}
-    known = dict.fromkeys(name for name in BROKER_ROWS if name in given or name not in INTERNAL)
+    known = dict.fromkeys(name for name in BROKER_ROWS if name in given or name not in HIDDEN)
     return [broker_entry(broker, name, given.get(name)) for name in chosen(names, {**known, **given})]
 
 
@@ -128,7 +130,7 @@ def describe_cluster_default(broker: BrokerSettings, names: Collection[str] | No
 
 def broker_entry(broker: BrokerSettings, name: str, given: str | None) -> Entry:
     row = row_of(name)
-    text = to_text(broker[name]) if name in BROKER_ROWS and name not in INTERNAL else given
+    text = to_text(broker[name]) if name in BROKER_ROWS and name not in HIDDEN else given
     if is_secret(row):
         text = None
     return entry(name, text, row, broker_synonyms(broker, name), read_only=is_read_only(name))
@@ -188,7 +190,7 @@ def is_secret(row: Row | None) -> bool:
 
 def is_read_only(name: str) -> bool:
     row = BROKER_ROWS.get(name)
-    return row is None or row[5] == READ_ONLY
+    return row is None or row[5] == READ_ONLY or name in DYNAMIC_ONLY
 
 
 def chosen(names: Collection[str] | None, existing: Iterable[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -57,6 +59,15 @@ def test_a_shared_default_struct_cannot_be_changed_by_accident() -> None:
         request.replica_state.replica_id = 1
     request.replica_state = FetchRequest.ReplicaState(replica_id=1)
     assert FetchRequest().replica_state.replica_id == -1
+
+
+def test_messages_can_be_copied_and_pickled() -> None:
+    request = FetchRequest(topics=[FetchRequest.FetchTopic(topic="t")])
+    for twin in (copy.deepcopy(request), pickle.loads(pickle.dumps(request))):
+        assert twin == request
+        assert twin.topics[0] is not request.topics[0]
+        twin.replica_state.replica_id = 1
+    assert request.replica_state.replica_id == -1
 
 
 def test_a_decoded_struct_can_be_changed() -> None:

@@ -114,7 +114,7 @@ class ApiKey(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API as an Apache Kafka broker announces it."""
+    """One API: the versions that are served, and by whom."""
 
     key: ApiKey
     versions: Versions
@@ -127,6 +127,11 @@ class Api:
     def name(self) -> str:
         """The name as in the classes: `DescribeConfigs`."""
         return self.key.name.title().replace("_", "")
+
+    @property
+    def announced(self) -> Versions:
+        """The versions in ApiVersions: Produce from 0, for librdkafka looks for it, and refused below 3."""
+        return Versions(f"0-{self.versions.last}") if self.key == ApiKey.PRODUCE else self.versions
 
 
 def broker(key: ApiKey, versions: str, *, forwardable: bool = False, cluster_action: bool = False) -> Api:
@@ -235,10 +240,7 @@ APIS: dict[int, Api] = {
         broker(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0"),
     )
 }
-"""Every API that is still in use, by key, with the versions that are announced: Produce apart, see below."""
-
-PRODUCE_ANNOUNCED_FROM = 0
-"""Produce is announced from version 0 and refused below 3, because librdkafka looks for the old versions."""
+"""Every API that is still in use, by key."""
 
 
 @cache

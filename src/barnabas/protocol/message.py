@@ -161,9 +161,8 @@ def shared_default(cls: type[S]) -> S:
     """One read-only instance of defaults: most messages leave such a field alone, so none is built for it."""
     found = SHARED_DEFAULTS.get(cls)
     if found is None:
-        read_only = type.__new__(
-            StructType, cls.__name__, (cls,), {"__slots__": (), "__setattr__": refuse_change}
-        )
+        changes = {"__slots__": (), "__setattr__": refuse_change, "__reduce__": lambda self: (cls, ())}
+        read_only = type.__new__(StructType, cls.__name__, (cls,), changes)
         found = SHARED_DEFAULTS[cls] = cls()
         object.__setattr__(found, "__class__", read_only)
     return found  # type: ignore[return-value]

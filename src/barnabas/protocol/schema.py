@@ -8,6 +8,7 @@ Does not know how any of it looks on the wire.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol.types import ZERO_VALUES
@@ -36,7 +37,7 @@ class Versions:
     def __contains__(self, version: int) -> bool:
         return self.first <= version <= self.last
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[int]:
         return iter(range(self.first, self.last + 1))
 
     def __eq__(self, other: object) -> bool:

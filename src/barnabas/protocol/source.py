@@ -6,7 +6,6 @@ variable one, and become a single `struct` call. Used by the two code generators
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -82,9 +81,6 @@ class Source:
             return f"({value} or {value} is None)"
         default = self.default(field)
         return f"({value} is not {default} and {value} != {default})"
-
-    def format(self, formats: str) -> struct.Struct:
-        return struct.Struct(">" + formats)
 
 
 def minimum_size(field: Field, version: int, flexible: bool, *, element: bool = False) -> int:

@@ -29,7 +29,9 @@ def table() -> dict[str, Folder]:
     for line in (ROOT / "docs" / "ARCHITECTURE.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 4 and (name := re.fullmatch(r"`(\w+)`", cells[0])):
-            rows[name[1]] = Folder(name[1], cells[1] == "yes", {word for word in re.split(r",\s*", cells[3]) if word})
+            rows[name[1]] = Folder(
+                name[1], cells[1] == "yes", {word for word in re.split(r",\s*", cells[3]) if word}
+            )
     return rows
 
 
@@ -120,6 +122,9 @@ def test_versions_served_are_those_of_the_reference() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    program = "import sys, barnabas.protocol; print([m for m in sys.modules if m.startswith('barnabas.protocol.messages.')])"
+    program = (
+        "import sys, barnabas.protocol;"
+        "print([m for m in sys.modules if m.startswith('barnabas.protocol.messages.')])"
+    )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -1,1 +1,3 @@
-"""The broker: connections, request routing, one handler an API, partitions, and the node that composes them."""
+"""The broker: connections, request routing, one handler an API, partitions, and the node that composes
+them.
+"""

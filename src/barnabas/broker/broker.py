@@ -32,7 +32,9 @@ ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 class Broker:
-    def __init__(self, settings: BrokerSettings, cluster_id: str, clock: Clock, threads: Threads, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: BrokerSettings, cluster_id: str, clock: Clock, threads: Threads, metrics: Metrics
+    ) -> None:
         self.settings = settings
         self.node_id = settings.node_id
         self.cluster_id = cluster_id
@@ -79,12 +81,15 @@ class Broker:
         response = await self.controller.handle(
             CreateTopicsRequest(
                 topics=[
-                    CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names
+                    CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+                    for name in names
                 ],
                 timeout_ms=self.settings["request.timeout.ms"],
             ),
         )
         assert isinstance(response, CreateTopicsResponse)
         return {
-            topic.name: ErrorCode(topic.error_code) for topic in response.topics if topic.error_code not in ALREADY_THERE
+            topic.name: ErrorCode(topic.error_code)
+            for topic in response.topics
+            if topic.error_code not in ALREADY_THERE
         }

@@ -1,9 +1,9 @@
 """The channel: one client's connection; frames in, handlers called, answers out in request order.
 
-Requests are handled as they arrive, several a wake-up. A handler that cannot answer at once makes the channel busy:
-what arrives meanwhile waits (bounded, then reading pauses), which keeps the order of answers and is the backpressure.
-A malformed request, an unknown API or version closes the connection, as Kafka does.
-Does not know: what the requests mean, where the data lies.
+Requests are handled as they arrive, several a wake-up. A handler that cannot answer at once makes the
+channel busy: what arrives meanwhile waits (bounded, then reading pauses), which keeps the order of answers
+and is the backpressure. A malformed request, an unknown API or version closes the connection, as Kafka
+does. Does not know: what the requests mean, where the data lies.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ HEADER_BYTES_MIN = 10
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_is_closing", "_is_paused", "_route", "_routes", "_shortcuts", "_waiting_for", "answers_waiting", "context", "host", "inbox", "is_busy",
-        "last_active", "listener", "out", "outbox", "tick", "transport",
+        "_client_raw", "_frame", "_is_closing", "_is_paused", "_route", "_routes", "_shortcuts",
+        "_waiting_for", "answers_waiting", "context", "host", "inbox", "is_busy", "last_active",
+        "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -61,7 +62,7 @@ class Channel(asyncio.BufferedProtocol):
         self._route: Route
         self._frame: memoryview
         self._shortcuts: Shortcuts | None = None
-        self._client_raw: bytes | None = None
+        self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._is_paused = False
         self._is_closing = False
@@ -152,7 +153,7 @@ class Channel(asyncio.BufferedProtocol):
             if route is None:
                 return
         position = HEADER_BYTES_MIN + client_length if client_length > 0 else HEADER_BYTES_MIN
-        if frame[8:position] != self._client_raw:
+        if self._client_raw is None or frame[8:position] != self._client_raw:
             self._read_header(frame, position, route)
         if route.flexible_request:
             if position >= len(frame):
@@ -208,7 +209,7 @@ class Channel(asyncio.BufferedProtocol):
         """The client id changed (or this is the first request): check and remember it."""
         header, _ = _read_header[route.flexible_request](frame, 0)
         self.context.client_id = header.client_id
-        self._client_raw = bytes(frame[8:position])
+        self._client_raw = memoryview(bytes(frame[8:position]))
 
     def _find_route(self, key: int, version: int) -> Route | None:
         found = self.listener.router.find(key, version)

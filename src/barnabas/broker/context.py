@@ -1,4 +1,6 @@
-"""What a handler knows of the request besides its body: one per connection, since a connection handles one at a time."""
+"""What a handler knows of the request besides its body: one per connection, since a connection handles
+one at a time.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a broker does from time to time: checkpoints, due syncs, removal of deleted folders, expiry of producers.
+"""What a broker does from time to time: checkpoints, due syncs, removal of deleted folders, expiry of
+producers.
 
-In: intervals from the settings. Out: calls to storage, in threads where they are slow. One task at a time for each duty, so
-none piles up; a failure is logged and tried again next time.
+In: intervals from the settings. Out: calls to storage, in threads where they are slow. One task at a time
+for each duty, so none piles up; a failure is logged and tried again next time.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Maintenance:
         await self._broker.threads.run(self._broker.log_dirs.checkpoint_log_start_offsets)
 
     async def checkpoint_high_watermarks(self) -> None:
-        await self._broker.threads.run(self._broker.log_dirs.checkpoint_high_watermarks, self.high_watermarks())
+        await self._broker.threads.run(
+            self._broker.log_dirs.checkpoint_high_watermarks, self.high_watermarks()
+        )
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {
@@ -87,9 +90,9 @@ class Maintenance:
         settings = self._broker.settings
         now_ms = self._broker.clock.now_ms()
         for partition in self._broker.partitions:
-            if partition.log.has_producers:
+            if partition.log.producers_loaded:
                 partition.log.producers.expire(now_ms, settings["producer.id.expiration.ms"])
 
     async def remove_deleted(self) -> None:
-        if self._broker.log_dirs.has_deleted:
+        if self._broker.log_dirs.deletions_pending:
             await self._broker.threads.run(self._broker.log_dirs.delete_due, self._broker.clock.now_ms())

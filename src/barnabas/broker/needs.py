@@ -1,7 +1,9 @@
-"""What a caller must be allowed to do before a handler runs: declared beside the handler, checked in one place.
+"""What a caller must be allowed to do before a handler runs: declared beside the handler, checked in one
+place.
 
-In: nothing. Out: `Need` values that name the resource type, the operation and where in the request the names are.
-The authorizer reads them; a handler that filters by name itself (Metadata) says so with `per_item=True`.
+In: nothing. Out: `Need` values that name the resource type, the operation and where in the request the
+names are. The authorizer reads them; a handler that filters by name itself (Metadata) says so with
+`per_item=True`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The node: everything that one process runs, put together, started in order, and stopped in order.
 
-In: settings. Out: a broker and controller that serve. Start: bind (a busy port touches nothing), lock and identify the log
-directories, lead the quorum, register, load the logs, be unfenced, listen. Stop is the same backwards, and leaves folders that
-need no recovery. The sequence of the metadata part is described in `runtime.controller`.
+In: settings. Out: a broker and controller that serve. Start: bind (a busy port touches nothing), lock and
+identify the log directories, lead the quorum, register, load the logs, be unfenced, listen. Stop is the
+same backwards, and leaves folders that need no recovery. The sequence of the metadata part is described in
+`runtime.controller`.
 """
 
 from __future__ import annotations
@@ -97,11 +98,17 @@ class Node:
         broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics())
         broker.log_dirs = self._log_dirs
         broker.partitions = Partitions(lambda: broker.image)
-        broker.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], self._rng)
+        broker.fetch_sessions = FetchSessions(
+            settings["max.incremental.fetch.session.cache.slots"], self._rng
+        )
 
         controllers = self._with_real_ports(settings.advertised_controller_listeners)
-        self._metadata_log = open_metadata_log(settings, self._metadata_directory_id(), context, clock, controllers)
-        self._controller = broker.controller = Controller(settings, cluster_id, self._metadata_log, clock, self._rng)
+        self._metadata_log = open_metadata_log(
+            settings, self._metadata_directory_id(), context, clock, controllers
+        )
+        self._controller = broker.controller = Controller(
+            settings, cluster_id, self._metadata_log, clock, self._rng
+        )
         await self._controller.start(load_bootstrap(context.disk, settings.metadata_log_dir), controllers)
         self._lifecycle = BrokerLifecycle(
             self._identity(cluster_id),
@@ -132,7 +139,11 @@ class Node:
         request = FormatRequest(standalone=not self.settings.voters)
         try:
             format_directories(
-                self.settings, cluster_id, request, now_ms=self._clock.now_ms(), random_bytes=self._rng.randbytes
+                self.settings,
+                cluster_id,
+                request,
+                now_ms=self._clock.now_ms(),
+                random_bytes=self._rng.randbytes,
             )
         except FormatError as error:
             raise StartError(str(error)) from None
@@ -180,7 +191,9 @@ class Node:
                 raise StartError(f"cannot listen on {endpoint}: another process listens there")
 
     def _with_real_ports(self, advertised: tuple[EndPoint, ...]) -> tuple[EndPoint, ...]:
-        """What others are told: the port that was bound where the settings left it open, this host's name for none."""
+        """What others are told: the port that was bound where the settings left it open, this host's
+        name for none.
+        """
         return tuple(
             replace(
                 endpoint,
@@ -251,10 +264,14 @@ def check_supported(settings: BrokerSettings) -> None:
         raise StartError("process.roles must be broker,controller: nodes with one role come with the cluster")
     others = [voter for voter in settings.voters if voter.id != settings.node_id]
     if others:
-        raise StartError(f"controller.quorum.voters names node {others[0].id}: quorums of several nodes come with the cluster")
+        raise StartError(
+            f"controller.quorum.voters names node {others[0].id}: several nodes come with the cluster"
+        )
     unsafe = [each for each in settings.listeners if each.security_protocol != "PLAINTEXT"]
     if unsafe:
-        raise StartError(f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: only PLAINTEXT is there so far")
+        raise StartError(
+            f"listener {unsafe[0]} needs {unsafe[0].security_protocol}: only PLAINTEXT is there so far"
+        )
 
 
 __all__ = ["Node", "StartError", "StorageError"]

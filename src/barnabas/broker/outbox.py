@@ -1,9 +1,10 @@
-"""The outbox: answers on their way to one client, log slices among them, never more than a chunk in memory.
+"""The outbox: answers on their way to one client, log slices among them, never more than a chunk in
+memory.
 
-In: parts of framed answers (bytes, and slices of log files). Out: small answers at once in one write; large slices by
-`sendfile` straight from the page cache where the socket is plain, chunk by chunk through the transport where it is not
-(TLS, simulation). What is not in the page cache is read by a thread first, so that a cold catch-up delays nobody.
-Does not know: what is in the answers.
+In: parts of framed answers (bytes, and slices of log files). Out: small answers at once in one write; large
+slices by `sendfile` straight from the page cache where the socket is plain, chunk by chunk through the
+transport where it is not (TLS, simulation). What is not in the page cache is read by a thread first, so
+that a cold catch-up delays nobody. Does not know: what is in the answers.
 """
 
 from __future__ import annotations
@@ -25,16 +26,21 @@ _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 class Outbox:
     __slots__ = (
-        "_done", "_fd", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent", "_socket", "_transport", "_warming",
+        "_done", "_fd", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent",
+        "_socket", "_transport", "_warming",
     )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, done: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, done: Callable[[], None]
+    ) -> None:
         self._loop = loop
         self._transport = transport
         self._done = done
         self._parts: deque[Any] = deque()
         self._sent = 0  # bytes of the first part that have left
-        self._socket: socket.socket | None = None  # a duplicate of the transport's, made for the first long answer
+        self._socket: socket.socket | None = (
+            None  # a duplicate of the transport's, made for the first long answer
+        )
         self._is_paused = False  # the transport holds more than it should
         self._is_watching = False  # the loop tells when the duplicate is writable
         self._warming: asyncio.Future[Any] | None = None  # a thread brings the next chunk into the page cache
@@ -55,9 +61,7 @@ class Outbox:
 
     def resume(self) -> None:
         self._is_paused = False
-        if not self._parts:
-            self._done()
-        elif self._pump():
+        if not self._parts or self._pump():
             self._done()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """A partition on this broker: its log, its high watermark, and who waits for more.
 
-In: batches from producers, offsets from consumers. Out: places in the log, slices of it, wake-ups.
-`append` checks and stages a batch; the tick writes what was staged (`write_staged`), then lets readers see it (`advance`).
-Does not know: requests, connections, other partitions.
+In: batches from producers, offsets from consumers. Out: places in the log, slices of it, wake-ups. `append`
+checks and stages a batch; the tick writes what was staged (`write_staged`), then lets readers see it
+(`advance`). Does not know: requests, connections, other partitions.
 """
 
 from __future__ import annotations
@@ -28,12 +28,19 @@ NO_TIMESTAMP = -1
 
 class Partition:
     __slots__ = (
-        "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log", "metrics", "min_insync_replicas",
-        "rules", "state", "topic", "topic_id",
+        "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log",
+        "metrics", "min_insync_replicas", "rules", "state", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
-        self, topic: str, index: int, topic_id: bytes, log: Log, replica_id: int, tick: Tick, metrics: TopicMetrics
+        self,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        log: Log,
+        replica_id: int,
+        tick: Tick,
+        metrics: TopicMetrics,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -81,7 +88,8 @@ class Partition:
         if acks == -1 and len(self.state.isr) < self.min_insync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(self.state.isr)} replicas in sync, min.insync.replicas is {self.min_insync_replicas}",
+                f"{self} has {len(self.state.isr)} replicas in sync,"
+                f" min.insync.replicas is {self.min_insync_replicas}",
             )
         batch, header = validate_produce(records, self.rules, version, now_ms, self)
         log = self.log
@@ -90,8 +98,7 @@ class Partition:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
             duplicate = log.producers.check(header)
             if duplicate is not None:
-                stamped = header.attributes & APPEND_TIME_FLAG
-                return duplicate.base_offset, duplicate.timestamp if stamped else NO_TIMESTAMP
+                return duplicate.base_offset, duplicate.timestamp
         base_offset = log.end_offset
         header.assign(batch, base_offset, self.leader_epoch)
         log.stage(batch, header, now_ms)

@@ -1,6 +1,7 @@
 """All partitions of this broker, by name and by topic id; and why a request for one is refused.
 
-In: the metadata image says what exists, `add` and `remove` what is here. Out: the partition, or Kafka's error.
+In: the metadata image says what exists, `add` and `remove` what is here. Out: the partition, or Kafka's
+error.
 """
 
 from __future__ import annotations

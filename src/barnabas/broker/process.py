@@ -1,7 +1,7 @@
 """A node as a process: loop, signals, log lines, exit status.
 
-In: properties. Out: the exit status: 0 after a graceful stop (SIGTERM, SIGINT), 1 with one line on standard error when the
-node cannot start. A second signal while stopping ends the process at once, as after a crash.
+In: properties. Out: the exit status: 0 after a graceful stop (SIGTERM, SIGINT), 1 with one line on standard
+error when the node cannot start. A second signal while stopping ends the process at once, as after a crash.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from typing import Any
 
 from barnabas.broker.node import Node, StartError
 from barnabas.protocol import KafkaError
@@ -35,7 +36,10 @@ def main(
 ) -> int:
     """Run a node until it is told to stop."""
     logging.basicConfig(
-        stream=sys.stderr, level=log_level, format="[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)", datefmt="%Y-%m-%d %H:%M:%S"
+        stream=sys.stderr,
+        level=log_level,
+        format="[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)",
+        datefmt="%Y-%m-%d %H:%M:%S",
     )
     try:
         settings = BrokerSettings.load(properties)
@@ -48,13 +52,14 @@ def main(
     return 0
 
 
-def run(coroutine: object) -> None:
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
     """On uvloop where there is one; the standard loop does the same, slower."""
     try:
-        from uvloop import run as run_loop
+        import uvloop
     except ImportError:
-        from asyncio import run as run_loop
-    run_loop(coroutine)  # type: ignore[arg-type]
+        asyncio.run(coroutine)
+    else:
+        uvloop.run(coroutine)
 
 
 async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
@@ -77,7 +82,12 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
-        log.info("node %d of cluster %s is ready at %s", node.settings.node_id, node.broker.cluster_id, node.bootstrap)
+        log.info(
+            "node %d of cluster %s is ready at %s",
+            node.settings.node_id,
+            node.broker.cluster_id,
+            node.bootstrap,
+        )
         if on_ready is not None:
             on_ready(node)
         await stopping.wait()

@@ -1,7 +1,7 @@
 """Producer ids of this broker: taken one by one from blocks that the controller grants.
 
-In: AllocateProducerIds answers. Out: ids that no other broker gives. A block that is nearly used up is not fetched ahead:
-the next one costs one round trip per thousand producers.
+In: AllocateProducerIds answers. Out: ids that no other broker gives. A block that is nearly used up is not
+fetched ahead: the next one costs one round trip per thousand producers.
 """
 
 from __future__ import annotations

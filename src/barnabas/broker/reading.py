@@ -1,8 +1,9 @@
-"""Reading partitions for a fetch: what a consumer may see from an offset on, within the sizes it asked for.
+"""Reading partitions for a fetch: what a consumer may see from an offset on, within the sizes it asked
+for.
 
-In: partitions with offsets and limits. Out: the answer for each, with slices of the log that are not read yet.
-The first partition with data gives at least one whole batch, however large; the others stay within the limits (KIP-74).
-Does not know: fetch sessions, waiting, connections.
+In: partitions with offsets and limits. Out: the answer for each, with slices of the log that are not read
+yet. The first partition with data gives at least one whole batch, however large; the others stay within the
+limits (KIP-74). Does not know: fetch sessions, waiting, connections.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def read(
         answer.records = found
         if isolation_level == READ_COMMITTED:
             answer.aborted_transactions = [
-                PartitionData.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                PartitionData.AbortedTransaction(
+                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                )
                 for aborted in log.aborted_transactions(offset, found.next_offset)
             ]
     return answer

@@ -1,7 +1,7 @@
 """Replicas: the partitions of this broker follow the metadata.
 
-In: images and deltas of committed metadata. Out: logs opened, created and set aside; partitions that lead, or stop leading;
-settings in force. At start the whole image is taken over, afterwards only what changed.
+In: images and deltas of committed metadata. Out: logs opened, created and set aside; partitions that lead,
+or stop leading; settings in force. At start the whole image is taken over, afterwards only what changed.
 Does not know: who decided, requests.
 """
 
@@ -54,7 +54,9 @@ class Replicas:
                 self._update(topic.name, topic.id, index, registration)
 
     def _is_stray(self, found: Log) -> bool:
-        """A log on disk that the metadata does not place here: its topic is gone, or is another of the same name."""
+        """A log on disk that the metadata does not place here: its topic is gone, or is another of the
+        same name.
+        """
         topic, index = found.topic_partition
         known = self._broker.image.topics.by_name.get(topic)
         if known is None or (found.topic_id is not None and found.topic_id != known.id):
@@ -110,7 +112,9 @@ class Replicas:
                 now_ms=broker.clock.now_ms(),
                 directory_id=None if is_reserved_directory(directory) else directory,
             )
-        partition = Partition(topic, index, topic_id, found, broker.node_id, self._tick, broker.metrics.topic(topic))
+        partition = Partition(
+            topic, index, topic_id, found, broker.node_id, self._tick, broker.metrics.topic(topic)
+        )
         partition.is_internal = broker.is_internal(topic)
         partition.follow(rules)
         broker.partitions.add(partition)
@@ -138,12 +142,18 @@ class Replicas:
         own = ConfigResource(ResourceType.BROKER, str(broker.node_id))
         if resources & {own, CLUSTER_DEFAULT}:
             configs = broker.image.configs
-            broker.settings = broker.settings.with_dynamic(configs.cluster_default, configs.broker(broker.node_id))
+            broker.settings = broker.settings.with_dynamic(
+                configs.cluster_default, configs.broker(broker.node_id)
+            )
             for partition in broker.partitions:
                 partition.follow(self.rules(partition.topic))
             return
         for resource in resources:
-            topic = broker.image.topics.by_name.get(resource.name) if resource.type == ResourceType.TOPIC else None
+            topic = (
+                broker.image.topics.by_name.get(resource.name)
+                if resource.type == ResourceType.TOPIC
+                else None
+            )
             for index in topic.partitions if topic is not None else ():
                 changed = broker.partitions.get(resource.name, index)
                 if changed is not None:

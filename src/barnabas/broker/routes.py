@@ -1,8 +1,9 @@
-"""Routes: which handler serves which API and versions, and the codecs for each version, compiled by need.
+"""Routes: which handler serves which API and versions, and the codecs for each version, compiled by
+need.
 
-A handler declares itself with `@handles(Request, "0-4", needs=...)` over a function `(request, context)` that returns
-a response, an awaitable of one, or None when nothing is to be answered. Routing, ApiVersions, authorization and the
-table of APIs in the docs all come from that declaration.
+A handler declares itself with `@handles(Request, "0-4", needs=...)` over a function `(request, context)`
+that returns a response, an awaitable of one, or None when nothing is to be answered. Routing, ApiVersions,
+authorization and the table of APIs in the docs all come from that declaration.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from barnabas.protocol import ApiKey, Message, apis
 from barnabas.protocol.codec import codec
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics import ApiMetrics, Metrics
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.metrics import ApiMetrics, Metrics
     from barnabas.broker.needs import Need
 
 Answer = Message | Awaitable[Message | None] | None
@@ -37,7 +38,6 @@ class Endpoint:
     needs: Need
     handler: Handler
     announced_min: int  # Produce is announced from 0 because librdkafka looks for it, and served from 3
-    announced_max: int  # InitProducerId is served up to 6 and announced up to 5, as 6 is not stable yet
     listeners: frozenset[str]
     fallback: Handler | None = None  # answers versions that nobody knows, in the form of version 0
 
@@ -45,9 +45,20 @@ class Endpoint:
 class Route:
     """One (API, version) with everything a connection needs to decode, handle and answer."""
 
-    __slots__ = ("decode", "encode", "flexible_request", "flexible_response", "handler", "key", "times", "version")
+    __slots__ = (
+        "decode",
+        "encode",
+        "flexible_request",
+        "flexible_response",
+        "handler",
+        "key",
+        "times",
+        "version",
+    )
 
-    def __init__(self, endpoint: Endpoint, version: int, times: ApiMetrics, handler: Handler | None = None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, version: int, times: ApiMetrics, handler: Handler | None = None
+    ) -> None:
         key = endpoint.key
         self.key = int(key)
         self.version = version
@@ -68,7 +79,6 @@ def handles(
     *,
     needs: Need,
     announced_from: int | None = None,
-    announced_to: int | None = None,
     listeners: str = "broker",
     fallback: Handler | None = None,
 ) -> Callable[[H], H]:
@@ -86,7 +96,6 @@ def handles(
             needs=needs,
             handler=function,
             announced_min=version_min if announced_from is None else announced_from,
-            announced_max=version_max if announced_to is None else announced_to,
             listeners=frozenset(listeners.split()),
             fallback=fallback,
         )

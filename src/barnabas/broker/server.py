@@ -1,9 +1,8 @@
 """The server: listening sockets, and who may connect.
 
-In: endpoints from the settings. Out: a `Channel` for every connection that the limits admit: `max.connections` (further ones
-wait unread for a free place, as a full accept queue would make them), `max.connections.per.ip` (closed at once), and
-`connections.max.idle.ms`.
-Does not know: requests.
+In: endpoints from the settings. Out: a `Channel` for every connection that the limits admit:
+`max.connections` (further ones wait unread for a free place, as a full accept queue would make them),
+`max.connections.per.ip` (closed at once), and `connections.max.idle.ms`. Does not know: requests.
 """
 
 from __future__ import annotations
@@ -46,7 +45,9 @@ class ConnectionLimits:
 class Listener:
     """One listening address and its channels."""
 
-    def __init__(self, endpoint: EndPoint, kind: str, broker: Broker, tick: Tick, limits: ConnectionLimits) -> None:
+    def __init__(
+        self, endpoint: EndPoint, kind: str, broker: Broker, tick: Tick, limits: ConnectionLimits
+    ) -> None:
         self.endpoint = endpoint
         self.name = endpoint.name
         self.kind = kind  # "broker" or "controller": which APIs are served
@@ -89,7 +90,9 @@ class Listener:
         self.channels[channel] = None
         self.set_buffers(channel)
         if here > limits.allowed_from(channel.host):
-            channel.refuse(f"more than {limits.allowed_from(channel.host)} connections (max.connections.per.ip)")
+            channel.refuse(
+                f"more than {limits.allowed_from(channel.host)} connections (max.connections.per.ip)"
+            )
         elif limits.total > limits.total_max:
             if len(self._waiting) >= self.broker.settings["socket.listen.backlog.size"]:
                 channel.refuse(f"more than {limits.total_max} connections (max.connections)")
@@ -118,7 +121,10 @@ class Listener:
         plain = channel.transport.get_extra_info("socket")
         if plain is None:
             return
-        for option, name in ((socket.SO_SNDBUF, "socket.send.buffer.bytes"), (socket.SO_RCVBUF, "socket.receive.buffer.bytes")):
+        for option, name in (
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
+        ):
             if self.broker.settings.is_set(name) and self.broker.settings[name] > 0:
                 plain.setsockopt(socket.SOL_SOCKET, option, self.broker.settings[name])
 

@@ -1,9 +1,10 @@
 """A shortcut for the request that a busy producer sends again and again: one batch to one partition.
 
-Apart from correlation id and batch, such requests are the same bytes each time. A channel that has seen one remembers everything
-in front of the batch (the envelope) with the partition it led to, and the answer's bytes around the three numbers
-in it. The next request with the same envelope needs no decoding and its answer no encoding: a third of the time.
-What is appended, and every check on it, is the same code as for all other produce requests.
+Apart from correlation id and batch, such requests are the same bytes each time. A channel that has seen one
+remembers everything in front of the batch (the envelope) with the partition it led to, and the answer's
+bytes around the three numbers in it. The next request with the same envelope needs no decoding and its
+answer no encoding: a third of the time. What is appended, and every check on it, is the same code as for
+all other produce requests.
 """
 
 from __future__ import annotations
@@ -46,22 +47,30 @@ class Shortcut:
 
     def answer(self, correlation_id: int, base_offset: int, append_time_ms: int) -> bytes:
         log_start = self.partition.log.log_start_offset
-        return self._pack(self._size, correlation_id, self._start, base_offset, append_time_ms, log_start, self._end)
+        return self._pack(
+            self._size, correlation_id, self._start, base_offset, append_time_ms, log_start, self._end
+        )
 
     def refusal(self, error: KafkaError) -> ProduceResponse:
         """The answer when the batch could not be written after all."""
         answer = Answer(
             index=self.partition.index, error_code=error.code, base_offset=-1, error_message=error.message
         )
-        topic = Topic(name=self.partition.topic, topic_id=self.partition.topic_id, partition_responses=[answer])
+        topic = Topic(
+            name=self.partition.topic, topic_id=self.partition.topic_id, partition_responses=[answer]
+        )
         return ProduceResponse(responses=[topic])
 
 
-def message(topic: Topic, index: int, base_offset: int, append_time_ms: int, log_start: int) -> ProduceResponse:
+def message(
+    topic: Topic, index: int, base_offset: int, append_time_ms: int, log_start: int
+) -> ProduceResponse:
     answer = Answer(
         index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start
     )
-    return ProduceResponse(responses=[Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])])
+    return ProduceResponse(
+        responses=[Topic(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])]
+    )
 
 
 class Shortcuts:
@@ -98,7 +107,9 @@ class Shortcuts:
             return None
         return found, frame[position:end]
 
-    def learn(self, frame: memoryview, request: ProduceRequest, partition: Partition, route: Route, topic: Topic) -> None:
+    def learn(
+        self, frame: memoryview, request: ProduceRequest, partition: Partition, route: Route, topic: Topic
+    ) -> None:
         """Remember a request that was decoded, if it is of the kind, and was appended."""
         data = request.topic_data[0]
         given = data.partition_data[0]

@@ -1,8 +1,9 @@
-"""The tick: what one turn of the loop appended, written with one `writev` a partition, then acknowledged.
+"""The tick: what one turn of the loop appended, written with one `writev` a partition, then
+acknowledged.
 
-In: partitions that staged batches, answers that must wait for them. Out: bytes in files first, high watermarks second,
-answers third, in request order on every connection. The receive memory that staged batches refer to is released after.
-Does not know: what a produce request is.
+In: partitions that staged batches, answers that must wait for them. Out: bytes in files first, high
+watermarks second, answers third, in request order on every connection. The receive memory that staged
+batches refer to is released after. Does not know: what a produce request is.
 """
 
 from __future__ import annotations
@@ -44,9 +45,16 @@ class Tick:
             self._schedule(self.close)
 
     def answer(
-        self, channel: Channel, route: Route, correlation_id: int, response: Message, refuse: Refuse | None = None
+        self,
+        channel: Channel,
+        route: Route,
+        correlation_id: int,
+        response: Message,
+        refuse: Refuse | None = None,
     ) -> None:
-        """Send `response` when the tick is written. `refuse` puts the error into it for a partition that was not."""
+        """Send `response` when the tick is written. `refuse` puts the error into it for a partition that
+        was not.
+        """
         channel.answers_waiting += 1
         self._answers.append((channel, route, correlation_id, response, refuse))
 
@@ -77,14 +85,15 @@ class Tick:
             if not channel.out:
                 channels.append(channel)
             if isinstance(how, Shortcut):
-                if failed and (error := dict(failed).get(how.partition)) is not None:
-                    channel.encode(how.route, correlation_id, how.refusal(error))
+                why = dict(failed).get(how.partition) if failed else None
+                if why is not None:
+                    channel.encode(how.route, correlation_id, how.refusal(why))
                 else:
                     channel.out.append(how.answer(correlation_id, what, more))
             else:
                 if failed and more is not None:
-                    for partition, error in failed:
-                        more(what, partition, error)
+                    for unwritten, why in failed:
+                        more(what, unwritten, why)
                 channel.encode(how, correlation_id, what)
         for channel in channels:
             channel.send()

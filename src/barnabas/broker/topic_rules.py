@@ -1,6 +1,8 @@
-"""A topic's settings, translated once for those who act on them: the log, and the check of produced batches.
+"""A topic's settings, translated once for those who act on them: the log, and the check of produced
+batches.
 
-In: `TopicSettings`. Out: `LogSettings` for storage and `AppendRules` for appends, shared by all topics set alike.
+In: `TopicSettings`. Out: `LogSettings` for storage and `AppendRules` for appends, shared by all topics set
+alike.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def unsupported(_: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-    """The answer to a version nobody knows (KIP-511): an error, and the versions of this API to try instead."""
+    """The answer to a version nobody knows (KIP-511): an error, and the versions of this API to try
+    instead.
+    """
     served = [served for served in served_apis(context) if served.api_key == ApiVersionsRequest.schema.key]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served)
 
@@ -33,7 +35,7 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
 def served_apis(context: RequestContext) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(
-            api_key=endpoint.key, min_version=endpoint.announced_min, max_version=endpoint.announced_max
+            api_key=endpoint.key, min_version=endpoint.announced_min, max_version=endpoint.version_max
         )
         for endpoint in routes.endpoints(context.channel.listener.kind)
     ]
@@ -51,7 +53,9 @@ def announce(context: RequestContext) -> ApiVersionsResponse:
         ],
         finalized_features_epoch=image.provenance.offset,
         finalized_features=[
-            ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            ApiVersionsResponse.FinalizedFeatureKey(
+                name=name, min_version_level=level, max_version_level=level
+            )
             for name, level in image.features.finalized.items()
         ],
     )

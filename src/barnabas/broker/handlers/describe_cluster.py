@@ -1,4 +1,6 @@
-"""DescribeCluster: the cluster's id, its controller and its brokers (or, on a controller's listener, controllers)."""
+"""DescribeCluster: the cluster's id, its controller and its brokers (or, on a controller's listener,
+controllers).
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
     broker = context.broker
     kind = BROKERS if context.channel.listener.kind == "broker" else CONTROLLERS
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
-        return refused(request, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        return refused(
+            request, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+        )
     if request.endpoint_type != kind:
         asked, here = ("BROKER", "CONTROLLER") if kind == CONTROLLERS else ("CONTROLLER", "BROKER")
         return refused(
-            request, ErrorCode.MISMATCHED_ENDPOINT_TYPE, f"The request was sent to an endpoint of type {here}, but we wanted an endpoint of type {asked}"
+            request,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            f"The request was sent to an endpoint of type {here}, but we wanted an endpoint of type {asked}",
         )
     nodes = (
         broker.nodes(context.listener, with_fenced=request.include_fenced_brokers)
@@ -46,4 +52,6 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
 
 
 def refused(request: DescribeClusterRequest, code: ErrorCode, message: str) -> DescribeClusterResponse:
-    return DescribeClusterResponse(error_code=code, error_message=message, endpoint_type=request.endpoint_type)
+    return DescribeClusterResponse(
+        error_code=code, error_message=message, endpoint_type=request.endpoint_type
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_cluster
 from barnabas.broker.routes import handles
+from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -18,18 +19,23 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
     asked: set[tuple[str, int]] | None = None
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    topics: dict[str, dict[str, list[Partition]]] = {str(path): {} for path in broker.log_dirs.paths}
+    topics: dict[str, dict[str, list[Partition]]] = {each.path: {} for each in broker.log_dirs.dirs}
     for partition in broker.partitions:
         if asked is None or (partition.topic, partition.index) in asked:
             here = topics[directory_of(partition.log.directory)].setdefault(partition.topic, [])
             here.append(Partition(partition_index=partition.index, partition_size=partition.log.size_bytes))
     results = []
-    for path, found in topics.items():
-        total, usable = broker.log_dirs.space(path)
+    for each in broker.log_dirs.dirs:
+        if each.failure is not None:
+            results.append(Result(log_dir=each.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+            continue
+        total, usable = broker.log_dirs.context.disk.space(each.path)
         results.append(
             Result(
-                log_dir=path,
-                topics=[Topic(name=name, partitions=partitions) for name, partitions in found.items()],
+                log_dir=each.path,
+                topics=[
+                    Topic(name=name, partitions=partitions) for name, partitions in topics[each.path].items()
+                ],
                 total_bytes=total,
                 usable_bytes=usable,
             )

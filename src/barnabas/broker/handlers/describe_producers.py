@@ -13,7 +13,9 @@ Partition = Topic.PartitionResponse
 
 
 @handles(DescribeProducersRequest, "0-0", needs=read_topics("topics.name"))
-def describe_producers(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+def describe_producers(
+    request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse:
     topics = []
     for topic in request.topics:
         answers = []
@@ -21,18 +23,20 @@ def describe_producers(request: DescribeProducersRequest, context: RequestContex
             try:
                 partition = context.broker.partitions.leader(topic.name, index)
             except KafkaError as error:
-                answers.append(Partition(partition_index=index, error_code=error.code, error_message=error.message))
+                answers.append(
+                    Partition(partition_index=index, error_code=error.code, error_message=error.message)
+                )
                 continue
             active = [
                 Partition.ProducerState(
                     producer_id=producer.producer_id,
-                    producer_epoch=producer.epoch,
+                    producer_epoch=producer.producer_epoch,
                     last_sequence=producer.last_sequence,
                     last_timestamp=producer.last_timestamp,
                     coordinator_epoch=producer.coordinator_epoch,
-                    current_txn_start_offset=producer.current_txn_first_offset,
+                    current_txn_start_offset=producer.txn_first_offset,
                 )
-                for producer in partition.log.producers.active()
+                for producer in partition.log.producers
             ]
             answers.append(Partition(partition_index=index, active_producers=active))
         topics.append(Topic(name=topic.name, partitions=answers))

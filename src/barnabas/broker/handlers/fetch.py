@@ -1,11 +1,14 @@
-"""Fetch: batches from the logs of partitions that this broker leads, within a session, waiting for more if asked to.
+"""Fetch: batches from the logs of partitions that this broker leads, within a session, waiting for more
+if asked to.
 
-The answer holds slices of log files; nothing is read here. A fetch that finds fewer than `min_bytes` waits at its partitions
-until a tick brings more, or `max_wait_ms` is over. Versions 13 and later name topics by id.
+The answer holds slices of log files; nothing is read here. A fetch that finds fewer than `min_bytes` waits
+at its partitions until a tick brings more, or `max_wait_ms` is over. Versions 13 and later name topics by
+id.
 """
 
 from __future__ import annotations
 
+from barnabas.broker.broker import Broker
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import read_topics
@@ -24,10 +27,15 @@ FIRST_FOLLOWER = 0
 @handles(FetchRequest, "4-18", needs=read_topics("topics.topic"))
 def fetch(request: FetchRequest, context: RequestContext) -> FetchResponse | Deferred:
     broker = context.broker
-    session = broker.fetch_sessions.open(request, context.version, broker.clock.now_ms())
+    follower = (
+        request.replica_state.replica_id if context.version >= REPLICA_STATE_SINCE else request.replica_id
+    )
+    session = broker.fetch_sessions.open(
+        request, context.version, broker.clock.now_ms(), privileged=follower >= FIRST_FOLLOWER
+    )
     if session.error_code:
         return FetchResponse(error_code=session.error_code)
-    attempt = Fetching(request, session, context)
+    attempt = Fetching(request, session, broker, follower)
     response = attempt.look()
     if response is not None:
         return response
@@ -37,16 +45,26 @@ def fetch(request: FetchRequest, context: RequestContext) -> FetchResponse | Def
 class Fetching:
     """One fetch request: looked at once, and again whenever one of its partitions has more."""
 
-    __slots__ = ("_broker", "_deferred", "_follower", "_is_due", "_max_bytes", "_request", "_session", "_timer", "_waiting_at")
+    __slots__ = (
+        "_broker",
+        "_deferred",
+        "_follower",
+        "_is_due",
+        "_max_bytes",
+        "_request",
+        "_session",
+        "_timer",
+        "_waiting_at",
+    )
 
-    def __init__(self, request: FetchRequest, session: FetchContext, context: RequestContext) -> None:
-        self._broker = context.broker
+    def __init__(self, request: FetchRequest, session: FetchContext, broker: Broker, follower: int) -> None:
+        self._broker = broker
         self._request = request
         self._session = session
-        self._max_bytes = min(request.max_bytes, context.broker.fetch_bytes_max)
+        self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
         self._is_due = False  # a look is scheduled: more of a tick's partitions moved
         self._waiting_at: list[Partition] = []
-        self._follower = request.replica_state.replica_id if context.version >= REPLICA_STATE_SINCE else request.replica_id
+        self._follower = follower
 
     def look(self, *, final: bool = False) -> FetchResponse | None:
         """The answer, or None when it is better to wait."""
@@ -59,7 +77,7 @@ class Fetching:
                 partition = self.find(asked)
                 room = min(asked.request.partition_max_bytes, self._max_bytes - total)
                 data = read(partition, asked.request, room, request.isolation_level, at_least_one=not total)
-                total += len(data.records)
+                total += len(data.records or b"")
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
             except KafkaError as error:
                 asked.attachment = None
@@ -71,7 +89,9 @@ class Fetching:
         return self.answer(results)
 
     def find(self, asked: SessionPartition) -> Partition:
-        """The partition; remembered in the session, since a consumer asks for the same ones again and again."""
+        """The partition; remembered in the session, since a consumer asks for the same ones again and
+        again.
+        """
         if self._follower >= FIRST_FOLLOWER:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         found: Partition | None = asked.attachment
@@ -87,7 +107,9 @@ class Fetching:
     def answer(self, results: list[tuple[SessionPartition, PartitionData]]) -> FetchResponse:
         session = self._session
         if session.superseded:
-            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
+            return FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
+            )
         topics: dict[str | bytes, Topic] = {}
         for asked, data in results:
             if not session.include(asked, data):
@@ -99,7 +121,7 @@ class Fetching:
             topic.partitions.append(data)
             partition: Partition | None = asked.attachment
             if partition is not None:
-                partition.metrics.bytes_out += len(data.records)
+                partition.metrics.bytes_out += len(data.records or b"")
                 partition.metrics.fetch_requests += 1
         return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
 
@@ -114,7 +136,9 @@ class Fetching:
         return self._deferred
 
     def more(self, partition: Partition) -> None:
-        """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a tick."""
+        """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a
+        tick.
+        """
         if self._request.min_bytes <= 1:
             self.look_again()
         elif not self._is_due:

@@ -1,6 +1,7 @@
 """Requests that the controller decides: topics, partitions, configurations, the quorum.
 
-The broker passes them on as they are. On one node that is a call; between nodes it is the same message in an envelope.
+The broker passes them on as they are. On one node that is a call; between nodes it is the same message in
+an envelope.
 """
 
 from __future__ import annotations
@@ -24,12 +25,21 @@ def to_controller(request: Message, context: RequestContext) -> Awaitable[Messag
     return context.broker.controller.handle(request)
 
 
-create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(to_controller)
-delete_topics = handles(DeleteTopicsRequest, "1-6", needs=needs.delete_topics("topics.name"), listeners=BOTH)(to_controller)
-create_partitions = handles(CreatePartitionsRequest, "0-3", needs=needs.alter_topics("topics.name"), listeners=BOTH)(
+create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(
     to_controller
 )
-incremental_alter_configs = handles(
-    IncrementalAlterConfigsRequest, "0-1", needs=needs.alter_configs("resources.resource_name"), listeners=BOTH
+delete_topics = handles(DeleteTopicsRequest, "1-6", needs=needs.delete_topics("topics.name"), listeners=BOTH)(
+    to_controller
+)
+create_partitions = handles(
+    CreatePartitionsRequest, "0-3", needs=needs.alter_topics("topics.name"), listeners=BOTH
 )(to_controller)
-describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(to_controller)
+incremental_alter_configs = handles(
+    IncrementalAlterConfigsRequest,
+    "0-1",
+    needs=needs.alter_configs("resources.resource_name"),
+    listeners=BOTH,
+)(to_controller)
+describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(
+    to_controller
+)

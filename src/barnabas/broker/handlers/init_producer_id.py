@@ -1,4 +1,6 @@
-"""InitProducerId: an id and epoch for an idempotent producer. Transactional ids come with the transaction coordinator."""
+"""InitProducerId: an id and epoch for an idempotent producer. Transactional ids come with the
+transaction coordinator.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-@handles(InitProducerIdRequest, "0-6", announced_to=5, needs=idempotent_write())
+@handles(InitProducerIdRequest, "0-5", needs=idempotent_write())
 def init_producer_id(
     request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:

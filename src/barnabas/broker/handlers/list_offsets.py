@@ -12,7 +12,14 @@ from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -5,
+    -6,
+)
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 CONSUMER = -1
 DEBUGGER = -2
@@ -37,14 +44,18 @@ async def in_thread(request: ListOffsetsRequest, context: RequestContext) -> Lis
 
 
 def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -> ListOffsetsResponse:
-    seen = Counter((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
+    seen = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
     topics = []
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
             try:
                 if seen[topic.name, asked.partition_index] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name}-{asked.partition_index} is named twice")
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST, f"{topic.name}-{asked.partition_index} is named twice"
+                    )
                 if version < SINCE.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = context.broker.partitions.leader(topic.name, asked.partition_index)
@@ -59,7 +70,9 @@ def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -
 def one_partition(partition: Partition, asked: Asked, isolation_level: int, replica_id: int) -> Answer:
     log = partition.log
     if replica_id == CONSUMER:
-        limit = partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+        limit = (
+            partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+        )
     elif replica_id == DEBUGGER:
         limit = log.end_offset
     else:
@@ -68,10 +81,16 @@ def one_partition(partition: Partition, asked: Asked, isolation_level: int, repl
     if asked.timestamp == LATEST:
         return Answer(partition_index=index, offset=limit, leader_epoch=partition.leader_epoch)
     if asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Answer(partition_index=index, offset=log.log_start_offset, leader_epoch=partition.earliest_epoch())
+        return Answer(
+            partition_index=index, offset=log.log_start_offset, leader_epoch=partition.earliest_epoch()
+        )
     if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Answer(partition_index=index, offset=-1)
-    found = log.max_timestamp_offset() if asked.timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(asked.timestamp)
+    found = (
+        log.max_timestamp_offset()
+        if asked.timestamp == MAX_TIMESTAMP
+        else log.offset_for_timestamp(asked.timestamp)
+    )
     if found is None or found.offset >= limit:
         return Answer(partition_index=index)
     return Answer(

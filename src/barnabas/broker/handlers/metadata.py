@@ -1,4 +1,6 @@
-"""Metadata: brokers, topics, partitions and their leaders, by name or by id; creates missing topics where allowed."""
+"""Metadata: brokers, topics, partitions and their leaders, by name or by id; creates missing topics
+where allowed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ TOPIC_IDS_SINCE = 12  # earlier versions carry the field and must not use it
 
 
 @handles(MetadataRequest, "0-13", needs=describe_topics("topics.name"))
-def metadata(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Awaitable[MetadataResponse]:
+def metadata(
+    request: MetadataRequest, context: RequestContext
+) -> MetadataResponse | Awaitable[MetadataResponse]:
     missing = names_to_create(request, context)
     if missing:
         return create_then_answer(request, context, missing)
@@ -31,11 +35,15 @@ def names_to_create(request: MetadataRequest, context: RequestContext) -> list[s
     if not allowed or not request.topics or not broker.settings["auto.create.topics.enable"]:
         return []
     known = broker.image.topics.by_name
-    wanted = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None and topic.topic_id == NULL_UUID)
+    wanted = dict.fromkeys(
+        topic.name for topic in request.topics if topic.name is not None and topic.topic_id == NULL_UUID
+    )
     return [name for name in wanted if name not in known]
 
 
-async def create_then_answer(request: MetadataRequest, context: RequestContext, names: list[str]) -> MetadataResponse:
+async def create_then_answer(
+    request: MetadataRequest, context: RequestContext, names: list[str]
+) -> MetadataResponse:
     """The topic is there when the answer leaves, so that the client need not ask again."""
     version = context.version
     errors = await context.broker.auto_create(names)
@@ -43,30 +51,42 @@ async def create_then_answer(request: MetadataRequest, context: RequestContext, 
     return answer(request, context, errors)
 
 
-def answer(request: MetadataRequest, context: RequestContext, errors: Mapping[str, ErrorCode]) -> MetadataResponse:
+def answer(
+    request: MetadataRequest, context: RequestContext, errors: Mapping[str, ErrorCode]
+) -> MetadataResponse:
     broker = context.broker
     image = broker.image
     wants_operations = request.include_topic_authorized_operations
     if context.version < TOPIC_IDS_SINCE and any(
         topic.topic_id != NULL_UUID or topic.name is None for topic in request.topics or ()
     ):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Metadata version {context.version} does not look topics up by id")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Metadata version {context.version} does not look topics up by id"
+        )
     topics: list[Topic] = []
     if request.topics is None or (context.version == 0 and not request.topics):
         topics = [known(topic, context, wants_operations) for topic in image.topics.by_name.values()]
     else:
         by_id = any(asked.topic_id != NULL_UUID for asked in request.topics)
         for asked in request.topics:
-            found = image.topics.by_id.get(asked.topic_id) if by_id else image.topics.by_name.get(asked.name or "")
+            found = (
+                image.topics.by_id.get(asked.topic_id)
+                if by_id
+                else image.topics.by_name.get(asked.name or "")
+            )
             if found is not None:
                 topics.append(known(found, context, wants_operations))
             elif by_id:
-                topics.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id))
+                topics.append(
+                    Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
+                )
             else:
                 topics.append(unknown(asked.name or "", errors))
     return MetadataResponse(
         brokers=[
-            MetadataResponse.MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            MetadataResponse.MetadataResponseBroker(
+                node_id=node.id, host=node.host, port=node.port, rack=node.rack
+            )
             for node in broker.nodes(context.listener)
         ],
         cluster_id=broker.cluster_id,
@@ -98,7 +118,9 @@ def known(topic: TopicImage, context: RequestContext, wants_operations: bool) ->
     )
 
 
-def partition(index: int, found: PartitionRegistration, context: RequestContext) -> Topic.MetadataResponsePartition:
+def partition(
+    index: int, found: PartitionRegistration, context: RequestContext
+) -> Topic.MetadataResponsePartition:
     return Topic.MetadataResponsePartition(
         error_code=ErrorCode.NONE if found.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=index,

@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpoch: where a leader epoch ended, so that clients and followers find where logs diverge (KIP-320)."""
+"""OffsetForLeaderEpoch: where a leader epoch ended, so that clients and followers find where logs
+diverge (KIP-320).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,10 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_topics
 from barnabas.broker.routes import handles
 from barnabas.protocol import KafkaError
-from barnabas.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 
 Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 Answer = Topic.EpochEndOffset

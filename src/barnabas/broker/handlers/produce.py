@@ -1,7 +1,8 @@
 """Produce: batches into the logs of partitions that this broker leads.
 
-Batches are checked, given their offsets in place and staged; the tick writes them and then answers. With acks=0 nothing is
-answered, and an error closes the connection, which is the only way to tell. Versions 13 and later name topics by id.
+Batches are checked, given their offsets in place and staged; the tick writes them and then answers. With
+acks=0 nothing is answered, and an error closes the connection, which is the only way to tell. Versions 13
+and later name topics by id.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ADMIN_CLIENT = "__admin_client"
 
 
 @handles(ProduceRequest, "3-13", announced_from=0, needs=write_topics("topic_data.name"))
-def produce(request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
     broker = context.broker
     partitions = broker.partitions
     version = context.version
@@ -41,7 +42,9 @@ def produce(request: ProduceRequest, context: RequestContext) -> ProduceResponse
                 else:
                     partition = partitions.leader_by_id(data.topic_id, given.index)
                 if partition.is_internal and context.client_id != ADMIN_CLIENT:
-                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
+                    raise KafkaError(
+                        ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only"
+                    )
                 base_offset, append_time_ms = partition.append(given.records, acks, version, now_ms)
                 answers.append(
                     Answer(

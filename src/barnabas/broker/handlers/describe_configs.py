@@ -1,0 +1,102 @@
+"""DescribeConfigs: the settings of topics, brokers and groups, with where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import describe_configs as describes
+from barnabas.broker.routes import handles
+from barnabas.controller.topic_names import reason_invalid
+from barnabas.metadata.configs import ConfigResource, ResourceType
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from barnabas.settings import describe
+from barnabas.settings.describe import Entry
+
+Asked = DescribeConfigsRequest.DescribeConfigsResource
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Config = Result.DescribeConfigsResourceResult
+DOCUMENTED_SINCE = 3
+
+
+@handles(DescribeConfigsRequest, "1-4", needs=describes("resources.resource_name"))
+def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    results = []
+    for asked in request.resources:
+        try:
+            configs = [shown(entry, request, context.version) for entry in entries(asked, context)]
+            results.append(
+                Result(
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                    error_message="",
+                    configs=configs,
+                )
+            )
+        except KafkaError as error:
+            results.append(
+                Result(
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                    error_code=error.code,
+                    error_message=error.message,
+                )
+            )
+    return DescribeConfigsResponse(results=results)
+
+
+def entries(asked: Asked, context: RequestContext) -> Sequence[Entry]:
+    broker = context.broker
+    name, keys = asked.resource_name, asked.configuration_keys
+    if asked.resource_type == ResourceType.TOPIC:
+        problem = reason_invalid(name)
+        if problem is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if name not in broker.image.topics.by_name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return describe.describe_topic(broker.image.configs.topic(name), broker.settings, keys)
+    if asked.resource_type == ResourceType.BROKER:
+        if name == "":
+            return describe.describe_cluster_default(broker.settings, keys)
+        check_broker(name, broker.node_id)
+        return describe.describe_broker(broker.settings, keys)
+    if asked.resource_type == ResourceType.GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        overrides = broker.image.configs.of(ConfigResource(ResourceType.GROUP, name))
+        return describe.describe_group(overrides, broker.settings, keys)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
+
+
+def check_broker(name: str, node_id: int) -> None:
+    """Only this broker knows its own settings."""
+    try:
+        asked_id = int(name)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
+        ) from None
+    if asked_id != node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+        )
+
+
+def shown(entry: Entry, request: DescribeConfigsRequest, version: int) -> Config:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    documented = request.include_documentation and version >= DOCUMENTED_SINCE
+    return Config(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            Config.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if documented else None,
+    )

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+
+from barnabas.testing import Broker
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A running broker and the folder it writes to."""
+
+    port: int
+    data: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
 
 
 @pytest.fixture(scope="session")
 def our_port() -> Iterator[int]:
-    from barnabas.testing import Broker
-
     with Broker() as broker:
         yield broker.port
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "node" in metafunc.fixturenames:
+        kinds = ["barnabas", *(["apache"] if metafunc.config.getoption("--apache") else [])]
+        metafunc.parametrize("node", kinds, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """The broker that Kafka's own tools are pointed at: ours, and with --apache Apache Kafka too."""
+    if request.param == "apache":
+        kafka = request.getfixturevalue("apache_kafka")
+        yield Node(kafka.port, kafka.data)
+        return
+    with Broker() as broker:
+        yield Node(broker.port, broker.data)

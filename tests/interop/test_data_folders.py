@@ -1,0 +1,206 @@
+"""One data folder, two brokers in turn: each opens what the other wrote and goes on where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from barnabas.protocol import ApiKey
+from barnabas.testing import Broker
+from barnabas.testing.apache import ApacheKafka
+
+from .requests import batch, produce
+from .talk import Talk
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("java"), pytest.mark.slow]
+
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+ROUNDS = {"plain": 1, "append-time": 1, "segments": 1, "many": 3}
+RECORDS = 200
+Record = tuple[int, int, int, bytes | None, bytes | None, Any]
+
+
+@contextmanager
+def apache(data: Path) -> Iterator[str]:
+    with ApacheKafka(data) as kafka:
+        yield kafka.bootstrap
+
+
+@contextmanager
+def ours(data: Path) -> Iterator[str]:
+    with Broker(data) as broker:
+        yield broker.bootstrap
+
+
+@contextmanager
+def apache_killed(data: Path) -> Iterator[str]:
+    """Apache Kafka that is not stopped but killed in the end."""
+    kafka = ApacheKafka(data)
+    try:
+        kafka.start()
+        yield kafka.bootstrap
+    finally:
+        kafka.kill()
+        kafka.close()
+
+
+@contextmanager
+def ours_killed(data: Path) -> Iterator[str]:
+    broker = Broker(data, in_process=False)
+    broker.start()
+    try:
+        yield broker.bootstrap
+    finally:
+        broker.kill()
+
+
+def create_topics(bootstrap: str) -> None:
+    settings = {
+        "plain": {},
+        "append-time": {"message.timestamp.type": "LogAppendTime"},
+        "segments": {"segment.bytes": "1048576", "index.interval.bytes": "500"},
+        "many": {"retention.ms": "123456789"},
+    }
+    topics = [NewTopic(name, ROUNDS[name], 1, config=config) for name, config in settings.items()]
+    for future in AdminClient({"bootstrap.servers": bootstrap}).create_topics(topics).values():
+        future.result(30)
+
+
+def write(bootstrap: str, label: str) -> None:
+    """Records of every kind to every topic, each compression in turn."""
+    for number, compression in enumerate(COMPRESSIONS):
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.type": compression,
+                "enable.idempotence": number % 2 == 0,
+                "linger.ms": 5,
+            }
+        )
+        for name, partitions in ROUNDS.items():
+            for n in range(RECORDS):
+                producer.produce(
+                    name,
+                    value=None
+                    if n % 10 == 9
+                    else f"{label} {compression} {n} ".encode() * (60 if name == "segments" else 1),
+                    key=None if n % 7 == 0 else b"%d" % n,
+                    partition=n % partitions,
+                    headers=[("label", label.encode()), ("null", None)] if n % 3 == 0 else None,
+                    timestamp=0 if name == "append-time" else 4_000_000_000_000 + number * 1_000 + n,
+                )
+        assert producer.flush(30) == 0
+
+
+def everything(bootstrap: str) -> dict[str, list[Record]]:
+    """All records of all topics, read by a consumer that was told where the ends are."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "all", "enable.auto.commit": False})
+    try:
+        places = [
+            TopicPartition(name, p, OFFSET_BEGINNING) for name, count in ROUNDS.items() for p in range(count)
+        ]
+        total = 0
+        for place in places:
+            low, high = consumer.get_watermark_offsets(place, timeout=30)
+            total += high - low
+        consumer.assign(places)
+        found: dict[str, list[Record]] = {name: [] for name in ROUNDS}
+        while total:
+            for message in consumer.consume(total, timeout=10):
+                assert message.error() is None, message.error()
+                record = (message.partition(), message.offset(), message.timestamp()[1])
+                found[message.topic()].append((*record, message.key(), message.value(), message.headers()))
+                total -= 1
+        return {name: sorted(records, key=lambda record: record[:2]) for name, records in found.items()}
+    finally:
+        consumer.close()
+
+
+def descriptions(bootstrap: str) -> dict[str, Any]:
+    """Topic ids, partitions and settings."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    from confluent_kafka import TopicCollection
+
+    described = {
+        name: (str(future.result(30).topic_id), len(future.result(30).partitions))
+        for name, future in admin.describe_topics(TopicCollection(list(ROUNDS))).items()
+    }
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in ROUNDS]
+    for resource, future in admin.describe_configs(resources).items():
+        values = {entry.name: entry.value for entry in future.result(30).values()}
+        described[resource.name] += (values,)
+    return described
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(apache, ours), (ours, apache), (apache_killed, ours), (ours_killed, apache)],
+    ids=["apache then ours", "ours then apache", "apache killed, then ours", "ours killed, then apache"],
+)
+def test_a_folder_goes_back_and_forth(
+    tmp_path: Path, first: Callable[..., Any], second: Callable[..., Any]
+) -> None:
+    data = tmp_path / "data"
+    with first(data) as bootstrap:
+        create_topics(bootstrap)
+        write(bootstrap, "first")
+        written, described = everything(bootstrap), descriptions(bootstrap)
+    assert sum(len(records) for records in written.values()) == len(COMPRESSIONS) * RECORDS * len(ROUNDS)
+
+    with second(data) as bootstrap:
+        assert descriptions(bootstrap) == described
+        assert everything(bootstrap) == written
+        write(bootstrap, "second")
+        more = everything(bootstrap)
+    for name, records in written.items():
+        assert [record for record in more[name] if record[1] < len(records) // ROUNDS[name]] == records
+
+    with first(data) as bootstrap:
+        assert descriptions(bootstrap) == described
+        assert everything(bootstrap) == more
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(apache, ours), (apache_killed, ours), (ours, apache), (ours_killed, apache)],
+    ids=["apache then ours", "apache killed, then ours", "ours then apache", "ours killed, then apache"],
+)
+def test_producers_are_remembered(
+    tmp_path: Path, first: Callable[..., Any], second: Callable[..., Any]
+) -> None:
+    data = tmp_path / "data"
+    sequence_of = {
+        n: batch(b"%d" % n, producer_id=4_000, producer_epoch=2, base_sequence=n) for n in range(9)
+    }
+
+    def send(talk: Talk, sequence: int) -> tuple[str, int]:
+        answer = talk.silently(ApiKey.PRODUCE, 9, **produce(talk, "p", sequence_of[sequence]))
+        partition = answer["responses"][0]["partition_responses"][0]
+        return partition["error_code"], partition["base_offset"]
+
+    with first(data) as bootstrap:
+        talk = Talk(int(bootstrap.rpartition(":")[2]), "p")
+        made = talk.topic("made")
+        talk.silently(
+            ApiKey.CREATE_TOPICS, 7, topics=[{"name": "p", "num_partitions": 1, "replication_factor": 1}]
+        )
+        talk.wait_until_served("p", 1)
+        assert [send(talk, n) for n in range(7)] == [("NONE", n) for n in range(7)]
+        talk.close()
+
+    with second(data) as bootstrap:
+        talk = Talk(int(bootstrap.rpartition(":")[2]), "p")
+        talk.wait_until_served(made, 1)
+        assert send(talk, 6) == ("NONE", 6), "a duplicate is answered with its first offset"
+        assert send(talk, 8) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
+        assert send(talk, 7) == ("NONE", 7)
+        old = batch(b"x", producer_id=4_000, producer_epoch=1, base_sequence=0)
+        answer = talk.silently(ApiKey.PRODUCE, 9, **produce(talk, "p", old))
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == "INVALID_PRODUCER_EPOCH"
+        talk.close()

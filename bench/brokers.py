@@ -1,0 +1,200 @@
+"""The two that are compared: our broker and Apache Kafka, each a child process on a folder of the same disk.
+
+In: a folder. Out: a running broker with its port, its memory, topics by request.
+Topics are made through confluent-kafka, so that both get the same requests.
+Does not know: what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from barnabas.testing.apache import ApacheKafka, answers, free_ports
+from bench import frames
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
+USABLE_TIMEOUT_S = 120.0
+# Deleted files go at once, so that one round does not write back what another one left.
+TOPIC_CONFIGS = {"file.delete.delay.ms": "1000"}
+
+
+ClientValue = str | int | float | bool
+
+
+class BrokerError(Exception):
+    """A broker did not start, or a topic did not come up."""
+
+
+class Contender(Protocol):
+    name: str
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def pid(self) -> int: ...
+    def start(self) -> float:
+        """Starts the process; seconds until it answered its first request."""
+
+    def stop(self) -> None:
+        """A clean shutdown; the folder stays."""
+
+    def close(self) -> None:
+        """Ends the process and removes the folder."""
+
+
+class Barnabas:
+    """Our broker as a child; `prefix` is a command to run it under, a profiler for instance."""
+
+    name = "Barnabas"
+
+    def __init__(self, folder: Path | None = None, prefix: Sequence[str] = (sys.executable,)) -> None:
+        self._work = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=folder))
+        self.port = free_ports(1)[0]
+        self._prefix = list(prefix)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> float:
+        arguments = ["-m", "barnabas", "start", "--data", str(self._work / "data"), "--port", str(self.port)]
+        began = time.perf_counter()
+        with (self._work / "output.txt").open("wb") as output:
+            self.process = subprocess.Popen(
+                [*self._prefix, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+        while not answers("127.0.0.1", self.port):
+            if self.process.poll() is not None or time.perf_counter() - began > START_TIMEOUT_S:
+                printed = (self._work / "output.txt").read_text()[-2000:]
+                self.close()
+                raise BrokerError(f"Barnabas did not start: {printed}")
+            time.sleep(0.002)
+        return time.perf_counter() - began
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise BrokerError(f"Barnabas did not stop within {STOP_TIMEOUT_S:.0f} s") from None
+            finally:
+                self.process = None
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        shutil.rmtree(self._work, ignore_errors=True)
+
+
+class Apache:
+    """Apache Kafka with its usual heap of 1 GiB."""
+
+    name = "Apache Kafka"
+
+    def __init__(self) -> None:
+        self._node = ApacheKafka()
+
+    @property
+    def port(self) -> int:
+        return self._node.port
+
+    @property
+    def pid(self) -> int:
+        return self._node.pid
+
+    def start(self) -> float:
+        began = time.perf_counter()
+        self._node.start()
+        return time.perf_counter() - began
+
+    def stop(self) -> None:
+        self._node.stop()
+
+    def close(self) -> None:
+        self._node.close()
+
+
+def memory_bytes(pid: int) -> int:
+    """The process's share of memory (PSS: shared pages divided among their users), or RSS where unknown."""
+    for file, field in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
+        try:
+            text = Path(f"/proc/{pid}/{file}").read_text()
+        except OSError:
+            continue
+        for line in text.splitlines():
+            if line.startswith(field):
+                return int(line.split()[1]) * 1024
+    return int(subprocess.check_output(["ps", "-o", "rss=", "-p", str(pid)])) * 1024
+
+
+def ask(port: int, frame: bytes, timeout_s: float = 30.0) -> bytes:
+    """One request on a connection of its own; the answer without its size."""
+    with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
+        connection.sendall(frame)
+        with connection.makefile("rb") as stream:
+            head = stream.read(4)
+            if len(head) < 4:
+                raise BrokerError("connection closed by the broker")
+            return stream.read(struct.unpack(">i", head)[0])
+
+
+def wait_until_usable(broker: Contender, topics: Mapping[str, int]) -> None:
+    """Returns when every partition answers ListOffsets as its leader."""
+    question = frames.list_offsets(dict(topics))
+    deadline = time.perf_counter() + USABLE_TIMEOUT_S
+    while errors := frames.list_offsets_errors(ask(broker.port, question)):
+        if time.perf_counter() > deadline:
+            raise BrokerError(f"{len(errors)} partitions do not come up on {broker.name}, error {errors[0]}")
+        time.sleep(0.005)
+
+
+def client_settings(broker: Contender, **others: ClientValue) -> dict[str, ClientValue]:
+    """For confluent-kafka's clients: the address, and silence about what is not an error."""
+    return {"bootstrap.servers": f"127.0.0.1:{broker.port}", "log_level": 3, **others}
+
+
+def create_topics(
+    broker: Contender, topics: Mapping[str, int], configs: Mapping[str, str] | None = None
+) -> None:
+    """Makes topics by name and number of partitions, and waits until they can be used."""
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = AdminClient(client_settings(broker))
+    settings = TOPIC_CONFIGS | dict(configs or {})
+    wanted = [NewTopic(name, count, 1, config=settings) for name, count in topics.items()]
+    for future in admin.create_topics(wanted, request_timeout=USABLE_TIMEOUT_S).values():
+        future.result()
+    wait_until_usable(broker, topics)
+
+
+def delete_topics(broker: Contender, *names: str) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient(client_settings(broker))
+    for future in admin.delete_topics(list(names)).values():
+        future.result()
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time that a process has used."""
+    values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,166 @@
+"""Requests and record batches as bytes, built once before the clock starts.
+
+In: topic names, record counts. Out: whole frames, and where in the answer the error code lies.
+Written with `struct` alone: what is measured must not be built by the code under test.
+Does not know: sockets, brokers.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass
+
+import crc32c
+
+PRODUCE_VERSION = 12
+FETCH_VERSION = 11
+LIST_OFFSETS_VERSION = 5
+METADATA_VERSION = 8
+CLIENT_ID = b"bench"
+VALUE_BYTES = 100
+SIZE_BYTES = 4
+CORRELATION_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One uncompressed record batch of records with keyless values of `VALUE_BYTES` bytes."""
+
+    content: bytes
+    records: int
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceLoad:
+    """A circle of equal produce frames, and where the answer holds its error code."""
+
+    frames: bytes
+    error_at: int
+    batch: Batch
+
+
+def varint(value: int) -> bytes:
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def unsigned_varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def batch_of(records: int, value_bytes: int = VALUE_BYTES) -> Batch:
+    """A batch stamped with the present time: retention goes by it."""
+    now_ms = int(time.time() * 1000)
+    value = bytes(ord("a") + i % 26 for i in range(value_bytes))
+    body = bytearray()
+    for delta in range(records):
+        record = b"\0" + varint(0) + varint(delta) + varint(-1) + varint(len(value)) + value + varint(0)
+        body += varint(len(record)) + record
+    # From attributes on, as the CRC covers it: no compression, no producer id.
+    covered = struct.pack(">hiqqqhii", 0, records - 1, now_ms, now_ms, -1, -1, -1, records) + body
+    head = struct.pack(">qiibI", 0, len(covered) + 9, -1, 2, crc32c.crc32c(covered))
+    return Batch(head + covered, records)
+
+
+def request(api_key: int, version: int, body: bytes, *, flexible: bool, correlation_id: int = 1) -> bytes:
+    header = struct.pack(">hhih", api_key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID
+    frame = header + (b"\0" if flexible else b"") + body
+    return struct.pack(">i", len(frame)) + frame
+
+
+def produce(topic: str, batch: Batch, copies: int, partition: int = 0, acks: int = 1) -> ProduceLoad:
+    name = topic.encode()
+    body = (
+        b"\0"  # no transactional id
+        + struct.pack(">hi", acks, 30000)
+        + unsigned_varint(2)
+        + unsigned_varint(len(name) + 1)
+        + name
+        + unsigned_varint(2)
+        + struct.pack(">i", partition)
+        + unsigned_varint(batch.size + 1)
+        + batch.content
+        + b"\0\0\0"
+    )
+    frame = request(0, PRODUCE_VERSION, body, flexible=True)
+    # Size, correlation id, tagged fields, one topic, its name, one partition, its index: then the error.
+    error_at = (
+        SIZE_BYTES + CORRELATION_BYTES + 1 + 1 + len(unsigned_varint(len(name) + 1)) + len(name) + 1 + 4
+    )
+    return ProduceLoad(frame * copies, error_at, batch)
+
+
+def fetch(topic: str, offset: int, max_bytes: int, *, wait_ms: int = 0, partition: int = 0) -> bytes:
+    """A fetch outside of any session, as a consumer's first one."""
+    name = topic.encode()
+    body = (
+        struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, 0, 0, -1)
+        + struct.pack(">ih", 1, len(name))
+        + name
+        + struct.pack(">iiiqqi", 1, partition, -1, offset, -1, max_bytes)
+        + struct.pack(">ih", 0, 0)
+    )
+    return request(1, FETCH_VERSION, body, flexible=False)
+
+
+def fetch_offset_at(topic: str) -> int:
+    """Where in a frame of `fetch` the offset lies, to patch it in place."""
+    return len(fetch(topic, 0, 0)) - 6 - 4 - 8 - 8
+
+
+FETCH_PARTITION_HEAD = struct.Struct(">ihqqqiii")
+
+
+def fetch_head_bytes(topic: str) -> int:
+    """Bytes of an answer before its records: one topic, one partition, no aborted transactions."""
+    return SIZE_BYTES + CORRELATION_BYTES + 4 + 2 + 4 + 4 + 2 + len(topic) + 4 + FETCH_PARTITION_HEAD.size
+
+
+def list_offsets(topics: dict[str, int]) -> bytes:
+    """The end offsets of partitions 0..n-1 of each topic."""
+    body = bytearray(struct.pack(">ibi", -1, 0, len(topics)))
+    for topic, partitions in topics.items():
+        name = topic.encode()
+        body += struct.pack(">h", len(name)) + name + struct.pack(">i", partitions)
+        for partition in range(partitions):
+            body += struct.pack(">iiq", partition, -1, -1)
+    return request(2, LIST_OFFSETS_VERSION, bytes(body), flexible=False)
+
+
+LIST_OFFSETS_PARTITION = struct.Struct(">ihqqi")
+
+
+def list_offsets_errors(answer: bytes) -> list[int]:
+    """The error codes other than 0 of an answer (without its size) to `list_offsets`."""
+    position = CORRELATION_BYTES + 4
+    topics: int = struct.unpack_from(">i", answer, position)[0]
+    position += 4
+    errors: list[int] = []
+    for _ in range(topics):
+        position += 2 + struct.unpack_from(">h", answer, position)[0]
+        partitions: int = struct.unpack_from(">i", answer, position)[0]
+        position += 4
+        for _ in range(partitions):
+            error = LIST_OFFSETS_PARTITION.unpack_from(answer, position)[1]
+            position += LIST_OFFSETS_PARTITION.size
+            if error:
+                errors.append(error)
+    return errors
+
+
+API_VERSIONS = request(18, 0, b"", flexible=False)

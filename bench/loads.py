@@ -1,0 +1,248 @@
+"""Trials on a running broker: raw produce and fetch, and confluent-kafka as users have it.
+
+In: a broker, a scale. Out: one value a row. A trial makes its own topic and removes it: rounds are alike.
+Does not know: which broker it is, the order of rounds, floors.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench import frames, generator
+from bench.brokers import Contender, ask, client_settings, create_topics, delete_topics, memory_bytes
+from bench.generator import LoadError, Plan
+
+FETCH_BYTES_MAX = 1 << 20
+BACKLOG = "backlog"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much a round does."""
+
+    seconds: float = 3.0
+    warm_up_s: float = 8.0
+    bytes_max: int = 1_500_000_000
+    backlog_bytes: int = 1_500_000_000
+    client_records: int = 3_000_000
+    latency_records: int = 2_000
+    partitions: int = 4_000
+
+
+QUICK = Scale(1.0, 3.0, 500_000_000, 500_000_000, 500_000, 500, 400)
+TINY = Scale(0.05, 0.0, 4_000_000, 4_000_000, 2_000, 20, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What measures one row or several: `measure` gives a value a row, `warm_up` is the same for longer."""
+
+    rows: tuple[str, ...]
+    measure: Callable[[Contender, Scale], dict[str, float]]
+    warm_up: bool = True
+    prepare: Callable[[Contender, Scale], None] | None = (
+        None  # once a broker, shared by trials that name the same
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """Equal batches from `connections` with at most `inflight` unanswered requests each."""
+
+    row: str
+    batch: frames.Batch
+    connections: int
+    inflight: int
+
+    def load(self, port: int, topic: str, scale: Scale, *, check: bool = True) -> generator.Load:
+        # Neighbouring frames leave in one call: a circle of twice the bound keeps the bound reachable.
+        copies = max(2 * self.inflight, min(1024, 4_000_000 // self.batch.size))
+        load = frames.produce(topic, self.batch, copies)
+        requests = max(self.connections, scale.bytes_max // self.batch.size)
+        plan = Plan(self.connections, self.inflight, requests, scale.seconds, load.error_at if check else -1)
+        return generator.run(port, load.frames, plan)
+
+    def measure(self, broker: Contender, scale: Scale) -> dict[str, float]:
+        create_topics(broker, {self.row: 1})
+        try:
+            load = self.load(broker.port, self.row, scale)
+        finally:
+            delete_topics(broker, self.row)
+        return {self.row: self.value(load)}
+
+    def value(self, load: generator.Load) -> float:
+        if self.connections == self.inflight == 1:
+            return load.mean_us
+        if self.batch.records == 1:
+            return load.rate / 1e3
+        return load.rate * self.batch.size / 1e6
+
+
+def make_backlog(broker: Contender, scale: Scale) -> None:
+    """A topic of batches as a Java producer makes them by default, 16 KB at most."""
+    create_topics(broker, {BACKLOG: 1})
+    batch = frames.batch_of(139)
+    load = frames.produce(BACKLOG, batch, 256)
+    requests = max(1, scale.backlog_bytes // batch.size)
+    generator.run(broker.port, load.frames, Plan(1, 64, requests, 300.0, load.error_at))
+
+
+def fetch_backlog(broker: Contender, scale: Scale) -> dict[str, float]:
+    """One consumer, one request at a time, from the first offset to the end, again until the time is over."""
+    batch = frames.batch_of(139)
+    records = scale.backlog_bytes // batch.size * batch.records
+    frame = bytearray(frames.fetch(BACKLOG, 0, FETCH_BYTES_MAX))
+    offset_at, head_bytes = frames.fetch_offset_at(BACKLOG), frames.fetch_head_bytes(BACKLOG)
+    answer = bytearray(2 * FETCH_BYTES_MAX)
+    view = memoryview(answer)
+    offset = total = 0
+    with socket.create_connection(("127.0.0.1", broker.port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        began = time.perf_counter()
+        end = began + scale.seconds
+        while (now := time.perf_counter()) < end:
+            struct.pack_into(">q", frame, offset_at, offset)
+            connection.sendall(frame)
+            connection.recv_into(view, 4, socket.MSG_WAITALL)
+            size = int.from_bytes(view[:4], "big")
+            connection.recv_into(view[4:], size, socket.MSG_WAITALL)
+            whole = (size + 4 - head_bytes) // batch.size
+            if whole < 1:
+                raise LoadError(
+                    f"{broker.name} answered a fetch at {offset} with {size} bytes: {answer[:80].hex()}"
+                )
+            total += whole * batch.size
+            offset += whole * batch.records
+            if offset >= records:
+                offset = 0
+    return {"fetch": total / (now - began) / 1e6}
+
+
+def confluent_produce(broker: Contender, scale: Scale) -> dict[str, float]:
+    """One producer as users write it, fed in lists, until the last record is acknowledged."""
+    from confluent_kafka import Producer
+
+    topic = "confluent-produce"
+    create_topics(broker, {topic: 1})
+    chunk = [{"value": b"v" * frames.VALUE_BYTES} for _ in range(10_000)]
+    settings = {
+        "bootstrap.servers": f"127.0.0.1:{broker.port}",
+        "acks": "1",
+        "queue.buffering.max.messages": 2_000_000,
+    }
+    producer = Producer(settings)
+    try:
+        producer.list_topics(topic, 10)
+        began = time.perf_counter()
+        for _ in range(max(1, scale.client_records // len(chunk))):
+            rest = chunk[: scale.client_records]
+            while sent := producer.produce_batch(topic, rest):
+                if sent == len(rest):
+                    break
+                rest = rest[sent:]
+                producer.poll(0.01)
+            producer.poll(0)
+        left = producer.flush(60)
+        seconds = time.perf_counter() - began
+        produced = end_offset(broker, topic)
+        wanted = max(1, scale.client_records // len(chunk)) * min(len(chunk), scale.client_records)
+        if left or produced != wanted:
+            raise LoadError(f"{broker.name} holds {produced} of {wanted} records")
+    finally:
+        delete_topics(broker, topic)
+    return {"confluent-produce": wanted / seconds / 1e3}
+
+
+def end_offset(broker: Contender, topic: str) -> int:
+    answer = ask(broker.port, frames.list_offsets({topic: 1}))
+    return int(
+        frames.LIST_OFFSETS_PARTITION.unpack_from(answer, len(answer) - frames.LIST_OFFSETS_PARTITION.size)[3]
+    )
+
+
+def confluent_consume(broker: Contender, scale: Scale) -> dict[str, float]:
+    """One consumer from the start of the backlog, with default settings, taking lists of records."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    wanted = min(scale.client_records, end_offset(broker, BACKLOG))
+    settings = {"group.id": "bench", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer(client_settings(broker, **settings))
+    try:
+        consumer.assign([TopicPartition(BACKLOG, 0, 0)])
+        first = consumer.consume(1, 30)
+        if not first or first[0].error():
+            raise LoadError(f"{broker.name} delivered nothing: {first and first[0].error()}")
+        began = time.perf_counter()
+        seen = 1
+        while seen < wanted:
+            messages = consumer.consume(10_000, 30)
+            if not messages:
+                raise LoadError(f"{broker.name} delivered {seen} of {wanted} records")
+            seen += len(messages)
+        seconds = time.perf_counter() - began
+    finally:
+        consumer.close()
+    return {"confluent-consume": (seen - 1) / seconds / 1e3}
+
+
+def confluent_latency(broker: Contender, scale: Scale) -> dict[str, float]:
+    """One record after the other: the time from `produce` to its return from `poll` of a waiting consumer."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    topic = "latency"
+    create_topics(broker, {topic: 1})
+    producer = Producer(client_settings(broker, acks="1", **{"linger.ms": 0}))
+    consumer = Consumer(client_settings(broker, **{"group.id": "bench", "enable.auto.commit": False}))
+    times_us: list[float] = []
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        deadline = time.perf_counter() + scale.seconds * 4
+        while len(times_us) < scale.latency_records and time.perf_counter() < deadline:
+            began = time.perf_counter()
+            producer.produce(topic, b"v" * frames.VALUE_BYTES)
+            message = consumer.poll(30)
+            times_us.append((time.perf_counter() - began) * 1e6)
+            producer.poll(0)
+            if message is None or message.error():
+                raise LoadError(f"{broker.name} delivered nothing within 30 s")
+        producer.flush(30)
+    finally:
+        consumer.close()
+        delete_topics(broker, topic)
+    times_us = sorted(times_us[len(times_us) // 10 :])
+    last = len(times_us) - 1
+    return {"latency-p50": times_us[last // 2], "latency-p99": times_us[last * 99 // 100]}
+
+
+PRODUCE = {
+    each.row: each
+    for each in (
+        Produce("produce-880k", frames.batch_of(880, 1000), 1, 4),
+        Produce("produce-15k", frames.batch_of(139), 1, 64),
+        Produce("produce-pipelined", frames.batch_of(1), 1, 512),
+        Produce("produce-64", frames.batch_of(1), 64, 1),
+        Produce("produce-rest", frames.batch_of(1), 1, 1),
+    )
+}
+
+
+def memory_after_load(broker: Contender, scale: Scale) -> dict[str, float]:
+    """Every kind of raw load once more, then what the process holds."""
+    for each in PRODUCE.values():
+        each.measure(broker, scale)
+    fetch_backlog(broker, scale)
+    return {"memory-load": memory_bytes(broker.pid) / 1e6}
+
+
+TRIALS = (
+    *(Trial((each.row,), each.measure) for each in PRODUCE.values()),
+    Trial(("fetch",), fetch_backlog, prepare=make_backlog),
+    Trial(("confluent-produce",), confluent_produce),
+    Trial(("confluent-consume",), confluent_consume, prepare=make_backlog),
+    Trial(("latency-p50", "latency-p99"), confluent_latency),
+    Trial(("memory-load",), memory_after_load, warm_up=False, prepare=make_backlog),
+)

@@ -1,0 +1,48 @@
+"""What the numbers were measured on: processor, memory, kernel, versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from barnabas.testing.apache import VERSION as APACHE_VERSION
+from bench import generator
+
+
+def description() -> list[tuple[str, str]]:
+    return [
+        (
+            "processor",
+            f"{_from_file('/proc/cpuinfo', 'model name') or platform.processor()}, {os.cpu_count()} cores",
+        ),
+        ("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"),
+        ("system", f"{platform.system()} {platform.release()}"),
+        (
+            "Barnabas",
+            f"{version('barnabas')} on Python {platform.python_version()}, uvloop {version('uvloop')}",
+        ),
+        ("Apache Kafka", f"{APACHE_VERSION} on {_java()}, 1 GiB heap, G1"),
+        ("client", f"confluent-kafka {version('confluent-kafka')}"),
+        ("load generator", generator.name()),
+        ("command", " ".join(["python -m bench", *sys.argv[1:]])),
+    ]
+
+
+def _from_file(path: str, field: str) -> str:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(field)), "")
+
+
+def _java() -> str:
+    try:
+        printed = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return "no Java"
+    return printed.splitlines()[0].replace('"', "") if printed else "Java"

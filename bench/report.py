@@ -1,0 +1,139 @@
+"""Results for people: a table on the terminal, `docs/benchmarks.md`, a plot.
+
+In: results, the machine's description. Out: text and an SVG.
+Does not know: brokers, how anything was measured.
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.rounds import Result
+from bench.rows import Better
+
+HEAD = ("row", "Barnabas", "Apache Kafka", "bare server", "ratio (spread)", "floor", "")
+PLOT = "benchmarks.svg"
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    row = result.row
+    median = [
+        f"{number(statistics.median(values))} {row.unit}" if values else "-" for values in _sides(result)
+    ]
+    limit = f"{number(result.limit)} {row.unit}" if result.limit else ""
+    floor = f"{row.better.value} {row.floor:g}"
+    if not result.ratios:
+        return (row.title, *median, limit, "-", floor, "")
+    low, high = min(result.ratios), max(result.ratios)
+    ratio = f"{result.ratio:.2f} ({low:.2f} to {high:.2f})"
+    return (row.title, *median, limit, ratio, floor, "pass" if result.holds else "FAIL")
+
+
+def _sides(result: Result) -> tuple[list[float], list[float]]:
+    return result.ours, result.theirs
+
+
+def table(results: Sequence[Result], console: Console) -> None:
+    shown = Table(title="Barnabas and Apache Kafka, in turns on the same machine")
+    for name in HEAD:
+        shown.add_column(name, justify="left" if name in ("row", "") else "right", overflow="fold")
+    for result in results:
+        values = cells(result)
+        style = {"pass": "green", "FAIL": "bold red"}.get(values[-1])
+        shown.add_row(*values[:-1], f"[{style}]{values[-1]}[/]" if style else "")
+    console.print(shown)
+
+
+def markdown(results: Sequence[Result], machine: Sequence[tuple[str, str]], notes: str = "") -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        *INTRODUCTION.strip().splitlines(),
+        "",
+        "| " + " | ".join(HEAD) + " |",
+        "|" + " --- |" * len(HEAD),
+        *("| " + " | ".join(cells(result)) + " |" for result in results),
+        "",
+        f"![ratios]({PLOT})",
+        "",
+        "## Machine",
+        "",
+        f"- date: {datetime.date.today().isoformat()}",
+        *(f"- {name}: {value}" for name, value in machine),
+        "",
+        "## What the rows mean",
+        "",
+        *MEANING.strip().splitlines(),
+        "",
+    ]
+    return "\n".join(lines) + notes
+
+
+def plot(results: Sequence[Result], path: Path) -> None:
+    """How many times better than Apache Kafka, on a logarithmic scale; a mark where the floor lies."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "bench"
+    from matplotlib import pyplot
+
+    shown = [result for result in results if result.ratios]
+    figure, axes = pyplot.subplots(figsize=(9, 0.42 * len(shown) + 1.4))
+    for place, result in enumerate(reversed(shown)):
+        gains = sorted(_gain(result, ratio) for ratio in result.ratios)
+        gain, floor = _gain(result, result.ratio), _gain(result, result.row.floor)
+        axes.barh(place, gain - 1, left=1, color="#3b7dd8" if result.holds else "#d8593b", height=0.6)
+        axes.plot([gains[0], gains[-1]], [place, place], color="#222222", linewidth=1)
+        axes.plot([floor, floor], [place - 0.38, place + 0.38], color="#222222", linewidth=2)
+        axes.annotate(f" {gain:.1f}x", (max(gains[-1], floor, 1), place), va="center", fontsize=8)
+    axes.set_yticks(range(len(shown)), [result.row.title for result in reversed(shown)])
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    axes.axvline(1, color="#888888", linewidth=1)
+    axes.margins(x=0.12)
+    axes.set_xlabel("times better than Apache Kafka (thick mark: the floor; line: spread of the rounds)")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def _gain(result: Result, ratio: float) -> float:
+    return ratio if result.row.better is Better.MORE else 1 / ratio
+
+
+INTRODUCTION = """
+Each row on Barnabas and on Apache Kafka in the same run, in turns, after a warm-up of both with the same load
+(Java's compiler has then done its work). Load generator and brokers share the machine's cores. A ratio is
+Barnabas divided by Apache Kafka: the median over the rounds, with the lowest and the highest round. "Bare
+server" answers each frame and does nothing else: what the machine allows.
+
+`make bench` measures again and rewrites this page; `python -m bench --help` says how to run single rows.
+"""
+
+MEANING = """
+- **produce**: raw Produce requests (version 12, acks=1) with prepared, uncompressed batches on one partition:
+  880 records of 1,000 bytes a batch with four requests unanswered, 139 records of 100 bytes with 64, one
+  record of 100 bytes with 512 on one connection; or 64 connections that each wait for their answer before
+  the next request.
+- **at rest**: the mean time of one-record requests, one after the other on one connection.
+- **fetch**: one consumer, raw Fetch requests (version 11) of 1 MiB, one after the other, over a backlog of
+  15 KB batches in the page cache.
+- **confluent-kafka**: one producer fed in lists of 10,000 records of 100 bytes (acks=1); one consumer with
+  default settings taking lists of up to 10,000 records.
+- **produce to consume**: from `produce` to the return of `poll` in one Python process, one record after the
+  other, `linger.ms=0`.
+- **start to first answer**: from spawning the process on a formatted folder to its answer to ApiVersions.
+- **memory**: the process's proportional share (PSS), two seconds after the start and after all kinds of load.
+- **4,000 partitions**: 40 topics of 100 partitions. Created, and restarted after a clean stop, until every
+  partition answers ListOffsets.
+"""

@@ -1,0 +1,124 @@
+"""Rounds in turns: A B A B, so that what disturbs the machine disturbs both.
+
+In: the contenders, trials, a scale. Out: a `Result` a row, with every round's values.
+Does not know: how a value is measured, how results are shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from bench import generator, lifecycle, loads
+from bench.brokers import Apache, Barnabas, Contender
+from bench.loads import Scale, Trial
+from bench.rows import ROWS, Row
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Result:
+    """The values of one row, round by round; `limit` is what a bare server reached with the same load."""
+
+    row: Row
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+    limit: float | None = None
+
+    @property
+    def ratios(self) -> list[float]:
+        return [a / b for a, b in zip(self.ours, self.theirs, strict=False)]
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(self.ratios)
+
+    @property
+    def holds(self) -> bool:
+        return self.row.holds(self.ratio)
+
+
+def chosen(trials: Iterable[Trial], names: Sequence[str]) -> list[Trial]:
+    return [trial for trial in trials if not names or any(row in names for row in trial.rows)]
+
+
+class Comparison:
+    """All rounds of one run. With `alone`, only one of the two is measured: no comparison."""
+
+    def __init__(self, scale: Scale, rounds: int, say: Say, *, alone: str | None = None) -> None:
+        self.scale = scale
+        self.rounds = rounds
+        self.say = say
+        self.kinds = [kind for kind in (Barnabas, Apache) if alone in (None, kind.__name__.lower())]
+        self.results: dict[str, Result] = {}
+
+    def run(self, names: Sequence[str] = ()) -> list[Result]:
+        self._on_running_brokers(chosen(loads.TRIALS, names))
+        for trial in chosen(lifecycle.TRIALS, names):
+            self._on_fresh_brokers(trial)
+        return [self.results[name] for name in ROWS if name in self.results and (not names or name in names)]
+
+    def _on_running_brokers(self, trials: list[Trial]) -> None:
+        if not trials:
+            return
+        contenders: list[Contender] = [kind() for kind in self.kinds]
+        prepared = set()
+        try:
+            for broker in contenders:
+                broker.start()
+            for trial in trials:
+                for broker in contenders:
+                    if trial.prepare is not None and (trial.prepare, broker.name) not in prepared:
+                        self.say(f"{broker.name}: preparing {trial.rows[0]}")
+                        trial.prepare(broker, self.scale)
+                        prepared.add((trial.prepare, broker.name))
+                self._warm_up(trial, contenders)
+                self._rounds(trial, contenders)
+                self._limit(trial)
+        finally:
+            for broker in contenders:
+                broker.close()
+
+    def _on_fresh_brokers(self, trial: Trial) -> None:
+        contenders: list[Contender] = [kind() for kind in self.kinds]
+        try:
+            for broker in contenders:  # formatted, and in the page cache
+                self.say(f"{broker.name}: first start for {trial.rows[0]}")
+                broker.start()
+                broker.stop()
+            self._rounds(trial, contenders)
+        finally:
+            for broker in contenders:
+                broker.close()
+
+    def _warm_up(self, trial: Trial, contenders: list[Contender]) -> None:
+        """Load of the same kind until Java's compiler has seen it; ours gets the same."""
+        if not trial.warm_up or not self.scale.warm_up_s:
+            return
+        longer = dataclasses.replace(
+            self.scale, seconds=self.scale.warm_up_s, bytes_max=2 * self.scale.bytes_max
+        )
+        for broker in contenders:
+            self.say(f"{broker.name}: warming up {trial.rows[0]}")
+            trial.measure(broker, longer)
+
+    def _rounds(self, trial: Trial, contenders: list[Contender]) -> None:
+        for number in range(self.rounds):
+            for broker in contenders:
+                self.say(f"{broker.name}: {trial.rows[0]}, round {number + 1} of {self.rounds}")
+                for name, value in trial.measure(broker, self.scale).items():
+                    result = self.results.setdefault(name, Result(ROWS[name]))
+                    (result.ours if broker.name == Barnabas.name else result.theirs).append(value)
+
+    def _limit(self, trial: Trial) -> None:
+        load = loads.PRODUCE.get(trial.rows[0])
+        if load is None:
+            return
+        with generator.bare_server() as port:
+            if port is not None:
+                self.say(f"bare server: {load.row}")
+                free = dataclasses.replace(self.scale, seconds=min(1.0, self.scale.seconds))
+                self.results[load.row].limit = load.value(load.load(port, load.row, free, check=False))

@@ -1,0 +1,54 @@
+"""The rows of the table: what is compared, in which unit, and what Barnabas has to reach.
+
+Out: `ROWS` by name. A ratio is Barnabas divided by Apache Kafka; `floor` bounds it from below where more is
+better, from above where less is. Does not know: how a row is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Better(Enum):
+    MORE = "≥"
+    LESS = "≤"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    title: str
+    unit: str
+    better: Better
+    floor: float
+
+    def holds(self, ratio: float) -> bool:
+        return ratio >= self.floor if self.better is Better.MORE else ratio <= self.floor
+
+
+_more = Better.MORE
+_less = Better.LESS
+_EIGHTH = 0.125
+
+ROWS = {
+    row.name: row
+    for row in (
+        Row("produce-880k", "produce, 880 KB batches", "MB/s", _more, 2.0),
+        Row("produce-15k", "produce, 15 KB batches", "MB/s", _more, 3.0),
+        Row("produce-pipelined", "one-record requests, pipelined", "k/s", _more, 3.0),
+        Row("produce-64", "one-record requests, 64 connections", "k/s", _more, 1.2),
+        Row("produce-rest", "one produce at rest", "µs", _less, 0.75),
+        Row("fetch", "fetch of a backlog", "MB/s", _more, 1.0),
+        Row("confluent-produce", "confluent-kafka producing", "k records/s", _more, 1.0),
+        Row("confluent-consume", "confluent-kafka consuming", "k records/s", _more, 1.0),
+        Row("latency-p50", "produce to consume, p50", "µs", _less, 0.8),
+        Row("latency-p99", "produce to consume, p99", "µs", _less, 0.7),
+        Row("memory-load", "memory after load", "MB", _less, _EIGHTH),
+        Row("start", "start to first answer", "ms", _less, _EIGHTH),
+        Row("memory-rest", "memory at rest", "MB", _less, _EIGHTH),
+        Row("partitions-create", "4,000 partitions: create", "ms", _less, 1.0),
+        Row("partitions-restart", "4,000 partitions: restart", "ms", _less, 1.0),
+        Row("partitions-memory", "4,000 partitions: memory", "MB", _less, 1.0),
+    )
+}

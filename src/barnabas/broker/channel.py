@@ -43,7 +43,7 @@ HEADER_BYTES_MIN = 10
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_is_closing", "_is_paused", "_route", "_routes", "_shortcuts",
+        "_client_raw", "_frame", "_is_closing", "_is_held", "_is_paused", "_route", "_routes", "_shortcuts",
         "_waiting_for", "answers_waiting", "context", "host", "inbox", "is_busy", "last_active",
         "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
@@ -57,6 +57,7 @@ class Channel(asyncio.BufferedProtocol):
         self.out: list[Any] = []  # encoded answers of this wake-up
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
         self.is_busy = False
+        self._is_held = False
         self.host = ""
         self.last_active = 0.0
         self._route: Route
@@ -223,7 +224,7 @@ class Channel(asyncio.BufferedProtocol):
 
         def finished(response: Message | None) -> None:
             self._waiting_for = None
-            self.is_busy = False
+            self.is_busy = self._is_held
             route.times.observe(perf_counter_ns() - started)
             if self._is_closing:
                 return
@@ -300,9 +301,18 @@ class Channel(asyncio.BufferedProtocol):
 
     def _output_done(self) -> None:
         """A long answer has left: the next request may be handled."""
-        if self._waiting_for is None:
+        if self._waiting_for is None and not self._is_held:
             self.is_busy = False
             self._continue()
+
+    def hold(self) -> None:
+        """Take no further request until `let_go`: answers wait for the disk."""
+        self.is_busy = True
+        self._is_held = True
+
+    def let_go(self) -> None:
+        self._is_held = False
+        self._output_done()
 
     # -- flow ----------------------------------------------------------------------------------
 

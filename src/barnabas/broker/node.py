@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 import socket
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from barnabas.broker.replicas import Replicas
 from barnabas.broker.server import ConnectionLimits, Listener
 from barnabas.broker.tick import Tick
 from barnabas.connection.arena import Arena
-from barnabas.protocol import uuid
+from barnabas.protocol import KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
@@ -43,6 +44,7 @@ from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.meta_properties import random_directory_id
 
 if TYPE_CHECKING:
+    from barnabas.broker.partition import Partition
     from barnabas.storage.log import Log
 
 log = logging.getLogger("barnabas.node")
@@ -122,7 +124,7 @@ class Node:
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
             )
         )
-        tick = Tick(Arena(), loop.call_soon)
+        tick = Tick(Arena(), loop.call_soon, self._sync)
         replicas = Replicas(broker, tick)
         await self._threads.run(replicas.load, self._metadata_log.image)
         replicas.take_over(self._metadata_log.image)
@@ -169,6 +171,20 @@ class Node:
             rack=settings.rack,
             previous_epoch=min(directory.last_epoch for directory in self._log_dirs.online()),
         )
+
+    def _sync(self, due: list[Partition], done: Callable[[dict[Partition, KafkaError]], None]) -> None:
+        """Make logs durable beside the loop, then say which could not be."""
+
+        def work() -> dict[Partition, KafkaError]:
+            failed = {}
+            for partition in due:
+                try:
+                    partition.log.sync()
+                except KafkaError as error:
+                    failed[partition] = error
+            return failed
+
+        self._threads.run(work).add_done_callback(lambda future: done(future.result()))
 
     def _rolled(self, rolled: Log, offset: int) -> None:
         """A segment is complete: sync it, beside the loop."""

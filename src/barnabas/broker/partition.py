@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 Waiter = Callable[["Partition"], None]
 NO_TIMESTAMP = -1
+INT64_MAX = 2**63 - 1
 
 
 class Partition:
     __slots__ = (
         "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log",
-        "metrics", "min_insync_replicas", "rules", "state", "topic", "topic_id",
+        "metrics", "min_insync_replicas", "rules", "state", "syncs_by_count", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +51,7 @@ class Partition:
         self.rules: AppendRules
         self.min_insync_replicas = 1
         self.is_internal = False
+        self.syncs_by_count = False  # `flush.messages` is set
         self.state = PartitionState(replica_id, log.end_offset, log.end_offset)
         self.leader_epoch = -1
         self.is_leader = False
@@ -79,6 +81,7 @@ class Partition:
         """Settings in force from now on."""
         self.rules = rules.append
         self.min_insync_replicas = rules.settings.min_insync_replicas
+        self.syncs_by_count = rules.log.flush_messages < INT64_MAX
         self.log.configure(rules.log)
 
     # -- writing ---------------------------------------------------------------------------------

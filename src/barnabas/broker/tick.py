@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 Schedule = Callable[[Callable[[], None]], object]
 Refuse = Callable[[Message, "Partition", KafkaError], None]
-
-
+Failures = dict["Partition", KafkaError]
+Sync = Callable[[list["Partition"], Callable[[Failures], None]], None]
 Answer = tuple["Channel", "Route | Shortcut", int, Any, Any]
 
 
 class Tick:
-    __slots__ = ("_answers", "_dirty", "_schedule", "arena", "is_open")
+    __slots__ = ("_answers", "_dirty", "_schedule", "_sync", "arena", "is_open")
 
-    def __init__(self, arena: Arena, schedule: Schedule) -> None:
+    def __init__(self, arena: Arena, schedule: Schedule, sync: Sync) -> None:
         self.arena = arena
         self.is_open = False  # something is staged: received bytes are referenced, answers must wait
         self._schedule = schedule
+        self._sync = sync  # makes logs durable beside the loop: `flush.messages` wants that before answering
         self._dirty: list[Partition] = []
         self._answers: list[Answer] = []
 
@@ -66,33 +67,52 @@ class Tick:
         self._answers.append((channel, shortcut, correlation_id, base_offset, append_time_ms))
 
     def close(self) -> None:
-        """End the tick: write, advance, answer. Also called early when the receive memory is used up."""
+        """End the tick: write, sync what must be, answer, advance. Also called early when the receive memory
+        is used up.
+        """
         if not self.is_open:
             return
         dirty, self._dirty = self._dirty, []
         answers, self._answers = self._answers, []
-        failed: list[tuple[Partition, KafkaError]] = []
+        failed: Failures = {}
         for partition in dirty:
             try:
                 partition.write_staged()
             except KafkaError as error:
-                failed.append((partition, error))
+                failed[partition] = error
         self.is_open = False
         self.arena.release()
-        channels: list[Channel] = []
+        due = [partition for partition in dirty if partition.syncs_by_count and partition.log.is_sync_due(0)]
+        if due:
+            held = dict.fromkeys(answer[0] for answer in answers)
+            for channel in held:
+                channel.hold()
+
+            def synced(problems: Failures) -> None:
+                self._finish(dirty, answers, failed | problems)
+                for channel in held:
+                    channel.let_go()
+
+            self._sync(due, synced)
+        else:
+            self._finish(dirty, answers, failed)
+
+    def _finish(self, dirty: list[Partition], answers: list[Answer], failed: Failures) -> None:
+        channels: dict[Channel, None] = {}
+        last: Channel | None = None
         for channel, how, correlation_id, what, more in answers:
             channel.answers_waiting -= 1
-            if not channel.out:
-                channels.append(channel)
+            if channel is not last:
+                channels[channel] = None
+                last = channel
             if isinstance(how, Shortcut):
-                why = dict(failed).get(how.partition) if failed else None
-                if why is not None:
-                    channel.encode(how.route, correlation_id, how.refusal(why))
+                if how.partition in failed:
+                    channel.encode(how.route, correlation_id, how.refusal(failed[how.partition]))
                 else:
                     channel.out.append(how.answer(correlation_id, what, more))
             else:
                 if failed and more is not None:
-                    for unwritten, why in failed:
+                    for unwritten, why in failed.items():
                         more(what, unwritten, why)
                 channel.encode(how, correlation_id, what)
         for channel in channels:

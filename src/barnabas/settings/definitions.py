@@ -34,7 +34,8 @@ BROKER_TABLES = (
     server.SETTINGS, server.INTERNAL, network.SETTINGS, log.SETTINGS, log.INTERNAL, cleaner.SETTINGS,
     replication.SETTINGS, replication.INTERNAL, groups.SETTINGS, groups.INTERNAL, share.SETTINGS,
     share.INTERNAL, transactions.SETTINGS, transactions.INTERNAL, quorum.SETTINGS, quorum.INTERNAL,
-    remote.SETTINGS, remote.INTERNAL, quotas.SETTINGS, tls.SETTINGS, sasl.SETTINGS, own.SETTINGS, dynamic.SETTINGS,
+    remote.SETTINGS, remote.INTERNAL, quotas.SETTINGS, tls.SETTINGS, sasl.SETTINGS, own.SETTINGS,
+    dynamic.SETTINGS,
 )  # fmt: skip
 INTERNAL_TABLES = (
     server.INTERNAL, log.INTERNAL, replication.INTERNAL, groups.INTERNAL, share.INTERNAL,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from barnabas.settings.errors import SettingsError
 
 BLANKS = " \t\f"
+LONE_BACKSLASH = r"(?:\A|[\r\n])[ \t\f]*\\[\r\n]?\Z"
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -26,18 +27,19 @@ def parse(text: str) -> dict[str, str]:
 
 def logical_lines(text: str) -> Iterator[str]:
     """Lines with continuations joined, without comments and blank lines."""
-    pending: list[str] = []
+    pending = ""
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(BLANKS)
         if not pending and (not line or line[0] in "#!"):
             continue
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            pending.append(line[:-1])
+            pending += line[:-1]
             continue
-        yield "".join([*pending, line])
-        pending = []
-    if pending and any(pending):
-        yield "".join(pending)
+        yield pending + line
+        pending = ""
+    # A backslash that ends the file continues nothing; alone on its line Java takes it for an empty entry.
+    if pending or re.search(LONE_BACKSLASH, text):
+        yield pending
 
 
 def split_entry(line: str) -> tuple[str, str]:

@@ -1,0 +1,109 @@
+"""start: a node in the foreground, from a `server.properties`, from flags, or from nothing at all.
+
+Without a file the node is its own quorum on this machine only, with its data in `--data`; an empty folder is
+formatted by itself. With a file, its settings count, and `--override` comes last.
+"""
+
+import argparse
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.output import Output
+from barnabas.cli.parsing import ToolError, key_values
+
+if TYPE_CHECKING:
+    from barnabas.broker.node import Node
+
+EXAMPLES = (
+    "",
+    "--data ./data --port 9092",
+    "config/server.properties --override log.retention.hours=24",
+)
+NEEDS_ARGUMENTS = False
+DEFAULT_DATA = "data"
+DEFAULT_PORT = 9092
+NODE_ID = "1"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("properties", nargs="?", metavar="server.properties", help="settings of the node")
+    parser.add_argument("--data", metavar="DIR", help=f"folder for the data (default: {DEFAULT_DATA})")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help=f"port for clients on 127.0.0.1 (default: {DEFAULT_PORT})"
+    )
+    parser.add_argument("--metrics-port", type=int, metavar="N", help="serve Prometheus metrics on this port")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting that wins over the file's",
+    )
+    parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    parser.add_argument("-daemon", action="store_true", help=argparse.SUPPRESS)
+
+
+def run(options: argparse.Namespace, out: Output) -> int:
+    from barnabas.broker.process import main
+
+    if options.daemon:
+        raise ToolError("-daemon is not supported: use `barnabas start ... &`, or a service manager")
+
+    def ready(node: "Node") -> None:
+        out.line(f"Barnabas is ready: bootstrap.servers={node.bootstrap}")
+        out.line(f"  try: barnabas topics --create --topic hello --bootstrap-server {node.bootstrap}")
+        out.line(f"  data in {', '.join(node.settings.log_dirs)}; stop with Ctrl-C or `barnabas stop`")
+        out.flush()
+
+    return main(properties(options), format_empty=True, on_ready=ready, log_level=options.log_level)
+
+
+def properties(options: argparse.Namespace) -> dict[str, str]:
+    """The settings that the options mean."""
+    given = key_values(options.override)
+    found = from_file(Path(options.properties)) if options.properties else {}
+    if not options.properties and "process.roles" not in given:
+        found = embedded(options.port or DEFAULT_PORT)
+        found["log.dirs"] = DEFAULT_DATA
+    elif options.port is not None:
+        raise ToolError("--port goes without a properties file: set listeners there, or with --override")
+    if options.data is not None:
+        found["log.dirs"] = options.data
+    if options.metrics_port is not None:
+        found["barnabas.metrics.port"] = str(options.metrics_port)
+    return {**found, **given}
+
+
+def from_file(path: Path) -> dict[str, str]:
+    from barnabas.settings.properties import parse
+
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ToolError(f"{path} is not a text file") from None
+
+
+def embedded(port: int) -> dict[str, str]:
+    """One node for one machine: broker and controller, reachable from here only."""
+    controller = free_port()
+    return {
+        "process.roles": "broker,controller",
+        "node.id": NODE_ID,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:{controller}",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+def free_port() -> int:
+    """A port for the controller, which nobody but this node uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

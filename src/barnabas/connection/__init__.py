@@ -1,1 +1,3 @@
-"""One connection's protocol without its socket: where incoming bytes land and how frames are cut from them."""
+"""One connection's protocol without its socket: where incoming bytes land and how frames are cut from
+them.
+"""

@@ -1,8 +1,8 @@
 """The inbox: one connection's incoming bytes, cut into frames.
 
-In: room to read into (`buffer`), how much was read (`received`). Out: runs of whole frames as views, without copying
-those that arrived whole. A frame larger than a read gets a buffer of its own and is received straight into it.
-Does not know: what a frame means, sockets, time.
+In: room to read into (`buffer`), how much was read (`received`). Out: runs of whole frames as views,
+without copying those that arrived whole. A frame larger than a read gets a buffer of its own and is
+received straight into it. Does not know: what a frame means, sockets, time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Inbox:
         return arena.view[start : start + READ_BYTES_MAX]
 
     def received(self, count: int) -> memoryview | None:
-        """What can be looked at now: a run that starts with a frame, or nothing while a large frame is incomplete."""
+        """What can be looked at now: a run that starts with a frame, or nothing while a large frame is
+        incomplete.
+        """
         large = self._large
         if large is not None:
             large.filled += count
@@ -103,7 +105,10 @@ class Inbox:
     def _keep(self, run: memoryview, rest: int, end: int) -> None:
         if end - rest >= SIZE_BYTES:
             frame_bytes = SIZE_BYTES + _size(run, rest)[0]
-            if READ_BYTES_MAX < frame_bytes <= SIZE_BYTES + self.frame_bytes_max and end - rest <= frame_bytes:
+            if (
+                READ_BYTES_MAX < frame_bytes <= SIZE_BYTES + self.frame_bytes_max
+                and end - rest <= frame_bytes
+            ):
                 large = self._large = self.arena.borrow(frame_bytes)
                 large.view[: end - rest] = run[rest:end]
                 large.filled = end - rest

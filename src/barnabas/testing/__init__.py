@@ -1,4 +1,6 @@
-"""For users' tests: `Broker`, a broker in well under a second; and Apache Kafka as a reference (`testing.apache`)."""
+"""For users' tests: `Broker`, a broker in well under a second; and Apache Kafka as a reference
+(`testing.apache`).
+"""
 
 from barnabas.testing.broker import Broker
 

@@ -1,7 +1,7 @@
 """A broker for a test: `with Broker() as broker:`, up in well under a second, gone without a trace.
 
-In: nothing, or settings to override. Out: an address for any Kafka client, topics by one call. In the test's own process (a
-thread with a loop of its own), or as a child process, which can be killed.
+In: nothing, or settings to override. Out: an address for any Kafka client, topics by one call. In the
+test's own process (a thread with a loop of its own), or as a child process, which can be killed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class Broker:
 
     # -- topics ------------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None
+    ) -> None:
         """Create a topic and wait until it can be used."""
         from barnabas.client.topic_admin import NewTopic
 
@@ -137,7 +139,9 @@ class InProcess:
     def start(self, properties: Mapping[str, str]) -> None:
         ready = threading.Event()
         self._error = None
-        self._thread = threading.Thread(target=self._run, args=(properties, ready), name="barnabas-node", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(properties, ready), name="barnabas-node", daemon=True
+        )
         self._thread.start()
         if not ready.wait(START_SECONDS_MAX):
             raise TimeoutError(f"the broker is not ready after {START_SECONDS_MAX} s")
@@ -190,9 +194,13 @@ class ChildProcess:
         return self._child.pid
 
     def start(self, properties: Mapping[str, str]) -> None:
-        overrides = [argument for name, value in properties.items() for argument in ("--override", f"{name}={value}")]
+        overrides = [
+            argument for name, value in properties.items() for argument in ("--override", f"{name}={value}")
+        ]
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "barnabas", "start", *overrides], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, "-m", "barnabas", "start", *overrides],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         assert self._child.stdout is not None and self._child.stderr is not None
         for line in self._child.stdout:

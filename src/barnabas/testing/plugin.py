@@ -1,4 +1,6 @@
-"""The pytest plugin: `barnabas_broker`, a broker for the session; `barnabas_topic`, a new topic for the test."""
+"""The pytest plugin: `barnabas_broker`, a broker for the session; `barnabas_topic`, a new topic for the
+test.
+"""
 
 from __future__ import annotations
 

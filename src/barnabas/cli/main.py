@@ -1,0 +1,149 @@
+"""`barnabas TOOL ...`, and the same tools under Kafka's names: picks the tool and imports only that one.
+
+In: the arguments, and the name that the command was called by. Out: the exit status. Every error that a
+person can cause or mend ends as one line on standard error; interrupts and closed pipes end quietly.
+"""
+
+import inspect
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any
+
+from barnabas.cli.tools import BY_KAFKA_NAME, BY_NAME, HIDDEN, TOOLS, Tool
+
+INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
+
+
+def main(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
+    """The entry point of `barnabas` and of every `kafka-*` command."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    called = PurePath(sys.argv[0] if program is None else program).name.removesuffix(".sh")
+    tool = BY_KAFKA_NAME.get(called)
+    if tool is not None:
+        return run_tool(tool, arguments, called, strict=True)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0 if arguments else 1
+    if arguments[0] == "--version":
+        from barnabas.cli.parsing import version_text
+
+        print(version_text())
+        return 0
+    name = arguments[0].removesuffix(".sh")
+    tool = BY_NAME.get(name) or BY_KAFKA_NAME.get(name)
+    if tool is None:
+        print(f"barnabas: there is no tool {name!r}{suggestion(name)}", file=sys.stderr)
+        return 1
+    return run_tool(tool, arguments[1:], f"barnabas {tool.name}", strict=name in BY_KAFKA_NAME)
+
+
+def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) -> int:
+    """Read the options, run the tool, and turn what goes wrong into a line and a status."""
+    from barnabas.cli.output import Output, abandon_output
+    from barnabas.cli.parsing import ToolError, ToolParser, UsageError, version_text
+
+    module = import_module(f"barnabas.cli.{tool.module}")
+    prefix: str = getattr(module, "PREFIX", "")
+    out = Output()
+    summary = tool.summary[0].upper() + tool.summary[1:] + "."
+    examples = "\n".join(f"  {program} {line}" for line in module.EXAMPLES)
+    parser = ToolParser(prog=program, description=summary, epilog=f"examples:\n{examples}")
+    parser.strict = strict
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    try:
+        module.add_arguments(parser)
+        if not arguments and getattr(module, "NEEDS_ARGUMENTS", True):
+            out.note(parser.format_help().rstrip())
+            return 1
+        if arguments[:1] == ["--version"]:
+            out.line(version_text())
+            return 0
+        options, notes = parser.read(arguments)
+        for note in notes:
+            out.note(note)
+        if options.version:
+            out.line(version_text())
+            return 0
+        status = finish(module.run(options, out))
+        out.flush()
+        return status or 0
+    except UsageError as error:
+        out.note(f"{error} (see `{program} --help`)")
+        return 1
+    except ToolError as error:
+        out.note(f"{prefix}{error}")
+        return 1
+    except SystemExit as end:  # argparse after --help
+        out.flush()
+        return end.code if isinstance(end.code, int) else 1
+    except BrokenPipeError:
+        abandon_output()
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        line = one_line(error)
+        if line is None:
+            raise
+        out.note(f"{prefix}{line}")
+        return 1
+
+
+def finish(result: Any) -> int | None:
+    """Run an async tool to its end; a plain one is there already."""
+    if inspect.iscoroutine(result):
+        import asyncio
+
+        return asyncio.run(result)  # type: ignore[no-any-return]
+    return result  # type: ignore[no-any-return]
+
+
+def one_line(error: Exception) -> str | None:
+    """What to tell a person of an error that is not a bug of ours; None for a bug."""
+    from barnabas.client.errors import ClientError
+    from barnabas.protocol import KafkaError, ProtocolError
+
+    if isinstance(error, KafkaError):
+        return error.message
+    if isinstance(error, ClientError):
+        return str(error)
+    if isinstance(error, ProtocolError):
+        return f"the answer of the broker cannot be read: {error}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
+    return None
+
+
+def overview() -> str:
+    """`barnabas --help`."""
+    width = max(len(tool.name) for tool in TOOLS)
+    lines = [
+        "usage: barnabas TOOL [options]",
+        "",
+        "A broker that every Kafka client can use, and its tools.",
+        "",
+        *(f"  {tool.name:<{width}}  {tool.summary}" for tool in TOOLS if tool.name not in HIDDEN),
+        "",
+        "`barnabas TOOL --help` shows a tool's options. Kafka's names (kafka-topics, ...) are installed too",
+        "and take Kafka's options.",
+        "",
+        "examples:",
+        "  barnabas start",
+        "  barnabas topics --create --topic greetings --partitions 3",
+        "  echo hello | barnabas produce --topic greetings",
+        "  barnabas consume --topic greetings --from-beginning",
+    ]
+    return "\n".join(lines)
+
+
+def suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*BY_NAME, *BY_KAFKA_NAME], n=1)
+    return f": did you mean {close[0]!r}?" if close else ": `barnabas --help` lists them"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

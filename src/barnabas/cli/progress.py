@@ -1,0 +1,30 @@
+"""A progress bar for long work: on standard error, only when a person looks at it, and imported only then.
+
+In: what is being done and how much there is. Out: a function to tell how much more is done.
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+Advance = Callable[[int], None]
+
+
+def nothing(amount: int) -> None:
+    """Progress that nobody watches."""
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int | None, *, size_bytes: bool = False) -> Iterator[Advance]:
+    """`with progress("sending", total) as advance:` shows a bar while standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield nothing
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    amount = DownloadColumn() if size_bytes else TextColumn("{task.completed:,.0f}/{task.total:,.0f}")
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.advance(task, done)

@@ -1,0 +1,39 @@
+"""The table of tools: the name of each, the module that holds it, and the names that Kafka gave it.
+
+A tool's module has `add_arguments(parser)`, `run(options, out)` (plain or async, returning the exit status or
+None), and `EXAMPLES`; `PREFIX` goes in front of its errors where Kafka's tool has one. See `cli.main`.
+"""
+
+from typing import NamedTuple
+
+
+class Tool(NamedTuple):
+    name: str
+    module: str
+    summary: str
+    kafka_name: str | None = None
+
+
+TOOLS = (
+    Tool("start", "start", "start a broker in the foreground", "kafka-server-start"),
+    Tool("stop", "stop", "stop a broker that runs on this machine", "kafka-server-stop"),
+    Tool("storage", "storage", "format a data folder, or say what is in it", "kafka-storage"),
+    Tool("topics", "topics", "create, list, describe, alter and delete topics", "kafka-topics"),
+    Tool("produce", "produce", "send lines from standard input to a topic", "kafka-console-producer"),
+    Tool("consume", "consume", "print the records of topics", "kafka-console-consumer"),
+    Tool(
+        "get-offsets", "get_offsets", "print first, last or timed offsets of partitions", "kafka-get-offsets"
+    ),
+    Tool("dump-log", "dump_log", "print the content of log, index and snapshot files", "kafka-dump-log"),
+    Tool("api-versions", "api_versions", "print which APIs each broker speaks", "kafka-broker-api-versions"),
+    Tool("cluster", "cluster", "print a cluster's id and endpoints, unregister a broker", "kafka-cluster"),
+    Tool("metadata-quorum", "metadata_quorum", "describe the metadata quorum", "kafka-metadata-quorum"),
+    Tool("perf", "perf", "measure producing, consuming and latency"),
+    Tool("producer-perf-test", "perf_producer", "measure producing", "kafka-producer-perf-test"),
+    Tool("consumer-perf-test", "perf_consumer", "measure consuming", "kafka-consumer-perf-test"),
+    Tool("e2e-latency", "perf_latency", "measure latency from produce to consume", "kafka-e2e-latency"),
+)
+
+HIDDEN = {"producer-perf-test", "consumer-perf-test", "e2e-latency"}  # `perf` shows the same
+BY_NAME = {tool.name: tool for tool in TOOLS}
+BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

@@ -128,8 +128,9 @@ MEANING = """
 - **at rest**: the mean time of one-record requests, one after the other on one connection.
 - **fetch**: one consumer, raw Fetch requests (version 11) of 1 MiB, one after the other, over a backlog of
   15 KB batches in the page cache.
-- **confluent-kafka**: one producer fed in lists of 10,000 records of 100 bytes (acks=1); one consumer with
-  default settings taking lists of up to 10,000 records.
+- **confluent-kafka**: one producer fed in lists of 10,000 records of 100 bytes (acks=1); one consumer taking
+  lists of up to 10,000 (`fetch.queue.backoff.ms=1`: by default librdkafka stops fetching for a second
+  whenever 100,000 records wait, and nothing of the broker is seen).
 - **produce to consume**: from `produce` to the return of `poll` in one Python process, one record after the
   other, `linger.ms=0`.
 - **start to first answer**: from spawning the process on a formatted folder to its answer to ApiVersions.

@@ -1,0 +1,195 @@
+"""kill -9 under load, again and again: nothing acknowledged is lost, offsets are dense, order is kept."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.testing import Broker
+
+from .writers import RawWriter, stored
+
+# Small segments, so that kills also hit rolling, indexes and snapshots.
+SETTINGS = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "512"}
+PROGRESS_TIMEOUT_S = 60.0
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    return int(request.config.getoption("--kills"))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker in a process of its own, which can be killed."""
+    with Broker(tmp_path / "data", overrides=SETTINGS, in_process=False) as made:
+        yield made
+
+
+def wait_for(progress: Callable[[], int], more: int) -> None:
+    """Waits until a counter went up by so many."""
+    goal = progress() + more
+    deadline = time.monotonic() + PROGRESS_TIMEOUT_S
+    while progress() < goal:
+        assert time.monotonic() < deadline, f"stuck at {progress()}, {goal} wanted"
+        time.sleep(0.002)
+
+
+def kill_and_start(broker: Broker) -> None:
+    broker.kill()
+    broker.start()
+
+
+def check(writer: RawWriter, records: list[tuple[int, int]]) -> None:
+    """The promises, one partition."""
+    assert not writer.errors
+    assert [offset for offset, _ in records] == list(range(len(records))), "offsets are not dense"
+    numbers = [number for _, number in records]
+    assert numbers == sorted(set(numbers)), "records are out of order or twice"
+    at = dict(records)
+    lost = {offset: number for offset, number in writer.acknowledged.items() if at.get(offset) != number}
+    assert not lost, f"{len(lost)} acknowledged records are not at their offsets"
+    strangers = set(numbers) - set(writer.acknowledged.values()) - writer.uncertain
+    assert not strangers, "records are there that nobody sent"
+
+
+def test_acknowledged_records_survive(broker: Broker, kills: int) -> None:
+    partitions = 4
+    broker.create_topic("load", partitions)
+    writers = [RawWriter(broker.port, "load", n, acks=1 if n % 2 else -1) for n in range(partitions)]
+    for writer in writers:
+        writer.start()
+    rng = random.Random(kills)
+
+    for _ in range(kills):
+        for writer in writers:
+            wait_for(lambda writer=writer: len(writer.acknowledged), rng.randrange(50, 300))
+        kill_and_start(broker)
+    for writer in writers:
+        wait_for(lambda writer=writer: len(writer.acknowledged), 20)
+        writer.stop()
+
+    for writer in writers:
+        check(writer, stored(broker.port, "load", writer.partition))
+
+
+def test_an_idempotent_producer_writes_everything_once_and_in_order(broker: Broker, kills: int) -> None:
+    broker.create_topic("once", 2)
+    delivered: list[int] = []
+    failed: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            delivered.append(message.offset())
+        else:
+            failed.append(error)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "enable.idempotence": True,
+            "message.timeout.ms": 300_000,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 50,
+            "retry.backoff.ms": 10,
+            "linger.ms": 1,
+            "batch.num.messages": 50,
+            "queue.buffering.max.messages": 5_000,
+        }
+    )
+    stopping = threading.Event()
+    sent = 0
+
+    def produce() -> None:
+        nonlocal sent
+        while not stopping.is_set():
+            try:
+                producer.produce("once", b"%d" % sent, partition=sent % 2, on_delivery=on_delivery)
+                sent += 1
+            except BufferError:
+                producer.poll(0.01)
+            producer.poll(0)
+
+    writing = threading.Thread(target=produce, daemon=True)
+    writing.start()
+    for _ in range(kills):
+        wait_for(lambda: len(delivered), 3_000)
+        kill_and_start(broker)
+    stopping.set()
+    writing.join()
+    assert producer.flush(120) == 0
+
+    assert not failed
+    assert len(delivered) == sent
+    for partition in range(2):
+        records = stored(broker.port, "once", partition)
+        assert [offset for offset, _ in records] == list(range(len(records)))
+        assert [number for _, number in records] == list(range(partition, sent, 2))
+
+
+def test_topics_and_settings_that_were_acknowledged_are_there(broker: Broker, kills: int) -> None:
+    made: list[str] = []
+    stopping = threading.Event()
+
+    def create() -> None:
+        number = 0
+        while not stopping.is_set():
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+            for _ in range(50):
+                name, number = f"topic-{number}", number + 1
+                try:
+                    admin.create_topics([NewTopic(name, 2, 1)], operation_timeout=5)[name].result(10)
+                except Exception:
+                    break  # it may or may not be there: nobody said so
+                made.append(name)
+
+    creating = threading.Thread(target=create, daemon=True)
+    creating.start()
+    for _ in range(kills):
+        wait_for(lambda: len(made), 10)
+        kill_and_start(broker)
+    stopping.set()
+    creating.join()
+
+    known = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics
+    assert [name for name in made if name not in known or len(known[name].partitions) != 2] == []
+
+
+@pytest.mark.parametrize("damage", ["half a batch", "garbage", "zeros", "indexes gone", "snapshots gone"])
+def test_a_damaged_tail_is_cut_and_the_rest_is_kept(broker: Broker, damage: str) -> None:
+    broker.create_topic("torn")
+    writer = RawWriter(broker.port, "torn", 0, acks=-1)
+    writer.start()
+    wait_for(lambda: len(writer.acknowledged), 500)
+    broker.kill()
+
+    folder = broker.data / "torn-0"
+    log = sorted(folder.glob("*.log"))[-1]
+    if damage == "half a batch":
+        whole = log.read_bytes()
+        log.write_bytes(whole + whole[:75])
+    elif damage == "garbage":
+        with log.open("ab") as file:
+            file.write(random.Random(1).randbytes(300))
+    elif damage == "zeros":
+        with log.open("ab") as file:
+            file.write(bytes(5_000))
+    else:
+        suffixes = (".index", ".timeindex") if damage == "indexes gone" else (".snapshot",)
+        for file_path in folder.iterdir():
+            if file_path.suffix in suffixes:
+                file_path.unlink()
+
+    broker.start()
+    wait_for(lambda: len(writer.acknowledged), 50)
+    writer.stop()
+    check(writer, stored(broker.port, "torn", 0))

@@ -1,0 +1,186 @@
+"""Slow readers, half frames, floods, idlers: memory and limits hold, the honest client never notices."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+
+import pytest
+
+from barnabas.protocol import ApiKey
+from interop.frames import Closed, Wire, framed, request
+from interop.requests import batch, fetch, produce
+from interop.talk import Talk, encode
+
+from .conftest import MIB, Starter, honest_work, resident_bytes, wait_until
+
+API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)
+
+
+def answers(connection: socket.socket, timeout: float = 10.0) -> bool:
+    """Whether the broker answers on this connection; False when it is closed."""
+    connection.settimeout(timeout)
+    try:
+        connection.sendall(framed(API_VERSIONS))
+        return len(connection.recv(1 << 16)) > 4
+    except (ConnectionError, TimeoutError):
+        return False
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), 10)
+
+
+def is_ours(request: pytest.FixtureRequest) -> bool:
+    """Memory is only compared for our broker: a JVM takes its heap whenever it likes."""
+    return "apache" not in request.node.name
+
+
+def test_readers_that_never_read_cost_bounded_memory(start: Starter, request: pytest.FixtureRequest) -> None:
+    with start() as broker, contextlib.ExitStack() as stack:
+        broker.create_topic("honest")
+        broker.create_topic("large", configs={"max.message.bytes": "4000000"})
+        talk = Talk(broker.port, "slow")
+        for _ in range(20):
+            answer = talk.silently(ApiKey.PRODUCE, 9, **produce(talk, "large", batch(b"x" * 900_000)))
+            assert answer["responses"][0]["partition_responses"][0]["error_code"] == "NONE"
+        big = {"partition_max_bytes": 20_000_000}
+        body = encode(ApiKey.FETCH, 12, fetch(talk, {"large": [big]}))
+        ask = framed(request_bytes(ApiKey.FETCH, 12, body))
+        with honest_work(broker.port, "honest"):
+            before = resident_bytes(broker.pid)
+            for _ in range(40):
+                connection = stack.enter_context(connect(broker.port))
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.setblocking(False)
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    for _ in range(50):
+                        connection.send(ask)
+            wait_until(lambda: answers(stack.enter_context(connect(broker.port))))
+            after = resident_bytes(broker.pid)
+        talk.close()
+
+    # 40 readers asked for 50 times 18 MB each: 36 GB, were they all held.
+    if is_ours(request):
+        assert after - before < 128 * MIB, f"{(after - before) / MIB:.0f} MiB more than before"
+
+
+def request_bytes(api: ApiKey, version: int, body: bytes) -> bytes:
+    return request(api, version, 2, 1, body)
+
+
+def test_frames_that_are_announced_and_never_come_cost_nothing(
+    start: Starter, request: pytest.FixtureRequest
+) -> None:
+    with start() as broker, contextlib.ExitStack() as stack:
+        broker.create_topic("honest")
+        with honest_work(broker.port, "honest"):
+            before = resident_bytes(broker.pid)
+            for _ in range(300):
+                connection = stack.enter_context(connect(broker.port))
+                connection.sendall(struct.pack(">i", 100_000_000) + API_VERSIONS)
+            after = resident_bytes(broker.pid)
+
+    # 300 frames of 100 MB: 30 GB, were they believed.
+    if is_ours(request):
+        assert after - before < 64 * MIB, f"{(after - before) / MIB:.0f} MiB more than before"
+
+
+def test_half_open_connections_do_not_disturb(start: Starter) -> None:
+    with start() as broker, contextlib.ExitStack() as stack:
+        broker.create_topic("honest")
+        with honest_work(broker.port, "honest"):
+            for n in range(300):
+                connection = stack.enter_context(connect(broker.port))
+                connection.sendall(framed(API_VERSIONS)[: n % 13])
+            assert answers(stack.enter_context(connect(broker.port)))
+
+
+def test_connections_beyond_the_limit_wait_for_a_place(start: Starter) -> None:
+    with start(max_connections="20") as broker, contextlib.ExitStack() as stack:
+        places = fill(stack, broker.port, 20)
+        late = stack.enter_context(connect(broker.port))
+        assert not answers(late, timeout=1.0)
+
+        places[0].close()
+        late.settimeout(20)
+        assert len(late.recv(1 << 16)) > 4, "the answer comes once there is a place"
+
+
+def test_connections_of_one_address_beyond_its_limit_are_closed(start: Starter) -> None:
+    with start(max_connections_per_ip="10") as broker, contextlib.ExitStack() as stack:
+        places = fill(stack, broker.port, 10)
+        for _ in range(5):
+            with connect(broker.port) as late:
+                late.settimeout(20)
+                with contextlib.suppress(ConnectionError):
+                    late.sendall(framed(API_VERSIONS))
+                    assert late.recv(1 << 16) == b""
+        assert all(answers(place) for place in places)
+
+        places[0].close()
+        wait_until(lambda: answers(stack.enter_context(connect(broker.port))))
+
+
+def fill(stack: contextlib.ExitStack, port: int, count: int) -> list[socket.socket]:
+    """As many answered connections; the probe of the start may still hold a place for a moment."""
+    places: list[socket.socket] = []
+    deadline = time.monotonic() + 30
+    while len(places) < count:
+        assert time.monotonic() < deadline, f"only {len(places)} connections were served"
+        connection = stack.enter_context(connect(port))
+        if answers(connection, timeout=2.0):
+            places.append(connection)
+        else:
+            connection.close()
+    return places
+
+
+def test_idle_connections_are_closed_and_busy_ones_are_not(start: Starter) -> None:
+    with start(connections_max_idle_ms="1500") as broker, contextlib.ExitStack() as stack:
+        idle, busy = (stack.enter_context(connect(broker.port)) for _ in range(2))
+        assert answers(idle) and answers(busy)
+        idle.settimeout(0.05)
+        deadline = time.monotonic() + 30
+        while True:
+            assert answers(busy), "a busy connection was closed"
+            try:
+                assert idle.recv(1) == b""
+                break
+            except ConnectionError:
+                break
+            except TimeoutError:
+                assert time.monotonic() < deadline, "an idle connection is still open"
+
+
+def test_a_request_over_the_limit_closes_the_connection(start: Starter) -> None:
+    with start(socket_request_max_bytes="1000000") as broker:
+        with Wire(broker.port) as wire, pytest.raises(Closed):
+            wire.send_bytes(struct.pack(">i", 1_000_001) + API_VERSIONS)
+            wire.receive()
+        with connect(broker.port) as connection:
+            assert answers(connection)
+
+
+def test_connections_that_come_and_go_leave_nothing_behind(
+    start: Starter, request: pytest.FixtureRequest
+) -> None:
+    import psutil
+
+    with start() as broker:
+        broker.create_topic("honest")
+        process = psutil.Process(broker.pid)
+        with honest_work(broker.port, "honest"):
+            for _ in range(200):
+                connect(broker.port).close()
+            settled = process.num_fds()
+            for n in range(3_000):
+                connection = connect(broker.port)
+                if n % 3 == 0:
+                    connection.sendall(framed(API_VERSIONS))
+                if n % 5 == 0:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+            wait_until(lambda: process.num_fds() <= settled + 20)

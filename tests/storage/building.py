@@ -58,7 +58,12 @@ def append(log: Log, *batches: bytearray, now_ms: int = NOW_MS) -> None:
 
 def append_marker(log: Log, producer_id: int, *, aborted: bool, epoch: int = 0) -> None:
     marker = build_end_marker(
-        EndMarker(aborted, 0), producer_id, 0, NOW_MS, base_offset=log.end_offset, partition_leader_epoch=epoch
+        EndMarker(aborted, 0),
+        producer_id,
+        0,
+        NOW_MS,
+        base_offset=log.end_offset,
+        partition_leader_epoch=epoch,
     )
     header = stage(log, marker)
     completed = log.producers.apply_marker(header, 0, aborted=aborted)

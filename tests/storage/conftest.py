@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage import Log, LogSettings
+
 from .building import NOW_MS, SMALL
 
 
@@ -23,7 +24,11 @@ def log(directory: str) -> Log:
 @pytest.fixture
 def reopen(directory: str) -> Iterator[Callable[..., Log]]:
     def open_again(
-        *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0, settings: LogSettings = SMALL
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        settings: LogSettings = SMALL,
     ) -> Log:
         return Log.open(
             directory,

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.storage import Log
+
 from .building import append, batch_at, files, fill, read_all, stage
 
 
@@ -60,7 +61,9 @@ def test_leader_epochs_follow_the_batches(log: Log) -> None:
     assert files(log.directory)["leader-epoch-checkpoint"] == b"0\n2\n3 0\n7 2\n"
 
 
-def test_a_log_that_was_closed_is_the_same_when_it_is_opened_again(log: Log, reopen: Callable[..., Log]) -> None:
+def test_a_log_that_was_closed_is_the_same_when_it_is_opened_again(
+    log: Log, reopen: Callable[..., Log]
+) -> None:
     appended = fill(log, 100)
     log.close()
 

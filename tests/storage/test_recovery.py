@@ -158,7 +158,10 @@ def test_aborted_transactions_are_found_again(log: Log, reopen: Reopen) -> None:
 
     again = reopen()
     assert again.aborted_transactions(0, 100) == expected
-    assert again.producers.first_unstable_offset() is not None or again.producers.first_undecided_offset() is None
+    assert (
+        again.producers.first_unstable_offset() is not None
+        or again.producers.first_undecided_offset() is None
+    )
 
 
 def test_an_open_transaction_is_open_after_a_crash(log: Log, reopen: Reopen) -> None:
@@ -325,7 +328,9 @@ def damage(log: Log, data: st.DataObject, cut: int, flip: bool) -> None:
     content = bytearray(path.read_bytes())
     start = 0
     boundaries = set()
-    not_covered = set()  # offset and leader epoch: the checksum does not cover them, so that brokers can set them
+    not_covered = (
+        set()
+    )  # offset and leader epoch: the checksum does not cover them, so that brokers can set them
     for position, header in segment.headers():
         boundaries.add(position)
         not_covered |= {*range(position, position + 8), *range(position + 12, position + 16)}

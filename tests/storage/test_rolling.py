@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from barnabas.storage import Log, LogContext, LogSettings
+
 from .building import NOW_MS, append, batch_at, files, fill, read_all
 
 

@@ -9,7 +9,7 @@ only by assigning a new list, which readers in other threads see whole or not at
 
 from bisect import bisect_right
 
-from barnabas.storage import lookup, opening, producer_snapshots, reading, truncation
+from barnabas.storage import lookup, names, opening, producer_snapshots, reading, truncation
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import disk_failure
 from barnabas.storage.log_slice import LogSlice
@@ -95,37 +95,37 @@ class Log(LogTail):
         )
 
     def sync(self, offset: int | None = None, now_ms: int | None = None) -> None:
-        """Make everything below `offset` durable (default: all that is written) and move the recovery
-        point.
+        """Make everything below `offset` durable (default: all that is written); the recovery point follows.
 
-        Waits for the disk: call it from a thread. Segments, their names, their indexes and snapshots go
-        first.
+        Waits for the disk: call it from a thread, any number of times, beside appends and reads.
         """
         target = self.written_offset if offset is None else min(offset, self.written_offset)
-        truncations, recovery_point = self.truncations, self.recovery_point
-        if target > recovery_point or self.names_dirty:
-            segments = self.segments
+        names_dirty, truncations = self.names_dirty, self.truncations
+        if target > self.recovery_point or names_dirty:
+            self.names_dirty = False
             try:
-                if self.epochs_dirty:
-                    self.store_epochs(sync=True)
-                for position, segment in enumerate(segments):
-                    ends_before = (
-                        position + 1 < len(segments) and segments[position + 1].base_offset <= recovery_point
-                    )
-                    if not ends_before and segment.base_offset < max(target, 1):
-                        segment.sync()
-                        self.context.disk.sync_file(
-                            producer_snapshots.path_of(self.directory, segment.base_offset)
-                        )
-                if self.names_dirty:
-                    self.names_dirty = False
-                    self.context.disk.sync_directory(self.directory)
+                self._sync_files(target, names_dirty)
             except OSError as error:
-                raise disk_failure("sync", self.directory, error) from error
+                self.names_dirty |= names_dirty
+                if truncations == self.truncations:  # else the files were taken away meanwhile
+                    raise disk_failure("sync", self.directory, error) from error
             if truncations == self.truncations:
                 self.recovery_point = max(self.recovery_point, target)
         if now_ms is not None:
             self.last_sync_ms = now_ms
+
+    def _sync_files(self, target: int, names_dirty: bool) -> None:
+        disk, segments = self.context.disk, self.segments
+        first = max(reading.floor(segments, self.recovery_point), 0)
+        for segment in segments[first:]:
+            if segment.base_offset < target or segment is segments[0]:
+                segment.sync()
+            if names_dirty:
+                disk.sync_file(producer_snapshots.path_of(self.directory, segment.base_offset))
+        if names_dirty:
+            disk.sync_file(f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
+            disk.sync_file(f"{self.directory}/{names.PARTITION_METADATA}")
+            disk.sync_directory(self.directory)
 
     def close(self) -> None:
         """Leave files that can be opened as clean: everything durable, indexes final, producers in a
@@ -142,6 +142,8 @@ class Log(LogTail):
                 self._writer = None
                 self._slow_position = -1
                 self.names_dirty = True
+            if self.epochs_dirty:
+                self.store_epochs()
         except OSError as error:
             raise disk_failure("close", self.directory, error) from error
         self.sync()

@@ -221,6 +221,10 @@ class LogDirs:
         self.stray_folders.append(log.directory)
         return log.directory
 
+    @property
+    def deletions_pending(self) -> bool:
+        return bool(self._deleted)
+
     def delete_due(self, now_ms: int) -> int | None:
         """Remove the folders whose time has come (slow: call it from a thread); when the next one is due."""
         while self._deleted and self._deleted[0][0] <= now_ms:

@@ -7,10 +7,12 @@ were worked out before.
 Does not know: reading, recovery, replication.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
+from barnabas.replication.leader_epochs import LeaderEpochs
 from barnabas.runtime.disk import IOV_MAX
 from barnabas.storage import checkpoints, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
@@ -23,10 +25,11 @@ from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from barnabas.replication.leader_epochs import LeaderEpochs
     from barnabas.replication.producers import ProducerStates
 
 STAGED_BYTES_MAX = 32 << 20
+
+logger = logging.getLogger(__name__)
 
 
 class LogTail:
@@ -66,7 +69,7 @@ class LogTail:
         "written_offset",
     )
 
-    epochs: "LeaderEpochs"  # these three are loaded when first asked for: see __getattr__
+    epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
     producers: "ProducerStates"
     topic_id: bytes | None
 
@@ -109,6 +112,15 @@ class LogTail:
         self.names_dirty = False
         self.truncations = 0
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
+
+    @property
+    def producers_loaded(self) -> bool:
+        """Whether anybody has asked for `producers` yet."""
+        try:
+            object.__getattribute__(self, "producers")
+        except AttributeError:
+            return False
+        return True
 
     # Appending
 
@@ -160,7 +172,7 @@ class LogTail:
         if self._aborted:
             self._store_aborted()
         if self.epochs_dirty:
-            self.store_epochs(sync=False)
+            self.store_epochs()
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """An abort marker was staged: its transaction goes to the index once the marker is written."""
@@ -328,13 +340,29 @@ class LogTail:
     def after_roll(self, offset: int) -> None:
         """Everything below `offset` is complete and wants to be synced."""
 
-    def store_epochs(self, *, sync: bool) -> None:
-        """Write `leader-epoch-checkpoint` as it is in memory."""
+    def store_epochs(self) -> None:
+        """Write `leader-epoch-checkpoint` as it is in memory; `sync` makes it durable."""
         self.epochs_dirty = False
-        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs, sync=sync)
+        self.names_dirty = True
+        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs)
 
     def preallocated_bytes(self) -> int:
         return self.settings.segment_bytes if self.settings.preallocate else 0
+
+    def load_epochs(self) -> None:
+        """The leader epochs from their checkpoint, or from every batch if that is damaged."""
+        try:
+            self.epochs = checkpoints.load_epochs(self.context.disk, self.directory)
+        except checkpoints.CorruptCheckpoint as error:
+            logger.warning(
+                "Leader epochs of %s are damaged (%s): reading the log for them", self.directory, error
+            )
+            self.epochs = LeaderEpochs()
+            for segment in self.segments:
+                for _, header in segment.headers():
+                    if header.partition_leader_epoch > self.epochs.latest_epoch:
+                        self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            self.epochs_dirty = True
 
     def reload_producers(self) -> None:
         """The producers as of what is written; snapshots of what is gone go too."""
@@ -350,7 +378,7 @@ class LogTail:
         def __getattr__(self, name):
             """Only for slots that are still empty: most logs of a node are idle and never need these."""
             if name == "epochs":
-                self.epochs = checkpoints.load_epochs(self.context.disk, self.directory)
+                self.load_epochs()
             elif name == "producers":
                 self.reload_producers()
             elif name == "topic_id":

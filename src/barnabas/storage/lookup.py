@@ -50,7 +50,7 @@ def max_timestamp_offset(log: "Log") -> TimestampOffset | None:
             return None
         for position, header in segment.headers(segment.offset_index().position_before(offset)):
             if header.max_timestamp == timestamp:
-                return _first_record(segment, position, header, timestamp, log.log_start_offset)
+                return _first_record(segment, position, header, timestamp, 0)
         return None
     except OSError as error:
         raise disk_failure("search", log.directory, error) from error

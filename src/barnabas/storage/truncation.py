@@ -67,7 +67,7 @@ def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
     log.cursors.clear()
     log.names_dirty = True
     log.restart_appending()
-    log.store_epochs(sync=False)
+    log.store_epochs()
     log.reload_producers()
 
 

@@ -133,3 +133,19 @@ def test_large_buffers_are_used_again_and_not_hoarded() -> None:
         arena.give_back(arena.borrow(FREE_BYTES_MAX), referenced=False)
     assert arena.bytes_large >= 0
     assert len(arena.view) == ARENA_BYTES
+
+
+def test_large_frames_wait_while_others_hold_the_memory_there_is() -> None:
+    arena = Arena(large_bytes_max=200_000)
+    first, second = Reader(arena), Reader(arena)
+    body = b"x" * 150_000
+    first.feed(frame(body)[:1000], 1000)
+    resumed: list[bool] = []
+    second.feed(frame(body)[:1000], 1000)
+    assert second.inbox.is_starving
+    arena.wait_for_room(lambda: resumed.append(True))
+    first.feed(frame(body)[1000:], 1 << 20)
+    assert first.frames == [body]
+    assert resumed == [True]
+    second.feed(frame(body)[1000:], 1 << 20)
+    assert second.frames == [body]

@@ -138,6 +138,9 @@ class Channel(asyncio.BufferedProtocol):
         self.inbox.finished(run, position, referenced=self.tick.is_open)
         if self.is_busy and self.inbox.is_full:
             self.pause()
+        if self.inbox.is_starving:
+            self.pause()
+            self.tick.arena.wait_for_room(self.resume)
         if self.out and not self.answers_waiting:
             self.send()
         return position > 0
@@ -259,7 +262,7 @@ class Channel(asyncio.BufferedProtocol):
                 break
             if not self._handle(run):
                 break
-        if self._is_paused and not self.is_busy and not self.inbox.is_full:
+        if self._is_paused and not self.is_busy and not self.inbox.is_full and not self.inbox.is_starving:
             self.resume()
 
     # -- answers -------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ Does not know: sockets, frames, logs.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 
 READ_BYTES_MAX = 128 * 1024
 ARENA_BYTES = 2 * 1024 * 1024
 FREE_BYTES_MAX = 16 * 1024 * 1024
+NO_LIMIT = 1 << 62
 
 
 class LargeBuffer:
@@ -32,9 +34,12 @@ class LargeBuffer:
 
 
 class Arena:
-    __slots__ = ("_free", "_free_bytes", "_held", "bytes_large", "limit", "position", "view")
+    __slots__ = (
+        "_free", "_free_bytes", "_held", "_large_bytes_max", "_starving", "bytes_large", "limit", "position",
+        "view",
+    )  # fmt: skip
 
-    def __init__(self, size: int = ARENA_BYTES) -> None:
+    def __init__(self, size: int = ARENA_BYTES, large_bytes_max: int = -1) -> None:
         self.view = memoryview(bytearray(size))
         self.position = 0  # invariant: everything below it may be referenced by staged batches
         self.limit = size - 4 * READ_BYTES_MAX  # past it, the tick must end before the next read
@@ -42,6 +47,17 @@ class Arena:
         self._free: list[LargeBuffer] = []
         self._free_bytes = 0
         self._held: list[LargeBuffer] = []
+        self._large_bytes_max = large_bytes_max if large_bytes_max >= 0 else NO_LIMIT
+        self._starving: dict[Callable[[], None], None] = {}
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a large frame has to wait for others to be handled (`queued.max.request.bytes`)."""
+        return self.bytes_large >= self._large_bytes_max
+
+    def wait_for_room(self, resume: Callable[[], None]) -> None:
+        """Call `resume` once when a large buffer has been given back."""
+        self._starving[resume] = None
 
     def borrow(self, frame_bytes: int) -> LargeBuffer:
         """A buffer for a frame of `frame_bytes`; capacities are powers of two so that they fit each other."""
@@ -61,6 +77,10 @@ class Arena:
     def give_back(self, buffer: LargeBuffer, *, referenced: bool) -> None:
         """Return a buffer; one that staged batches still refer to is kept aside until `release`."""
         self.bytes_large -= buffer.capacity
+        if self._starving and not self.is_exhausted:
+            starving, self._starving = self._starving, {}
+            for resume in starving:
+                resume()
         if referenced:
             self._held.append(buffer)
         elif self._free_bytes + buffer.capacity <= FREE_BYTES_MAX:

@@ -18,7 +18,7 @@ _size = struct.Struct(">i").unpack_from
 
 
 class Inbox:
-    __slots__ = ("_carry", "_large", "_start", "arena", "frame_bytes_max")
+    __slots__ = ("_carry", "_large", "_start", "arena", "frame_bytes_max", "is_starving")
 
     def __init__(self, arena: Arena, frame_bytes_max: int) -> None:
         self.arena = arena
@@ -26,6 +26,7 @@ class Inbox:
         self._carry = b""  # the start of a frame whose rest has not arrived
         self._large: LargeBuffer | None = None
         self._start = 0
+        self.is_starving = False  # a large frame waits for memory that others hold
 
     def buffer(self) -> memoryview:
         """Where the next read goes. The caller ends the tick first when the arena is used up."""
@@ -105,10 +106,9 @@ class Inbox:
     def _keep(self, run: memoryview, rest: int, end: int) -> None:
         if end - rest >= SIZE_BYTES:
             frame_bytes = SIZE_BYTES + _size(run, rest)[0]
-            if (
-                READ_BYTES_MAX < frame_bytes <= SIZE_BYTES + self.frame_bytes_max
-                and end - rest <= frame_bytes
-            ):
+            is_large = READ_BYTES_MAX < frame_bytes <= SIZE_BYTES + self.frame_bytes_max
+            self.is_starving = is_large and self.arena.is_exhausted
+            if is_large and end - rest <= frame_bytes and not self.is_starving:
                 large = self._large = self.arena.borrow(frame_bytes)
                 large.view[: end - rest] = run[rest:end]
                 large.filled = end - rest

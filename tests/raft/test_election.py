@@ -73,7 +73,7 @@ RECORDED = [
 ]
 
 
-@pytest.mark.parametrize(("kraft_version", "text"), enumerate(RECORDED))
+@pytest.mark.parametrize(("kraft_version", "text"), list(enumerate(RECORDED)))
 def test_quorum_state_is_written_as_kafka_writes_it(kraft_version: int, text: str) -> None:
     state = election_state.decode(text)
     assert state == ElectionState(1, leader_id=1)

@@ -1,0 +1,381 @@
+"""The metadata log on a real disk: what is committed is there after stop, kill and damage."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.partitions import RECOVERING
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord
+from barnabas.raft import election_state
+from barnabas.raft.voters import Membership
+from barnabas.runtime import metadata_log as driver
+from barnabas.runtime import snapshot_files
+from barnabas.runtime.disk import Disk
+from barnabas.storage import meta_properties
+from barnabas.storage.meta_properties import MetaProperties
+from runtime.nodes import Node, run, settings_for
+
+METADATA = "__cluster_metadata-0"
+RECORDED = Path(__file__).parents[1] / "metadata" / "data"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    made = Node(settings_for(tmp_path / "data"))
+    made.format()
+    return made
+
+
+def again(node: Node) -> Node:
+    """The same folder, as the next process finds it."""
+    return Node(node.settings)
+
+
+def folder(node: Node) -> Path:
+    return Path(node.settings.metadata_log_dir) / METADATA
+
+
+def test_a_new_node_elects_itself_registers_and_is_unfenced(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        image = node.controller.image
+        assert image.features.metadata_level == 30
+        assert not image.cluster.brokers[1].fenced
+        assert list(image.cluster.controllers) == [1]
+        assert image.configs.cluster_default == {"min.insync.replicas": "1"}
+        assert node.controller.leader_id == 1
+        assert node.log.high_watermark == node.log.end_offset
+        await node.stop()
+
+    run(main)
+
+
+def test_topics_configs_and_producer_ids_are_there_after_a_restart(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders", 3, retention_ms="1000")
+        before = node.controller.image
+        epoch = await node.stop()
+        second = await again(node).start(previous_epoch=epoch)
+        after = second.controller.image
+        assert after.configs == before.configs
+        assert list(after.topics.by_name) == ["orders"]
+        for partition in after.topics.by_name["orders"].partitions.values():
+            assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 2)
+            assert partition.leader_recovery_state != RECOVERING
+        assert after.provenance.epoch == 2
+        await second.stop()
+
+    run(main)
+
+
+def test_what_was_answered_is_there_after_a_kill(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders", 2)
+        await node.kill()
+        second = await again(node).start()
+        for partition in second.controller.image.topics.by_name["orders"].partitions.values():
+            assert (partition.leader, partition.isr) == (1, (1,))
+        await second.stop()
+
+    run(main)
+
+
+def test_a_torn_tail_is_cut_off(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders")
+        await node.kill()
+        with (folder(node) / "00000000000000000000.log").open("ab") as log:
+            log.write(b"\x00\x00\x00\x00\x00\x00\x00\x63\x00\x00\x01\x00 half a batch")
+        second = await again(node).start()
+        assert list(second.controller.image.topics.by_name) == ["orders"]
+        assert (await second.create("more")).error_code == ErrorCode.NONE
+        await second.stop()
+
+    run(main)
+
+
+def test_decisions_made_at_the_same_time_share_a_sync(tmp_path: Path) -> None:
+    class CountingDisk(Disk):
+        syncs = 0
+
+        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+            CountingDisk.syncs += 1
+            Disk.fsync(descriptor)
+
+    async def main() -> None:
+        node = Node(settings_for(tmp_path / "data"), CountingDisk())
+        node.format()
+        await node.start()
+        before = CountingDisk.syncs
+        results = await asyncio.gather(*(node.create(f"t{number}") for number in range(20)))
+        assert {result.error_code for result in results} == {ErrorCode.NONE}
+        assert CountingDisk.syncs - before <= 2
+        await node.stop()
+
+    run(main)
+
+
+def test_listeners_hear_of_changes_in_order_and_only_when_they_are_committed(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        node.sync_in_threads()
+        await asyncio.gather(*(node.create(f"t{number}") for number in range(5)))
+        created = [
+            topic.name for delta, _ in node.published if delta.topics for topic in delta.topics.created
+        ]
+        assert created == [f"t{number}" for number in range(5)]
+        offsets = [image.provenance.offset for _, image in node.published]
+        assert offsets == sorted(offsets)
+        assert offsets[-1] < node.log.high_watermark
+        await node.stop()
+
+    run(main)
+
+
+def test_a_failing_sync_refuses_everything_that_waits(tmp_path: Path) -> None:
+    class FailingDisk(Disk):
+        broken = False
+
+        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+            if FailingDisk.broken:
+                raise OSError(5, "Input/output error")
+            Disk.fsync(descriptor)
+
+    async def main() -> None:
+        node = Node(settings_for(tmp_path / "data"), FailingDisk())
+        node.format()
+        await node.start()
+        FailingDisk.broken = True
+        results = await asyncio.gather(node.create("a"), node.create("b"))
+        assert {result.error_code for result in results} == {ErrorCode.KAFKA_STORAGE_ERROR}
+        assert (await node.create("c")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "a" not in node.controller.image.topics.by_name
+        await node.kill()
+        FailingDisk.broken = False
+
+    run(main)
+
+
+def test_the_vote_is_remembered_before_anything_is_written_in_its_epoch(node: Node) -> None:
+    async def main() -> None:
+        for epoch in (1, 2, 3):
+            started = await again(node).start()
+            text = (folder(node) / "quorum-state").read_text()
+            assert election_state.decode(text).epoch == epoch
+            await started.kill()
+
+    run(main)
+
+
+def test_an_unfinished_bootstrap_begins_again(node: Node) -> None:
+    """A crash between the first records of a cluster leaves an open transaction; it is aborted."""
+
+    async def main() -> None:
+        await node.start()
+        await node.kill()
+        shutil.rmtree(folder(node))
+        second = again(node)
+        # The log of a controller that died inside its first transaction.
+        log = driver.MetadataLog.append
+        written = []
+
+        def append_begin_only(self: driver.MetadataLog, records: list[object]) -> int:
+            written.extend(records)
+            if isinstance(records[0], BeginTransactionRecord):
+                return log(self, records[:3])  # type: ignore[arg-type]
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "died")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(driver.MetadataLog, "append", append_begin_only)
+            with pytest.raises(KafkaError):
+                await second.start()
+            await asyncio.sleep(0)
+        third = await again(node).start()
+        assert third.controller.image.features.metadata_level == 30
+        assert (await third.create("t")).error_code == ErrorCode.NONE
+        await third.stop()
+
+    run(main)
+
+
+def test_a_snapshot_replaces_the_log_before_it(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders", 3, retention_ms="1000")
+        await node.log.snapshot()
+        await node.create("later")
+        before = node.controller.image
+        await node.kill()
+        [snapshot] = folder(node).glob("*.checkpoint")
+        # With the snapshot alone the records behind it are gone, the others are not.
+        for segment in folder(node).glob("*.log"):
+            segment.unlink()
+        second = await again(node).start()
+        assert list(second.controller.image.topics.by_name) == ["orders"]
+        assert second.controller.image.configs == before.configs
+        assert second.log.end_offset > int(snapshot.name[:20])
+        await second.stop()
+
+    run(main)
+
+
+def test_a_damaged_snapshot_is_passed_over(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders")
+        await node.log.snapshot()
+        before = node.controller.image
+        await node.kill()
+        [snapshot] = folder(node).glob("*.checkpoint")
+        snapshot.write_bytes(snapshot.read_bytes()[:-10])
+        second = await again(node).start()
+        assert list(second.controller.image.topics.by_name) == list(before.topics.by_name)
+        await second.stop()
+
+    run(main)
+
+
+def test_an_unfinished_snapshot_is_removed(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.kill()
+        part = folder(node) / "00000000000000000005-0000000001.checkpoint.part"
+        part.write_bytes(b"half")
+        second = await again(node).start()
+        assert not part.exists()
+        await second.stop()
+
+    run(main)
+
+
+def test_snapshots_are_taken_when_enough_was_written(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = settings_for(tmp_path / "data", metadata_log_max_record_bytes_between_snapshots="2000")
+        node = Node(settings)
+        node.format()
+        await node.start()
+        node.sync_in_threads()
+        await node.create("large", 50)
+        async with asyncio.timeout(10):
+            while not list(folder(node).glob("*.checkpoint")):
+                await asyncio.sleep(0.01)
+        await node.stop()
+
+    run(main)
+
+
+def test_a_quiet_log_shows_signs_of_life(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = Node(settings_for(tmp_path / "data", metadata_max_idle_interval_ms="20"))
+        node.format()
+        await node.start()
+        before = node.log.high_watermark
+        published = len(node.published)
+        async with asyncio.timeout(10):
+            while node.log.high_watermark < before + 3:
+                await asyncio.sleep(0.01)
+        assert len(node.published) == published
+        assert node.controller.image.provenance.offset > before
+        await node.stop()
+        second = await again(node).start()
+        assert second.log.high_watermark > before + 3
+        await second.stop()
+
+    run(main)
+
+
+def test_a_large_change_is_one_batch_up_to_what_a_request_may_write(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        leader = node.log.leader
+        assert leader is not None
+        first = node.log.end_offset
+        node.log.append([ProducerIdsRecord(next_producer_id=number) for number in range(25_000)])
+        assert node.log.end_offset == first + 25_000
+        waiting = node.log.committed(node.log.end_offset)
+        assert waiting is not None
+        await waiting
+        await node.kill()
+        second = await again(node).start()
+        assert second.controller.image.next_producer_id == 24_999
+        await second.stop()
+
+    run(main)
+
+
+@pytest.mark.parametrize("name", ["static", "dynamic"])
+def test_a_folder_that_apache_kafka_left_behind_is_taken_over(tmp_path: Path, name: str) -> None:
+    async def main() -> None:
+        overrides = {}
+        if name == "dynamic":
+            overrides["controller_quorum_bootstrap_servers"] = "127.0.0.1:9093"
+        node = Node(settings_for(tmp_path / "data", **overrides))
+        node.format(no_initial_controllers=name == "dynamic")
+        shutil.copytree(RECORDED / name, folder(node), dirs_exist_ok=True)
+        if name == "dynamic":
+            adopt_directory_id(node)
+        await node.start()
+        image = node.controller.image
+        assert list(image.topics.by_name) == ["orders"]
+        assert image.next_producer_id == 1000
+        for partition in image.topics.by_name["orders"].partitions.values():
+            assert (partition.leader, partition.isr) == (1, (1,))
+        assert node.controller.kraft_version == (1 if name == "dynamic" else 0)
+        assert (await node.create("ours")).error_code == ErrorCode.NONE
+        epoch = await node.stop()
+        second = await again(node).start(previous_epoch=epoch)
+        assert sorted(second.controller.image.topics.by_name) == ["orders", "ours"]
+        await second.stop()
+
+    run(main)
+
+
+def adopt_directory_id(node: Node) -> None:
+    """The recorded voter's directory becomes ours: its id stands in the voters' records."""
+    disk = node.context.disk
+    path = folder(node) / "00000000000000000000-0000000000.checkpoint"
+    voters = snapshot_files.load(disk, str(path), Membership()).membership.voters
+    directory = node.settings.metadata_log_dir
+    meta_properties.store(
+        disk, directory, MetaProperties("AAAAAAAAAAAAAAAAAAAAAQ", 1, voters.voters[1].directory_id)
+    )
+
+
+def test_a_dynamic_quorum_of_one_tells_its_voters_in_the_log_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = Node(settings_for(tmp_path / "data", controller_quorum_bootstrap_servers="127.0.0.1:9093"))
+        node.format(standalone=True)
+        await node.start()
+        assert node.controller.kraft_version == 1
+        assert node.log.membership.offset == 0
+        await node.stop()
+        second = await again(node).start()
+        assert second.log.membership.voters == node.log.membership.voters
+        assert second.log.membership.offset < node.log.end_offset
+        await second.stop()
+
+    run(main)
+
+
+def test_an_image_survives_any_number_of_restarts(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders", 2, cleanup_policy="compact")
+        epoch = await node.stop()
+        before = node.controller.image
+        for _ in range(3):
+            next_node = await again(node).start(previous_epoch=epoch)
+            epoch = await next_node.stop()
+        after = next_node.controller.image
+        assert after.configs == before.configs
+        assert list(after.topics.by_name) == list(before.topics.by_name)
+
+    run(main)

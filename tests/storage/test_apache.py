@@ -182,9 +182,10 @@ def test_the_same_batches_give_the_same_files(
         for position, header in headers(data):
             batch = memoryview(data)[position : position + header.size]
             replicate(log, batch, BatchHeader(batch))
+    log.assign_epoch(2, log.end_offset)  # Kafka's, after it was started again
     log.close()
 
-    compared = ("*.log", "*.index", "*.timeindex", "*.txnindex", "leader-epoch-checkpoint")
+    compared = ("*.log", "*.index", "*.timeindex", "*.txnindex", "*.snapshot", "leader-epoch-checkpoint")
     for path in [path for pattern in compared for path in kafkas.glob(pattern)]:
         assert (Path(log.directory) / path.name).read_bytes() == path.read_bytes(), path.name
 

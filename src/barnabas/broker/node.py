@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.broker import routes
+from barnabas.broker import gauges, routes
 from barnabas.broker.broker import Broker
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.maintenance import Maintenance
@@ -72,6 +72,7 @@ class Node:
         self._listeners: list[Listener] = []
         self._sockets: dict[str, socket.socket] = {}
         self._log_dirs: LogDirs | None = None
+        self._metrics_server: asyncio.Server | None = None
         self.broker: Broker
 
     # -- start -------------------------------------------------------------------------------------
@@ -133,6 +134,7 @@ class Node:
         await self._lifecycle.unfence()
         self._metadata_log.run_slow_work_with(self._threads.run)
         await self._listen(tick)
+        await self._serve_metrics()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
 
@@ -238,6 +240,19 @@ class Node:
                 raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
             self._listeners.append(listener)
 
+    async def _serve_metrics(self) -> None:
+        gauges.register(self.broker, self._listeners)
+        port: int = self.settings["barnabas.metrics.port"]
+        if port < 0:
+            return
+        from barnabas.broker.metrics.endpoint import serve_metrics
+
+        host: str = self.settings["barnabas.metrics.host"]
+        try:
+            self._metrics_server = await serve_metrics(self.broker.metrics, host, port)
+        except OSError as error:
+            raise StartError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
+
     @property
     def bootstrap(self) -> str:
         """The address for clients: the first listener that is not the controller's."""
@@ -251,6 +266,8 @@ class Node:
         """Leave in order: the next start needs no recovery."""
         await self._maintenance.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
+        if self._metrics_server is not None:
+            self._metrics_server.close()
         for listener in self._listeners:
             await listener.close()
         await self._controller.stop()

@@ -162,6 +162,12 @@ class Partition:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
+    def check_epoch_strictly(self, epoch: int) -> None:
+        """The same for the APIs in which only -1 says nothing: other negative epochs are old ones."""
+        if epoch < -1:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        self.check_epoch(epoch)
+
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch`, and where it ended; (-1, -1) when that is unknown."""
         if epoch == self.leader_epoch:

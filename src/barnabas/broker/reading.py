@@ -67,6 +67,10 @@ def read(
     return answer
 
 
+NOT_KNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""The topic or partition is not there at all: nobody can wait at it."""
+
+
 def refused(index: int, error: KafkaError) -> PartitionData:
     return PartitionData(
         partition_index=index,
@@ -74,6 +78,6 @@ def refused(index: int, error: KafkaError) -> PartitionData:
         high_watermark=-1,
         last_stable_offset=-1,
         log_start_offset=-1,
-        aborted_transactions=None,
+        aborted_transactions=[] if error.code in NOT_KNOWN else None,
         records=EMPTY,
     )

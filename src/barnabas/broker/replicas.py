@@ -76,6 +76,7 @@ class Replicas:
             for gone in delta.topics.deleted.values():
                 for index in gone.partitions:
                     self._remove(gone.name, index)
+                broker.metrics.forget_topic(gone.name)
             for topic in delta.topics.changed.values():
                 for index, registration in topic.changed.items():
                     self._update(topic.name, topic.id, index, registration)

@@ -133,7 +133,9 @@ class Router:
         if endpoint is None or self._kind not in endpoint.listeners:
             return None
         if endpoint.version_min <= version <= endpoint.version_max:
-            found = self.routes[key << 16 | version] = Route(endpoint, version, self._metrics.api(key))
+            found = self.routes[key << 16 | version] = Route(
+                endpoint, version, self._metrics.api(key, version)
+            )
             return found
         if endpoint.fallback is not None:
             # KIP-511: whatever version of ApiVersions was asked for, version 0 says which ones there are.

@@ -21,12 +21,11 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
     kind = BROKERS if context.channel.listener.kind == "broker" else CONTROLLERS
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
         return refused(
-            request, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
         )
     if request.endpoint_type != kind:
         asked, here = ("BROKER", "CONTROLLER") if kind == CONTROLLERS else ("CONTROLLER", "BROKER")
         return refused(
-            request,
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             f"The request was sent to an endpoint of type {here}, but we wanted an endpoint of type {asked}",
         )
@@ -51,7 +50,5 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
     )
 
 
-def refused(request: DescribeClusterRequest, code: ErrorCode, message: str) -> DescribeClusterResponse:
-    return DescribeClusterResponse(
-        error_code=code, error_message=message, endpoint_type=request.endpoint_type
-    )
+def refused(code: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=code, error_message=message)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import read_topics
 from barnabas.broker.routes import handles
-from barnabas.protocol import KafkaError
+from barnabas.controller.topic_names import reason_invalid
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 
 Topic = DescribeProducersResponse.TopicResponse
@@ -21,6 +22,8 @@ def describe_producers(
         answers = []
         for index in topic.partition_indexes:
             try:
+                if (reason := reason_invalid(topic.name)) is not None:
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
                 partition = context.broker.partitions.leader(topic.name, index)
             except KafkaError as error:
                 answers.append(

@@ -24,7 +24,12 @@ def describe_topic_partitions(
     broker = context.broker
     cursor = request.cursor
     first_topic = cursor.topic_name if cursor is not None else ""
-    asked = sorted({topic.name for topic in request.topics} or broker.image.topics.by_name.keys())
+    named = {topic.name for topic in request.topics}
+    if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
+        return DescribeTopicPartitionsResponse(
+            topics=[Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name) for topic in request.topics]
+        )
+    asked = sorted(named or broker.image.topics.by_name.keys())
     room = max(1, min(request.response_partition_limit, broker.settings["max.request.partition.size.limit"]))
     topics: list[Topic] = []
     following = None
@@ -53,7 +58,12 @@ def unknown(name: str, context: RequestContext) -> Topic:
 
     valid = reason_invalid(name) is None
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return Topic(error_code=code, name=name, is_internal=context.broker.is_internal(name))
+    return Topic(
+        error_code=code,
+        name=name,
+        is_internal=context.broker.is_internal(name),
+        topic_authorized_operations=authorized.ON_TOPIC,
+    )
 
 
 def known(topic: TopicImage, indexes: range, context: RequestContext) -> Topic:

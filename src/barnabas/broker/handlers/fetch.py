@@ -13,7 +13,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import read_topics
 from barnabas.broker.partition import Partition
-from barnabas.broker.reading import PartitionData, read, refused
+from barnabas.broker.reading import NOT_KNOWN, PartitionData, read, refused
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -71,7 +71,8 @@ class Fetching:
         request = self._request
         results: list[tuple[SessionPartition, PartitionData]] = []
         total = 0
-        is_urgent = final or request.max_wait_ms <= 0 or not self._session.partitions
+        is_urgent = final or request.max_wait_ms <= 0
+        can_wait = False
         for asked in self._session.partitions:
             try:
                 partition = self.find(asked)
@@ -79,12 +80,14 @@ class Fetching:
                 data = read(partition, asked.request, room, request.isolation_level, at_least_one=not total)
                 total += len(data.records or b"")
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
+                can_wait = True
             except KafkaError as error:
+                self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
                 asked.attachment = None
                 data = refused(asked.index, error)
-                is_urgent = True
+                is_urgent = is_urgent or error.code not in NOT_KNOWN
             results.append((asked, data))
-        if not is_urgent and total < request.min_bytes:
+        if can_wait and not is_urgent and total < request.min_bytes:
             return None
         return self.answer(results)
 
@@ -129,7 +132,7 @@ class Fetching:
 
     def wait(self) -> Deferred:
         self._deferred = Deferred(self.stop)
-        self._waiting_at = [asked.attachment for asked in self._session.partitions]
+        self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
         for partition in self._waiting_at:
             partition.wait(self.more)
         self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)

@@ -22,7 +22,7 @@ BOTH = "broker controller"
 
 
 def to_controller(request: Message, context: RequestContext) -> Awaitable[Message]:
-    return context.broker.controller.handle(request)
+    return context.broker.controller.handle(request, context.version)
 
 
 create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(

@@ -23,6 +23,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 CONSUMER = -1
 DEBUGGER = -2
+LEADER_EPOCHS_SINCE = 4
 READ_COMMITTED = 1
 
 Asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
@@ -50,7 +51,7 @@ def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -
     topics = []
     for topic in request.topics:
         answers = []
-        for asked in topic.partitions:
+        for asked in {each.partition_index: each for each in topic.partitions}.values():
             try:
                 if seen[topic.name, asked.partition_index] > 1:
                     raise KafkaError(
@@ -59,10 +60,13 @@ def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -
                 if version < SINCE.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = context.broker.partitions.leader(topic.name, asked.partition_index)
-                partition.check_epoch(asked.current_leader_epoch)
+                partition.check_epoch_strictly(asked.current_leader_epoch)
                 answers.append(one_partition(partition, asked, request.isolation_level, request.replica_id))
             except KafkaError as error:
                 answers.append(Answer(partition_index=asked.partition_index, error_code=error.code))
+        if version < LEADER_EPOCHS_SINCE:
+            for each in answers:
+                each.leader_epoch = -1
         topics.append(Topic(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 

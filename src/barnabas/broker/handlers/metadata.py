@@ -12,10 +12,11 @@ from barnabas.broker.needs import describe_topics
 from barnabas.broker.routes import handles
 from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.metadata.topics import TopicImage
-from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
+from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 Topic = MetadataResponse.MetadataResponseTopic
+NO_CONTROLLER = -1
 TOPIC_IDS_SINCE = 12  # earlier versions carry the field and must not use it
 
 
@@ -60,15 +61,20 @@ def answer(
     if context.version < TOPIC_IDS_SINCE and any(
         topic.topic_id != NULL_UUID or topic.name is None for topic in request.topics or ()
     ):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Metadata version {context.version} does not look topics up by id"
+        return MetadataResponse(
+            cluster_id=None,
+            controller_id=NO_CONTROLLER,
+            topics=[
+                Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
+                for topic in request.topics or ()
+            ],
         )
     topics: list[Topic] = []
     if request.topics is None or (context.version == 0 and not request.topics):
         topics = [known(topic, context, wants_operations) for topic in image.topics.by_name.values()]
     else:
         by_id = any(asked.topic_id != NULL_UUID for asked in request.topics)
-        for asked in request.topics:
+        for asked in {(each.name, each.topic_id): each for each in request.topics}.values():
             found = (
                 image.topics.by_id.get(asked.topic_id)
                 if by_id

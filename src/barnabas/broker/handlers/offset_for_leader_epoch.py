@@ -27,7 +27,7 @@ def offset_for_leader_epoch(
         for asked in topic.partitions:
             try:
                 partition = context.broker.partitions.leader(topic.topic, asked.partition)
-                partition.check_epoch(asked.current_leader_epoch)
+                partition.check_epoch_strictly(asked.current_leader_epoch)
                 epoch, end_offset = partition.epoch_end(asked.leader_epoch)
                 answers.append(Answer(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset))
             except KafkaError as error:

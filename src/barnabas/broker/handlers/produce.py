@@ -19,6 +19,7 @@ Topic = ProduceResponse.TopicProduceResponse
 Answer = Topic.PartitionProduceResponse
 ACKS = (-1, 0, 1)
 TOPIC_IDS_SINCE = 13
+REFUSED_BY_THE_LOG = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 ADMIN_CLIENT = "__admin_client"
 
 
@@ -57,7 +58,8 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
             except KafkaError as error:
                 failed = True
                 answers.append(refused(given.index, error, context, data.name, data.topic_id))
-        topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=answers))
+        if answers:
+            topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=answers))
     if acks == 0:
         if failed:
             context.channel.refuse("a batch sent with acks=0 was refused")
@@ -71,10 +73,11 @@ def refused(index: int, error: KafkaError, context: RequestContext, topic: str, 
     answer = Answer(index=index, error_code=error.code, base_offset=-1, error_message=error.message or None)
     metrics = context.broker.metrics.topic(topic)
     metrics.failed_produce_requests += 1
-    if isinstance(error, RecordsRejected):
+    if isinstance(error, RecordsRejected) or error.code in REFUSED_BY_THE_LOG:
         partitions = context.broker.partitions
         found = partitions.get(topic, index) or partitions.get_by_id(topic_id, index)
         answer.log_start_offset = found.log.log_start_offset if found is not None else -1
+    if isinstance(error, RecordsRejected):
         answer.record_errors = [
             Answer.BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
             for batch_index, message in error.record_errors

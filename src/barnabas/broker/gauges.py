@@ -1,0 +1,114 @@
+"""What a broker shows besides its counters: looked up at each scrape, under Kafka's names.
+
+In: the broker and its listeners. Out: callbacks registered with its metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.server import Listener
+    from barnabas.storage.log import Log
+
+
+def register(broker: Broker, listeners: Sequence[Listener]) -> None:
+    metrics = broker.metrics
+    partitions = broker.partitions
+
+    def of_each_log(value: str) -> Iterable[tuple[dict[str, str], float]]:
+        for partition in partitions:
+            where = {"topic": partition.topic, "partition": str(partition.index)}
+            yield where, LOG_VALUES[value][1](partition.log)
+
+    replicas = "kafka.server", "ReplicaManager"
+    metrics.gauge(*replicas, "PartitionCount", "Partitions on this broker.", lambda: len(partitions))
+    metrics.gauge(
+        *replicas,
+        "LeaderCount",
+        "Partitions that this broker leads.",
+        lambda: sum(partition.is_leader for partition in partitions),
+    )
+    metrics.gauge(
+        *replicas,
+        "OfflineReplicaCount",
+        "Partitions of this broker whose log directory failed.",
+        lambda: offline_replicas(broker),
+    )
+    metrics.gauges(
+        "kafka.server",
+        "socket-server-metrics",
+        "connection-count",
+        "Connections that are open now.",
+        lambda: [({"listener": listener.name}, len(listener.channels)) for listener in listeners],
+    )
+    metrics.gauge(
+        "kafka.server",
+        "FetchSessionCache",
+        "NumIncrementalFetchSessions",
+        "Fetch sessions.",
+        lambda: len(broker.fetch_sessions),
+    )
+    for name, (text, _) in LOG_VALUES.items():
+        metrics.gauges("kafka.log", "Log", name, text, lambda name=name: of_each_log(name))  # type: ignore[misc]
+    metrics.gauge(
+        "kafka.controller",
+        "KafkaController",
+        "ActiveControllerCount",
+        "1 on the active controller.",
+        lambda: active(broker),
+    )
+    metrics.gauge(
+        "kafka.controller",
+        "KafkaController",
+        "GlobalTopicCount",
+        "Topics of the cluster.",
+        lambda: len(broker.image.topics.by_name),
+    )
+    metrics.gauge(
+        "kafka.controller",
+        "KafkaController",
+        "GlobalPartitionCount",
+        "Partitions of the cluster.",
+        lambda: broker.image.topics.partition_count,
+    )
+
+
+def size(log: Log) -> float:
+    return log.size_bytes
+
+
+def end_offset(log: Log) -> float:
+    return log.end_offset
+
+
+def start_offset(log: Log) -> float:
+    return log.log_start_offset
+
+
+def segment_count(log: Log) -> float:
+    return len(log.segments)
+
+
+LOG_VALUES = {
+    "Size": ("Bytes of a partition's log.", size),
+    "LogEndOffset": ("The next offset of a partition.", end_offset),
+    "LogStartOffset": ("The first offset of a partition.", start_offset),
+    "NumLogSegments": ("Segments of a partition's log.", segment_count),
+}
+
+
+def offline_replicas(broker: Broker) -> int:
+    """Partitions that the metadata places here and that are not here."""
+    placed = sum(
+        broker.node_id in registration.replicas
+        for topic in broker.image.topics.by_name.values()
+        for registration in topic.partitions.values()
+    )
+    return max(placed - len(broker.partitions), 0)
+
+
+def active(broker: Broker) -> int:
+    return int(broker.controller_id == broker.node_id)

@@ -285,7 +285,12 @@ class Channel(asyncio.BufferedProtocol):
         if self._is_closing:
             return
         parts: list[Any] = [b""]
-        route.encode(response, parts.append)
+        try:
+            route.encode(response, parts.append)
+        except Exception:
+            log.exception("an answer to %s cannot be encoded; the connection is closed", self.host)
+            self.close()
+            return
         if route.flexible_response:
             parts[0] = _answer_flexible(sum(map(len, parts)) + 5, correlation_id, 0)
         else:

@@ -16,7 +16,7 @@ def prometheus_name(domain: str, kind: str, name: str) -> str:
 
 
 def counter_name(domain: str, kind: str, name: str) -> str:
-    """`kafka.server`, `ReplicaManager`, `IsrShrinksPerSec` is kafka_server_replicamanager_isrshrinks_total."""
+    """`kafka.server`, `ReplicaManager`, `IsrShrinksPerSec`: kafka_server_replicamanager_isrshrinks_total."""
     return prometheus_name(domain, kind, re.sub(r"PerSec\w*$", "", name)) + "_total"
 
 

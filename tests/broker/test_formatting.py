@@ -98,7 +98,8 @@ def test_a_folder_of_another_cluster_or_node_is_left_alone(tmp_path: Path) -> No
     with pytest.raises(FormatError) as refused:
         formatted(settings_for(folder), "BAAAAAAAAAAAAAAAAAAAAQ", ignore_formatted=True)
     assert str(refused.value) == (
-        f"Invalid cluster.id in: {folder}/meta.properties. Expected BAAAAAAAAAAAAAAAAAAAAQ, but read {CLUSTER}"
+        f"Invalid cluster.id in: {folder}/meta.properties. "
+        f"Expected BAAAAAAAAAAAAAAAAAAAAQ, but read {CLUSTER}"
     )
     with pytest.raises(FormatError, match=r"Invalid node\.id"):
         formatted(

@@ -23,6 +23,7 @@ from bench.brokers import (
     memory_bytes,
 )
 from bench.generator import LoadError, Plan
+from bench.pages import touch
 
 FETCH_BYTES_MAX = 1 << 20
 BACKLOG = "backlog"
@@ -76,6 +77,7 @@ class Produce:
 
     def measure(self, broker: Contender, scale: Scale) -> dict[str, float]:
         create_topics(broker, {self.row: 1})
+        touch(scale.bytes_max if self.batch.records > 1 else scale.bytes_max // 8)
         try:
             load = self.load(broker.port, self.row, scale)
         finally:
@@ -145,6 +147,7 @@ def confluent_produce(broker: Contender, scale: Scale) -> dict[str, float]:
     producer = Producer(settings)
     try:
         producer.list_topics(topic, 10)
+        touch(scale.client_records * (frames.VALUE_BYTES + 20))
         began = time.perf_counter()
         for _ in range(max(1, scale.client_records // len(chunk))):
             rest = chunk[: scale.client_records]

@@ -125,6 +125,8 @@ MEANING = """
   880 records of 1,000 bytes a batch with four requests unanswered, 139 records of 100 bytes with 64, one
   record of 100 bytes with 512 on one connection; or 64 connections that each wait for their answer before
   the next request.
+  Before each round the page cache is filled with as much as the round writes, and emptied: a virtual machine
+  gets a page from its host on first touch, which costs both brokers more than the write itself.
 - **at rest**: the mean time of one-record requests, one after the other on one connection.
 - **fetch**: one consumer, raw Fetch requests (version 11) of 1 MiB, one after the other, over a backlog of
   15 KB batches in the page cache.

@@ -232,7 +232,12 @@ class Channel(asyncio.BufferedProtocol):
             if self._is_closing:
                 return
             if response is not None:
-                self.answer(route, correlation_id, response)
+                try:
+                    self.answer(route, correlation_id, response)
+                except Exception:
+                    log.exception("an answer to %s cannot be written; the connection is closed", self.host)
+                    self.close()
+                    return
             if self.out and not self.answers_waiting:
                 self.send()
             self._continue()

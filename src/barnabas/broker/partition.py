@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.batch import APPEND_TIME_FLAG
+from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
 from barnabas.records.validation import validate_produce
 from barnabas.replication.partition_state import PartitionState
 
@@ -30,7 +30,8 @@ INT64_MAX = 2**63 - 1
 class Partition:
     __slots__ = (
         "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log",
-        "metrics", "min_insync_replicas", "rules", "state", "syncs_by_count", "topic", "topic_id",
+        "metrics", "min_insync_replicas", "replica_count", "rules", "state", "syncs_by_count", "topic",
+        "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +51,7 @@ class Partition:
         self.metrics = metrics
         self.rules: AppendRules
         self.min_insync_replicas = 1
+        self.replica_count = 1  # more than these can never be in sync: the setting is capped by it (KIP-966)
         self.is_internal = False
         self.syncs_by_count = False  # `flush.messages` is set
         self.state = PartitionState(replica_id, log.end_offset, log.end_offset)
@@ -88,17 +90,17 @@ class Partition:
 
     def append(self, records: memoryview | None, acks: int, version: int, now_ms: int) -> tuple[int, int]:
         """Stage a producer's batch. Out: its base offset, and the append time or -1."""
-        if acks == -1 and len(self.state.isr) < self.min_insync_replicas:
+        in_sync = len(self.state.isr)
+        if acks == -1 and in_sync < self.min_insync_replicas and in_sync < self.replica_count:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(self.state.isr)} replicas in sync,"
-                f" min.insync.replicas is {self.min_insync_replicas}",
+                f"{self} has {in_sync} replicas in sync, min.insync.replicas is {self.min_insync_replicas}",
             )
         batch, header = validate_produce(records, self.rules, version, now_ms, self)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
         log = self.log
         if header.producer_id >= 0:
-            if header.is_transactional:
-                raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
             duplicate = log.producers.check(header)
             if duplicate is not None:
                 return duplicate.base_offset, duplicate.timestamp

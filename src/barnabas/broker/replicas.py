@@ -96,6 +96,7 @@ class Replicas:
                 log.error("%s-%d stays offline: %s", topic, index, error.message)
                 return
         if registration.leader == broker.node_id:
+            partition.replica_count = len(registration.replicas)
             partition.lead(registration.leader_epoch, registration.isr)
         else:
             partition.resign(registration.leader_epoch)

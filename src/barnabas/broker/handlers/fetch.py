@@ -21,6 +21,7 @@ from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
 Topic = FetchResponse.FetchableTopicResponse
 REPLICA_STATE_SINCE = 15
+LEADERS_SINCE = 16
 FIRST_FOLLOWER = 0
 
 
@@ -35,7 +36,7 @@ def fetch(request: FetchRequest, context: RequestContext) -> FetchResponse | Def
     )
     if session.error_code:
         return FetchResponse(error_code=session.error_code)
-    attempt = Fetching(request, session, broker, follower)
+    attempt = Fetching(request, session, broker, follower, context.version)
     response = attempt.look()
     if response is not None:
         return response
@@ -53,11 +54,14 @@ class Fetching:
         "_max_bytes",
         "_request",
         "_session",
+        "_tells_leaders",
         "_timer",
         "_waiting_at",
     )
 
-    def __init__(self, request: FetchRequest, session: FetchContext, broker: Broker, follower: int) -> None:
+    def __init__(
+        self, request: FetchRequest, session: FetchContext, broker: Broker, follower: int, version: int
+    ) -> None:
         self._broker = broker
         self._request = request
         self._session = session
@@ -65,6 +69,7 @@ class Fetching:
         self._is_due = False  # a look is scheduled: more of a tick's partitions moved
         self._waiting_at: list[Partition] = []
         self._follower = follower
+        self._tells_leaders = version >= LEADERS_SINCE
 
     def look(self, *, final: bool = False) -> FetchResponse | None:
         """The answer, or None when it is better to wait."""
@@ -85,6 +90,8 @@ class Fetching:
                 self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
                 asked.attachment = None
                 data = refused(asked.index, error)
+                if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
+                    data.current_leader = self.leader_of(asked)
                 is_urgent = is_urgent or error.code not in NOT_KNOWN
             results.append((asked, data))
         if can_wait and not is_urgent and total < request.min_bytes:
@@ -106,6 +113,15 @@ class Fetching:
                 found = partitions.leader_by_id(asked.topic_id, asked.index)
             asked.attachment = found
         return found
+
+    def leader_of(self, asked: SessionPartition) -> PartitionData.LeaderIdAndEpoch:
+        """Who leads instead, so that the client need not ask for metadata (KIP-951)."""
+        topics = self._broker.image.topics
+        topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
+        found = topic.partitions.get(asked.index) if topic is not None else None
+        if found is None:
+            return PartitionData.LeaderIdAndEpoch()
+        return PartitionData.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
     def answer(self, results: list[tuple[SessionPartition, PartitionData]]) -> FetchResponse:
         session = self._session

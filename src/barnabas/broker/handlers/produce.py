@@ -57,6 +57,11 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
                 )
             except KafkaError as error:
                 failed = True
+                if error.code == ErrorCode.INVALID_TXN_STATE and request.transactional_id is None:
+                    error = KafkaError(
+                        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                        "a transactional batch needs a transactional id",
+                    )
                 answers.append(refused(given.index, error, context, data.name, data.topic_id))
         if answers:
             topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=answers))

@@ -108,6 +108,20 @@ def test_read_only_settings_cannot_change_while_running() -> None:
     assert node().with_dynamic({"num.partitions": "9"}, {})["num.partitions"] == 1
 
 
+def test_a_changed_value_that_does_not_fit_any_more_is_left_out() -> None:
+    found = node().with_dynamic({"log.segment.bytes": "1", "message.max.bytes": "5"}, {})
+    assert found["log.segment.bytes"] == 1 << 30
+    assert found["message.max.bytes"] == 5
+    assert [warning for warning in found.warnings if "log.segment.bytes" in warning]
+
+
+def test_changed_values_that_contradict_the_file_are_left_out_together() -> None:
+    static = node(queued_max_request_bytes="200000000", socket_request_max_bytes="200000000")
+    found = static.with_dynamic({"message.max.bytes": "5"}, {"log.cleaner.threads": "500"})
+    assert found["log.cleaner.threads"] == 1
+    assert found.warnings
+
+
 def test_internal_topics_fit_one_broker_and_it_is_said() -> None:
     settings = node(transaction_state_log_replication_factor="3")
     values, said = internal_topic_settings(settings, brokers=1)

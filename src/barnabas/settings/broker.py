@@ -91,8 +91,24 @@ class BrokerSettings:
         return cls(static)
 
     def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> BrokerSettings:
-        """The settings after a change while running: cluster-wide defaults, this broker's own over them."""
-        return BrokerSettings(self.static, default, broker)
+        """The settings after a change while running: cluster-wide defaults, this broker's own over them.
+
+        Never fails: what was accepted once and does not fit any more is left out with a warning.
+        """
+        layers = [dict(default), dict(broker)]
+        ignored: list[str] = []
+        while True:
+            try:
+                found = BrokerSettings(self.static, *layers)
+            except SettingsError as error:
+                ignored.append(f"Changed settings are ignored: {error}")
+                if not any(error.name in layer for layer in layers):
+                    layers = [{}, {}]
+                for layer in layers:
+                    layer.pop(error.name, None)
+            else:
+                found.warnings += ignored
+                return found
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]

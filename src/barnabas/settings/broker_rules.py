@@ -51,7 +51,7 @@ def validate_broker_overrides(
             filter(is_per_broker, changed),
         )
     try:
-        settings.with_dynamic(default, own)
+        BrokerSettings(settings.static, default, own)
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, error.reason) from error
 

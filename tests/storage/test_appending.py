@@ -1,6 +1,7 @@
 """Staging and writing: what is in the file, what counts, what is refused."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,15 @@ def test_opening_a_closed_log_needs_no_file_to_be_read(log: Log, reopen: Callabl
 
     assert [segment.file for segment in again.segments] == [None] * len(again.segments)
     assert again.size_bytes == log.size_bytes
+
+
+def test_a_file_that_grew_while_nobody_had_it_open_is_noticed(log: Log, reopen: Callable[..., Log]) -> None:
+    fill(log, 5)
+    log.close()
+    with Path(log.active.path).open("ab") as file:
+        file.write(batch_at(5))
+    again = reopen(clean=True, recovery_point=5)
+
+    with pytest.raises(KafkaError) as refused:
+        stage(again, batch_at(5))
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR

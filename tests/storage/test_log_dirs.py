@@ -362,3 +362,15 @@ def test_thousands_of_partitions_keep_few_files_open(data: Path) -> None:
     assert all(read_all(log) == [batch_at(0)] for log in dirs.logs.values())
     assert len(list(Path("/proc/self/fd").iterdir())) <= held + 1
     dirs.close()
+
+
+def test_a_folder_of_an_older_topic_of_the_same_name_is_not_taken_over(data: Path, open_dirs: Open) -> None:
+    dirs = open_dirs(data)
+    fill(create(dirs, A0), 3)
+    dirs.abandon()
+    again = open_dirs(data, load=False)
+
+    with pytest.raises(KafkaError) as refused:
+        again.create(A0, SMALL, topic_id=bytes(16), now_ms=NOW_MS)
+    assert refused.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert create(again, A0).end_offset == 3

@@ -197,6 +197,10 @@ class LogDirs:
         path = f"{directory.path}/{names.folder_name(where)}"
         if self.context.disk.exists(path):
             log = Log.open(path, settings, now_ms=now_ms, context=self.context)
+            if topic_id is not None and log.topic_id not in (None, topic_id):
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID, f"{path} belongs to another topic that had the same name"
+                )
         else:
             log = Log.create(path, settings, topic_id=topic_id, now_ms=now_ms, context=self.context)
         self.logs[where] = directory.logs[where] = log

@@ -227,6 +227,13 @@ class LogTail:
 
     def _begin_appending(self) -> SegmentWriter:
         active = self.active
+        found = active.next_offset()
+        if active.size and found > self.end_offset:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{active.path} ends at offset {found}, but the log was closed at {self.end_offset}: "
+                "it was changed since",
+            )
         writer = self._writer = SegmentWriter.resume(active, self.written_offset)
         self._roll_offset = active.base_offset + RELATIVE_OFFSET_MAX
         self._roll_timestamp = self._roll_now_ms = INT64_MAX

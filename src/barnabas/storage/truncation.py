@@ -79,10 +79,9 @@ def _drop(log: "Log", segments: list[Segment]) -> None:
 
 
 def rename(log: "Log", directory: str) -> None:
-    disk = log.context.disk
+    """Not synced: the next checkpoint of the log dir is, and until then a crash only undoes the renaming."""
     try:
-        disk.replace(log.directory, directory)
-        disk.sync_directory(directory.rpartition("/")[0])
+        log.context.disk.replace(log.directory, directory)
     except OSError as error:
         raise disk_failure("rename", log.directory, error) from error
     log.directory = directory

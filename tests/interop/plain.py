@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from barnabas.protocol import ErrorCode, Struct
-from barnabas.records.batch import BATCH_OVERHEAD, compute_crc
+from barnabas.records.batch import compute_crc
 from barnabas.records.batch import headers as batch_headers
 from barnabas.records.record import read_records
 
@@ -55,14 +55,12 @@ def plain(struct: Struct, version: int) -> dict[str, Any]:
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:
-    """What a consumer would see in fetched bytes; a cut batch at the end is said to be one."""
+    """What a consumer sees in fetched bytes: whole batches; it does not notice one cut at the end."""
     found: list[dict[str, Any]] = []
-    end = 0
     for position, header in batch_headers(data):
         if position + header.size > len(data):
             break
-        end = position + header.size
-        batch = data[position:end]
+        batch = data[position : position + header.size]
         one: dict[str, Any] = {
             "base_offset": header.base_offset,
             "last_offset_delta": header.last_offset_delta,
@@ -79,8 +77,6 @@ def batches(data: bytes) -> list[dict[str, Any]]:
         if not header.compression:
             one["size"] = header.size
         found.append(one)
-    if end < len(data):
-        found.append({"cut": True, "whole_header": len(data) - end >= BATCH_OVERHEAD})
     return found
 
 

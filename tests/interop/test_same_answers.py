@@ -24,9 +24,9 @@ def test_apache_kafka_still_answers_as_recorded(
     answers = converse(apache_kafka.port, name)
     if request.config.getoption("--record"):
         record(name, answers)
-    assert not (found := differences(recorded(name), answers)), found
+    assert not (found := differences(name, recorded(name), answers)), found
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_we_answer_as_apache_kafka_does(our_port: int, name: str) -> None:
-    assert not (found := differences(recorded(name), converse(our_port, name))), found
+    assert not (found := differences(name, recorded(name), converse(our_port, name))), found

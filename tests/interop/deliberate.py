@@ -1,0 +1,67 @@
+"""The ledger of answers that differ from Apache Kafka's on purpose, each with its reason."""
+
+from __future__ import annotations
+
+import re
+
+# (scenario, request, reason); the first two are regular expressions that match the whole name.
+LEDGER = (
+    (
+        r"describing\.asking_creates_topics",
+        r".*unknown topic that may be created",
+        "an auto-created topic is in the answer that asked for it: the client need not ask again",
+    ),
+    (
+        r"describing\.metadata_by_id_and_with_bad_names",
+        r".*by neither",
+        "a topic without name and id is an invalid topic, not an unknown server error",
+    ),
+    (
+        r"fetching\.at_least_one_batch_and_no_more_than_asked",
+        r".* -1 bytes .*",
+        "a negative size means as little as zero does, not an unknown server error",
+    ),
+    (
+        r"fetching\.isolation_and_rack|offsets\.who_asks_and_how",
+        r".*isolation (level )?(2|-1)",
+        "an unknown isolation level is read uncommitted, not an unknown server error",
+    ),
+    (
+        r"frames\.headers_that_are_wrong|frames\.nulls_and_lengths_that_are_not_allowed",
+        r".*(not UTF-8|-2 bytes|-2 topics)",
+        "text that is not UTF-8 and negative lengths are malformed: the connection is closed",
+    ),
+    (
+        r"producing\.damaged_batches",
+        r".*batch length 2\^31-1",
+        "a batch longer than the request is an invalid record, not an unknown server error",
+    ),
+    (
+        r"producing\.offsets_and_attributes_from_the_client",
+        r".*compression [57]",
+        "an unknown compression is unsupported, not an unknown server error",
+    ),
+    (
+        r"producing\.payloads_that_do_not_unpack",
+        r".*says (gzip|snappy|lz4|zstd), is not",
+        "batches are stored as they come: the CRC is checked, compressed records are not unpacked for it",
+    ),
+    (
+        r"producing\.the_same_partition_twice_in_a_request",
+        r".*twice.*",
+        "both batches are stored and answered, where Apache Kafka drops the first one without a word",
+    ),
+    (
+        r"settings\.wrong_changes",
+        r".*operation (9|-1)",
+        "an unknown operation is an invalid request, not an unknown server error",
+    ),
+)
+
+
+def reason(scenario: str, request: str) -> str | None:
+    """Why this answer may differ; None when it may not."""
+    for where, what, why in LEDGER:
+        if re.fullmatch(where, scenario) and re.fullmatch(what, request):
+            return why
+    return None

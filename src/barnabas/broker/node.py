@@ -281,7 +281,7 @@ class Node:
 def is_empty(settings: BrokerSettings) -> bool:
     """Whether no log directory holds anything yet: then starting may format them."""
     folders = [Path(path) for path in {*settings.log_dirs, settings.metadata_log_dir}]
-    return not any(folder.exists() and any(folder.iterdir()) for folder in folders if not folder.is_file())
+    return not any(folder.exists() and (folder.is_file() or any(folder.iterdir())) for folder in folders)
 
 
 def is_taken(endpoint: EndPoint) -> bool:
@@ -300,6 +300,10 @@ def check_supported(settings: BrokerSettings) -> None:
     if others:
         raise StartError(
             f"controller.quorum.voters names node {others[0].id}: several nodes come with the cluster"
+        )
+    if settings["authorizer.class.name"]:
+        raise StartError(
+            "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"
         )
     unsafe = [each for each in settings.listeners if each.security_protocol != "PLAINTEXT"]
     if unsafe:

@@ -63,7 +63,7 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
     """The settings that the options mean."""
     given = key_values(options.override)
     found = from_file(Path(options.properties)) if options.properties else {}
-    if not options.properties and "process.roles" not in given:
+    if not options.properties and "listeners" not in given:
         found = embedded(options.port or DEFAULT_PORT)
         found["log.dirs"] = DEFAULT_DATA
     elif options.port is not None:
@@ -72,7 +72,18 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
         found["log.dirs"] = options.data
     if options.metrics_port is not None:
         found["barnabas.metrics.port"] = str(options.metrics_port)
-    return {**found, **given}
+    return resolve({**found, **given})
+
+
+def resolve(settings: dict[str, str]) -> dict[str, str]:
+    """Values that `config.providers` look up: ${env:NAME}, ${file:PATH:KEY}, ${directory:PATH:NAME}."""
+    if "config.providers" not in settings:
+        return settings
+    import os
+
+    from barnabas.settings import providers
+
+    return dict(providers.resolve(settings, os.environ, lambda path: Path(path).read_text(encoding="utf-8")))
 
 
 def from_file(path: Path) -> dict[str, str]:

@@ -7,6 +7,12 @@ from barnabas.controller.leadership import Rules, change
 from barnabas.metadata.partitions import NO_LEADER, NO_LEADER_CHANGE, PartitionRegistration
 
 REPLICAS = (1, 2, 3)
+
+
+def log_dirs(replica: int) -> tuple[bytes, ...]:
+    return (b"d" * 16,)
+
+
 SOME = st.sets(st.sampled_from(REPLICAS)).map(lambda found: tuple(sorted(found)))
 
 
@@ -28,7 +34,9 @@ def test_a_leader_is_alive_and_in_sync(
     unclean: bool,
     minimum: int,
 ) -> None:
-    rules = Rules(lambda replica: replica in alive and replica not in gone, minimum, True, unclean, False)
+    rules = Rules(
+        lambda replica: replica in alive and replica not in gone, log_dirs, minimum, True, unclean, False
+    )
     isr = tuple(replica for replica in partition.isr if replica not in gone)
     record = change(partition, b"t" * 16, 0, isr, rules)
     after = partition.merge(record) if record is not None else partition
@@ -42,7 +50,7 @@ def test_a_leader_is_alive_and_in_sync(
 def test_without_unclean_elections_nobody_leads_who_was_not_in_sync_or_eligible_or_last(
     partition: PartitionRegistration, alive: tuple[int, ...], minimum: int
 ) -> None:
-    rules = Rules(lambda replica: replica in alive, minimum, True, False, False)
+    rules = Rules(lambda replica: replica in alive, log_dirs, minimum, True, False, False)
     record = change(partition, b"t" * 16, 0, partition.isr, rules)
     after = partition.merge(record) if record is not None else partition
     if after.leader != NO_LEADER:
@@ -52,7 +60,7 @@ def test_without_unclean_elections_nobody_leads_who_was_not_in_sync_or_eligible_
 @given(partitions(), SOME, st.integers(1, 3))
 def test_a_decision_is_final(partition: PartitionRegistration, alive: tuple[int, ...], minimum: int) -> None:
     """Asked again about what it decided, it leaves leader and ISR as they are."""
-    rules = Rules(lambda replica: replica in alive, minimum, True, False, False)
+    rules = Rules(lambda replica: replica in alive, log_dirs, minimum, True, False, False)
     record = change(partition, b"t" * 16, 0, partition.isr, rules)
     after = partition.merge(record) if record is not None else partition
     again = change(after, b"t" * 16, 0, after.isr, rules)
@@ -61,7 +69,7 @@ def test_a_decision_is_final(partition: PartitionRegistration, alive: tuple[int,
 
 def test_without_eligible_leader_replicas_the_last_isr_is_kept() -> None:
     partition = PartitionRegistration((1, 2), (b"d" * 16,) * 2, (1,), 1)
-    rules = Rules(lambda replica: False, 1, False, False, False)
+    rules = Rules(lambda replica: False, log_dirs, 1, False, False, False)
     record = change(partition, b"t" * 16, 0, (), rules)
     assert record is not None
     assert record.leader == NO_LEADER
@@ -70,8 +78,16 @@ def test_without_eligible_leader_replicas_the_last_isr_is_kept() -> None:
 
 def test_old_levels_begin_a_new_leader_epoch_when_the_isr_shrinks() -> None:
     partition = PartitionRegistration((1, 2), (b"d" * 16,) * 2, (1, 2), 1)
-    rules = Rules(lambda replica: replica == 1, 1, False, False, True)
+    rules = Rules(lambda replica: replica == 1, log_dirs, 1, False, False, True)
     record = change(partition, b"t" * 16, 0, (1,), rules)
     assert record is not None
     assert record.leader == 1
     assert partition.merge(record).leader_epoch == partition.leader_epoch + 1
+
+
+def test_a_broker_does_not_lead_what_lies_in_a_directory_that_it_lost() -> None:
+    partition = PartitionRegistration((1,), (b"d" * 16,), (1,), NO_LEADER)
+    kept = Rules(lambda replica: True, log_dirs, 1, True, False, False)
+    assert change(partition, b"t" * 16, 0, (1,), kept) is not None
+    lost = Rules(lambda replica: True, lambda replica: (b"other" + b"-" * 11,), 1, True, False, False)
+    assert change(partition, b"t" * 16, 0, (1,), lost) is None

@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from barnabas.metadata.partitions import RECOVERING
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord
 from barnabas.raft import election_state
-from barnabas.raft.voters import Membership
 from barnabas.runtime import metadata_log as driver
-from barnabas.runtime import snapshot_files
 from barnabas.runtime.disk import Disk
 from barnabas.storage import meta_properties
 from barnabas.storage.meta_properties import MetaProperties
-from runtime.nodes import Node, run, settings_for
+from runtime.nodes import CLUSTER_ID, Node, run, settings_for
 
 METADATA = "__cluster_metadata-0"
 RECORDED = Path(__file__).parents[1] / "metadata" / "data"
@@ -320,8 +318,7 @@ def test_a_folder_that_apache_kafka_left_behind_is_taken_over(tmp_path: Path, na
         node = Node(settings_for(tmp_path / "data", **overrides))
         node.format(no_initial_controllers=name == "dynamic")
         shutil.copytree(RECORDED / name, folder(node), dirs_exist_ok=True)
-        if name == "dynamic":
-            adopt_directory_id(node)
+        adopt_directory_id(node, name)
         await node.start()
         image = node.controller.image
         assert list(image.topics.by_name) == ["orders"]
@@ -338,15 +335,11 @@ def test_a_folder_that_apache_kafka_left_behind_is_taken_over(tmp_path: Path, na
     run(main)
 
 
-def adopt_directory_id(node: Node) -> None:
-    """The recorded voter's directory becomes ours: its id stands in the voters' records."""
-    disk = node.context.disk
-    path = folder(node) / "00000000000000000000-0000000000.checkpoint"
-    voters = snapshot_files.load(disk, str(path), Membership()).membership.voters
-    directory = node.settings.metadata_log_dir
-    meta_properties.store(
-        disk, directory, MetaProperties("AAAAAAAAAAAAAAAAAAAAAQ", 1, voters.voters[1].directory_id)
-    )
+def adopt_directory_id(node: Node, name: str) -> None:
+    """The recorded node's directory becomes ours: its id stands in the records of brokers and voters."""
+    recorded = {"static": "awGJB_yMThnbKDp2XR30XA", "dynamic": "heB-Xdh5SFGURl6i7U5eIA"}[name]
+    properties = MetaProperties(CLUSTER_ID, 1, uuid.from_text(recorded))
+    meta_properties.store(node.context.disk, node.settings.metadata_log_dir, properties)
 
 
 def test_a_dynamic_quorum_of_one_tells_its_voters_in_the_log_once(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from barnabas.metadata.partitions import (
     NO_RECOVERY_CHANGE,
     RECOVERING,
     PartitionRegistration,
+    is_online,
 )
 from barnabas.metadata.topics import TopicImage
 from barnabas.metadata.versions import NO_EPOCH_BUMP_ON_ISR_SHRINK
@@ -29,6 +30,7 @@ class Rules:
     """What decides an election in one topic."""
 
     may_lead: Callable[[int], bool]
+    log_dirs: Callable[[int], tuple[bytes, ...]]  # a broker's directories that are online
     min_insync_replicas: int
     elr_enabled: bool
     unclean_allowed: bool
@@ -82,20 +84,25 @@ def _elect(
 ) -> tuple[int, bool]:
     """The leader, and whether electing it may lose records. The current one stays while it can."""
     candidates = isr or elr
-    if partition.leader in candidates and rules.may_lead(partition.leader):
+    if partition.leader in candidates and _may_lead(partition, partition.leader, rules):
         return partition.leader, False
     for replica in partition.replicas:
-        if replica in candidates and rules.may_lead(replica):
+        if replica in candidates and _may_lead(partition, replica, rules):
             return replica, False
     if rules.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
         last = partition.last_known_elr[0]
-        if rules.may_lead(last):
+        if _may_lead(partition, last, rules):
             return last, True
     if rules.unclean_allowed:
         for replica in partition.replicas:
-            if rules.may_lead(replica):
+            if _may_lead(partition, replica, rules):
                 return replica, True
     return NO_LEADER, False
+
+
+def _may_lead(partition: PartitionRegistration, replica: int, rules: Rules) -> bool:
+    """A broker leads only what lies in a directory that it has."""
+    return rules.may_lead(replica) and is_online(partition.directory_of(replica), rules.log_dirs(replica))
 
 
 def _bump_epoch_on_shrink(
@@ -130,8 +137,15 @@ def _changes_nothing(record: PartitionChangeRecord) -> bool:
 
 def rules_for(context: Context, topic: TopicImage, may_lead: Callable[[int], bool]) -> Rules:
     first = topic.partitions.get(0)
+    brokers = context.image.cluster.brokers
+
+    def log_dirs(broker_id: int) -> tuple[bytes, ...]:
+        broker = brokers.get(broker_id)
+        return broker.log_dirs if broker is not None else ()
+
     return Rules(
         may_lead=may_lead,
+        log_dirs=log_dirs,
         min_insync_replicas=context.min_insync_replicas(topic.name, len(first.replicas) if first else 1),
         elr_enabled=context.image.features.elr_enabled,
         unclean_allowed=context.unclean_election_allowed(topic.name),

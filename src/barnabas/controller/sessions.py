@@ -36,6 +36,11 @@ class BrokerSessions:
         session.metadata_offset = metadata_offset
         return session
 
+    def touch_all(self, now_ms: int) -> None:
+        """Give everybody a new start: the controller itself was not listening."""
+        for session in self._sessions.values():
+            session.last_contact_ms = now_ms
+
     def remove(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 

@@ -113,5 +113,12 @@ def registration(record: PartitionRecord) -> PartitionRegistration:
     )
 
 
+def is_online(directory_id: bytes, log_dirs: tuple[bytes, ...]) -> bool:
+    """Whether a replica's directory is one of its broker's; what is not assigned yet may be anywhere."""
+    if directory_id in log_dirs or directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+        return True
+    return not log_dirs and directory_id != LOST_DIRECTORY
+
+
 def is_reserved_directory(directory_id: bytes) -> bool:
     return int.from_bytes(directory_id, "big") < FIRST_FREE_DIRECTORY

@@ -101,6 +101,18 @@ class _Machine:
         self.log.applied(delta, self.image)
 
 
+def _check_levels(finalized: Mapping[str, int]) -> None:
+    """A folder of a newer version must not be written to by an older one."""
+    supported = supported_features()
+    for name, level in finalized.items():
+        lowest, highest = supported.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the cluster runs with {name} {level}; this version supports {lowest} to {highest}",
+            )
+
+
 class Controller:
     def __init__(
         self, settings: BrokerSettings, cluster_id: str, metadata_log: MetadataLog, clock: Clock, rng: Rng
@@ -116,6 +128,7 @@ class Controller:
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
         self._timer: asyncio.TimerHandle | None = None
         self._fencing: asyncio.Task[None] | None = None
+        self._last_tick_ms = 0
 
     @property
     def image(self) -> MetadataImage:
@@ -134,6 +147,7 @@ class Controller:
 
     async def start(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
         """Leads the quorum from here on. `listeners` are the controller's own, if ports were chosen late."""
+        _check_levels(self._machine.image.features.finalized)
         self._log.lead()
         min_insync_replicas: int = self._settings["min.insync.replicas"]
         image, transactions = self._machine.image, self._machine.transactions
@@ -143,7 +157,7 @@ class Controller:
             request = self._own_registration(listeners or self._settings.advertised_controller_listeners)
             writes.append(self._shard.write(lambda: self._register_self(request)))
         await asyncio.gather(*writes)
-        now_ms = self._clock.now_ms()
+        now_ms = self._last_tick_ms = self._session_ms()
         for broker in self._machine.image.cluster.brokers.values():
             # Our own broker starts with us: what was registered before is gone, no timeout to wait for.
             if not broker.fenced and not (broker.id == self._settings.node_id and self._settings.is_broker):
@@ -189,9 +203,13 @@ class Controller:
             cluster_id=self._cluster_id,
             sessions=self._sessions,
             rng=self._rng,
-            now_ms=self._clock.now_ms(),
+            now_ms=self._session_ms(),
             next_offset=self._log.end_offset,
         )
+
+    def _session_ms(self) -> int:
+        """Sessions count time that nobody can set back or forth."""
+        return int(asyncio.get_running_loop().time() * 1000)
 
     def _register_broker(self, request: BrokerRegistrationRequest) -> Decision[BrokerRegistrationResponse]:
         context = self._context()
@@ -255,11 +273,15 @@ class Controller:
         """Every half a second: a sign of life in a quiet log, silent brokers, the next snapshot."""
         if self._shard.error is not None or self._log.error is not None:
             return
-        now_ms = self._clock.now_ms()
-        if 0 < self._idle_ms <= now_ms - self._log.last_append_ms + TICK_MS // 10:
+        if 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10:
             self._write_no_op()
-        if self._fencing is None and self._silent_brokers(now_ms):
+        now_ms = self._session_ms()
+        if now_ms - self._last_tick_ms > max(self._sessions.timeout_ms // 2, 4 * TICK_MS):
+            # This process stood still: it could not have heard anybody.
+            self._sessions.touch_all(now_ms)
+        elif self._fencing is None and self._silent_brokers(now_ms):
             self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
+        self._last_tick_ms = now_ms
         self._log.maybe_snapshot()
         self._schedule_tick()
 

@@ -86,6 +86,9 @@ class MetadataLog:
         self.image = self.loaded.image  # committed, as far as this node knows
         self.leader: Leader | None = None
         self.error: KafkaError | None = None
+        self.on_failure: Callable[[KafkaError], None] | None = (
+            None  # a node cannot go on without its metadata
+        )
         self.last_append_ms = clock.now_ms()
         self._run_slow: RunSlow | None = None
         self._listeners: list[Listener] = []
@@ -281,6 +284,9 @@ class MetadataLog:
         for _, future in waiting:
             if not future.done():
                 future.set_exception(error)
+        if self.on_failure is not None:
+            on_failure, self.on_failure = self.on_failure, None
+            on_failure(error)
 
     # Snapshots
 
@@ -333,10 +339,10 @@ class MetadataLog:
             await asyncio.wait([self._snapshotting])
         while self._flushing and self.error is None:
             waiting = self.committed(self._log.end_offset)
-            if waiting is None:
-                await asyncio.sleep(0)
-            else:
-                await waiting
+            try:
+                await (asyncio.sleep(0) if waiting is None else waiting)
+            except KafkaError:
+                break  # noted by `_fail`
         self.leader = None
         if self.error is None:
             if self._bytes_since_snapshot >= CLOSING_SNAPSHOT_BYTES:

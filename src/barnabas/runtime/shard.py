@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from barnabas.protocol import KafkaError
+from barnabas.protocol import ErrorCode, KafkaError
 
 Record = TypeVar("Record")
 RecordIn = TypeVar("RecordIn", contravariant=True)
@@ -81,7 +81,12 @@ class Shard(Generic[Record]):
         offset = first_offset = self._journal.end_offset
         if records:
             offset = self._journal.append(records)
-            self.machine.apply(records, first_offset)
+            try:
+                self.machine.apply(records, first_offset)
+            except BaseException:
+                # It never should; going on would decide on a state that the journal does not tell.
+                self.close(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a decision could not be applied"))
+                raise
         await self._settled(offset)
         return decision.reply
 

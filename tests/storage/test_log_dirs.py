@@ -6,11 +6,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.runtime.disk import Disk
-from barnabas.storage import Log, LogContext, LogDirs, LogSettings, StorageError, TopicPartition
+from barnabas.runtime.disk import REAL_DISK, Disk
+from barnabas.storage import (
+    Log,
+    LogContext,
+    LogDirs,
+    LogSettings,
+    StorageError,
+    TopicPartition,
+    partition_metadata,
+)
 from barnabas.storage.formatting import format_log_dir
 
 from .building import NOW_MS, SMALL, append, batch_at, fill, read_all
@@ -356,11 +365,11 @@ def test_thousands_of_partitions_keep_few_files_open(data: Path) -> None:
     dirs.load(settings_of, now_ms=NOW_MS)
     for number in range(200):
         append(create(dirs, TopicPartition("t", number)), batch_at(0))
-    held = len(list(Path("/proc/self/fd").iterdir()))
+    held = psutil.Process().num_fds()
 
     assert sum(log.active.file is not None for log in dirs.logs.values()) <= 20
     assert all(read_all(log) == [batch_at(0)] for log in dirs.logs.values())
-    assert len(list(Path("/proc/self/fd").iterdir())) <= held + 1
+    assert psutil.Process().num_fds() <= held + 1
     dirs.close()
 
 
@@ -374,3 +383,22 @@ def test_a_folder_of_an_older_topic_of_the_same_name_is_not_taken_over(data: Pat
         again.create(A0, SMALL, topic_id=bytes(16), now_ms=NOW_MS)
     assert refused.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
     assert create(again, A0).end_offset == 3
+
+
+def test_a_checkpoint_makes_new_folders_durable(data: Path, open_dirs: Open) -> None:
+    dirs = open_dirs(data)
+    log = create(dirs, A0)
+    assert log.names_dirty
+    dirs.checkpoint_recovery_points()
+
+    assert not log.names_dirty
+
+
+def test_a_folder_that_lost_its_topic_id_gets_it_again(data: Path, open_dirs: Open) -> None:
+    dirs = open_dirs(data)
+    create(dirs, A0)
+    dirs.abandon()
+    (data / "a-0" / "partition.metadata").write_bytes(b"")
+    create(open_dirs(data, load=False), A0)
+
+    assert partition_metadata.load(REAL_DISK, str(data / "a-0")) == TOPIC_ID

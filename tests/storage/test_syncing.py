@@ -13,13 +13,19 @@ from .building import NOW_MS, SMALL, fill
 
 
 class RecordingDisk(Disk):
-    """Notes which files were synced, by their last known name."""
+    """Notes which files were synced, by the name they were opened with."""
 
     def __init__(self) -> None:
         self.synced: list[str] = []
+        self.names: dict[int, str] = {}
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        descriptor = os.open(path, flags, mode)
+        self.names[descriptor] = Path(path).name
+        return descriptor
 
     def fsync(self, descriptor: int, /) -> None:
-        self.synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        self.synced.append(self.names[descriptor])
         os.fsync(descriptor)
 
 

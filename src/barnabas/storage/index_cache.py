@@ -33,6 +33,9 @@ class IndexCache:
         self._bytes_max = bytes_max
         self._lock = Lock()
 
+    def __len__(self) -> int:
+        return len(self._indexes)
+
     def offset_index(self, segment: "Segment") -> OffsetIndex:
         key = (names.OFFSET_INDEX, segment)
         index = self._get(key)

@@ -114,6 +114,16 @@ class Log(LogTail):
         if now_ms is not None:
             self.last_sync_ms = now_ms
 
+    def sync_names(self) -> None:
+        """Make the folder itself durable: which files it has, and the small ones. For logs that are new."""
+        if self.names_dirty:
+            self.names_dirty = False
+            try:
+                self._sync_folder()
+            except OSError as error:
+                self.names_dirty = True
+                raise disk_failure("sync", self.directory, error) from error
+
     def _sync_files(self, target: int, names_dirty: bool) -> None:
         disk, segments = self.context.disk, self.segments
         first = max(reading.floor(segments, self.recovery_point), 0)
@@ -123,9 +133,13 @@ class Log(LogTail):
             if names_dirty:
                 disk.sync_file(producer_snapshots.path_of(self.directory, segment.base_offset))
         if names_dirty:
-            disk.sync_file(f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
-            disk.sync_file(f"{self.directory}/{names.PARTITION_METADATA}")
-            disk.sync_directory(self.directory)
+            self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        disk = self.context.disk
+        disk.sync_file(f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
+        disk.sync_file(f"{self.directory}/{names.PARTITION_METADATA}")
+        disk.sync_directory(self.directory)
 
     def close(self) -> None:
         """Leave files that can be opened as clean: everything durable, indexes final, producers in a
@@ -191,11 +205,11 @@ class Log(LogTail):
     def is_hot(self, offset: int) -> bool:
         """Whether a read from here very likely touches no disk, so that it may run on the event loop."""
         writer = self._writer
-        if writer is None:
+        if writer is None or offset < max(self.opened_at_offset, self.active.base_offset):
             return offset >= self.written_offset
-        return offset >= writer.recent_start or (
-            offset >= self.active.base_offset
-            and writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
+        return (
+            offset >= writer.recent_start
+            or writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
         )
 
     def read(

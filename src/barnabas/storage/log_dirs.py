@@ -201,6 +201,8 @@ class LogDirs:
                 raise KafkaError(
                     ErrorCode.INCONSISTENT_TOPIC_ID, f"{path} belongs to another topic that had the same name"
                 )
+            if topic_id is not None and log.topic_id is None:
+                log.assign_topic_id(topic_id)
         else:
             log = Log.create(path, settings, topic_id=topic_id, now_ms=now_ms, context=self.context)
         self.logs[where] = directory.logs[where] = log
@@ -253,6 +255,8 @@ class LogDirs:
     def checkpoint_recovery_points(self) -> None:
         """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`)."""
         for directory in self.online():
+            for log in list(directory.logs.values()):
+                log.sync_names()
             self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
 
     def checkpoint_log_start_offsets(self) -> None:

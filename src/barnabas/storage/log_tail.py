@@ -59,6 +59,7 @@ class LogTail:
         "last_sync_ms",
         "log_start_offset",
         "names_dirty",
+        "opened_at_offset",
         "producers",
         "recovery_point",
         "segments",
@@ -97,6 +98,7 @@ class LogTail:
         self.end_offset = end_offset
         self.written_offset = end_offset
         self.recovery_point = recovery_point
+        self.opened_at_offset = end_offset  # what is above was written in this life
         self.created_ms = now_ms  # of the active segment, as far as this process knows
         self.last_sync_ms = now_ms
         self.cursors: dict[int, tuple[Segment, int]] = {}
@@ -355,6 +357,15 @@ class LogTail:
 
     def preallocated_bytes(self) -> int:
         return self.settings.segment_bytes if self.settings.preallocate else 0
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Note which topic this is, where a crash or an older version left no word of it."""
+        try:
+            partition_metadata.store(self.context.disk, self.directory, topic_id, sync=False)
+        except OSError as error:
+            raise disk_failure("write", self.directory, error) from error
+        self.topic_id = topic_id
+        self.names_dirty = True
 
     def load_epochs(self) -> None:
         """The leader epochs from their checkpoint, or from every batch if that is damaged."""

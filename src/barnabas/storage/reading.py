@@ -92,7 +92,9 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
         log.cursors[next_offset] = segment, end
     log.cursors.pop(offset, None)
     next_offset = min(next_offset, upper_offset)
-    return LogSlice(segment.open(), start, end - start, offset, next_offset, False, log.context.disk)
+    return LogSlice(
+        segment.open(), start, end - start, offset, next_offset, log.is_hot(offset), log.context.disk
+    )
 
 
 def aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:

@@ -1,0 +1,87 @@
+"""Descriptors and cached indexes: bounded, and closed when nobody needs them."""
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.runtime.disk import REAL_DISK
+from barnabas.storage import Log, LogContext
+from barnabas.storage.index_cache import IndexCache
+from barnabas.storage.open_files import OpenFile, OpenFiles, default_limit
+
+from .building import fill
+
+
+class Owner:
+    def __init__(self, path: Path) -> None:
+        path.touch()
+        self._path = str(path)
+        self.file: OpenFile | None = None
+        self.file_used = False
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+
+def test_a_file_that_was_not_used_lately_is_taken_away_first(tmp_path: Path) -> None:
+    files = OpenFiles(REAL_DISK, limit=2)
+    owners = [Owner(tmp_path / str(number)) for number in range(3)]
+    files.open(owners[0])
+    files.open(owners[1])
+    owners[0].file_used, owners[1].file_used = True, False
+    files.open(owners[2])
+
+    assert [owner.file is not None for owner in owners] == [True, False, True]
+
+
+def test_a_file_in_use_outlives_its_eviction(tmp_path: Path) -> None:
+    files = OpenFiles(REAL_DISK, limit=1)
+    owners = [Owner(tmp_path / str(number)) for number in range(2)]
+    held = files.open(owners[0])
+    owners[0].file_used = False
+    files.open(owners[1])
+    assert owners[0].file is None
+    assert os.fstat(held.descriptor).st_size == 0
+
+    descriptor = held.descriptor
+    del held
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_file_is_opened_once(tmp_path: Path) -> None:
+    files = OpenFiles(REAL_DISK, limit=2)
+    owner = Owner(tmp_path / "0")
+
+    assert files.open(owner) is files.open(owner)
+
+
+def test_a_missing_file_is_an_error_every_time(tmp_path: Path) -> None:
+    files = OpenFiles(REAL_DISK, limit=2)
+    owner = Owner(tmp_path / "0")
+    (tmp_path / "0").unlink()
+
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            files.open(owner)
+
+
+def test_the_default_leaves_room_for_sockets() -> None:
+    assert 64 <= default_limit() <= 100_000
+
+
+def test_cached_indexes_are_bounded(log: Log) -> None:
+    log.context = LogContext()
+    log.context.indexes = IndexCache(bytes_max=2000)
+    fill(log, 300)
+    for segment in log.segments:
+        segment.context = log.context
+    found = [segment.offset_index().position_before(segment.base_offset + 5) for segment in log.segments[:-1]]
+
+    assert len(found) > 10
+    assert all(position > 0 for position in found)
+    assert len(log.context.indexes) <= 4

@@ -1,4 +1,4 @@
-"""dump-log: print what log, index, snapshot and checkpoint files hold, as kafka-dump-log does, line by line."""
+"""dump-log: print what log, index, snapshot and checkpoint files hold, line for line as Kafka does."""
 
 import argparse
 import re

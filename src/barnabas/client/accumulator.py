@@ -67,13 +67,15 @@ class Accumulator:
         self._queues: dict[TopicPartition, deque[PendingBatch]] = {}
 
     def append(self, where: TopicPartition, record: Record, now: float) -> tuple[SentRecord, bool]:
-        """Add a record; also whether its batch is full now."""
+        """Add a record; also whether that left a full batch to send."""
         size = record_size(record)
         queue = self._queues.setdefault(where, deque())
         batch = queue[-1] if queue else None
+        full = False
         if batch is None or batch.sealed or batch.size_bytes + size > self.batch_size_bytes:
-            if batch is not None:
-                batch.due_at = now
+            if batch is not None and not batch.sealed:
+                batch.due_at = min(batch.due_at, now)
+                full = True
             base_offset: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             due_at, give_up_at = now + self.linger_ms / 1000, now + self.delivery_timeout_ms / 1000
             batch = PendingBatch(where, due_at, give_up_at, base_offset)
@@ -81,9 +83,6 @@ class Accumulator:
         batch.records.append(record)
         batch.size_bytes += size
         self.bytes_buffered += size
-        full = batch.size_bytes >= self.batch_size_bytes or len(queue) > 1
-        if full:
-            queue[0].due_at = min(queue[0].due_at, now)
         return SentRecord(batch, len(batch.records) - 1), full
 
     def first_batches(self) -> Iterator[PendingBatch]:

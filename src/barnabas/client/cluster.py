@@ -42,8 +42,8 @@ class Cluster:
         self.request_timeout_ms = request_timeout_ms
         self.api_timeout_ms = api_timeout_ms
         self.topology = Topology()
-        self._connections: dict[Address, Connection] = {}
-        self._opening: dict[Address, asyncio.Lock] = {}
+        self._connections: dict[tuple[Address, str], Connection] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Lock] = {}
 
     async def __aenter__(self) -> "Cluster":
         return self
@@ -61,10 +61,13 @@ class Cluster:
     def patience(self, timeout_ms: float | None = None) -> Patience:
         return Patience(self.api_timeout_ms if timeout_ms is None else timeout_ms)
 
-    async def connection_to(self, address: Address) -> Connection:
-        """The connection to an address, made by the first who needs it."""
-        async with self._opening.setdefault(address, asyncio.Lock()):
-            connection = self._connections.get(address)
+    async def connection_to(self, address: Address, purpose: str = "") -> Connection:
+        """The connection to an address, made by the first who needs it.
+
+        Brokers answer in order: who sends requests that wait (fetches) has a connection of its own purpose.
+        """
+        async with self._opening.setdefault((address, purpose), asyncio.Lock()):
+            connection = self._connections.get((address, purpose))
             if connection is None or not connection.is_open:
                 connection = await Connection.open(
                     address,
@@ -72,13 +75,13 @@ class Cluster:
                     connect_timeout_ms=self.connect_timeout_ms,
                     request_timeout_ms=self.request_timeout_ms,
                 )
-                self._connections[address] = connection
+                self._connections[address, purpose] = connection
             return connection
 
     async def any_connection(self) -> Connection:
         """An open connection if there is one, else to a known broker, else to a bootstrap server."""
-        for connection in self._connections.values():
-            if connection.is_open:
+        for (_, purpose), connection in self._connections.items():
+            if connection.is_open and not purpose:
                 return connection
         failures: list[ConnectError] = []
         addresses = [node.address for node in self.topology.nodes.values()] + self.bootstrap

@@ -21,6 +21,7 @@ from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 TOPIC_IDS_SINCE = 13  # version of Fetch
 NO_SESSION_EPOCH = -1
 RETRY_S = 0.1
+FETCH = "fetch"  # long polls have a connection of their own
 
 
 class OnOutOfRange(Enum):
@@ -148,7 +149,7 @@ class Consumer:
             self._fetching.difference_update(partitions)
 
     async def _ask(self, leader: Node, partitions: list[TopicPartition]) -> Fetched:
-        connection = await self.cluster.connection_to(leader.address)
+        connection = await self.cluster.connection_to(leader.address, FETCH)
         version = connection.version_for(FetchRequest)
         by_topic: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
         for where in partitions:

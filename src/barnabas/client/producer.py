@@ -93,7 +93,6 @@ class Producer:
         timestamp_ms: int | None = None,
     ) -> SentRecord:
         """Hand a record over; waits only while the topic is unknown or the buffer is full."""
-        patience = Patience(self.settings.block_ms_max)
         timestamp = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
         record = Record(-1, timestamp, key, value, headers)
         size = record_size(record)
@@ -106,9 +105,25 @@ class Producer:
             )
         if self._sender is None:
             await self._start()
-        count = await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
+        known = self.cluster.topology.topics.get(topic)
+        if known is None or known.error_code or not known.partitions:
+            patience = Patience(self.settings.block_ms_max)
+            await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
+            known = self.cluster.topology.topics[topic]
         if partition is None:
-            partition = self._choose(topic, key, count, size)
+            partition = self._choose(topic, key, known.partition_count, size)
+        if self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
+            await self._wait_for_room(size)
+        now = asyncio.get_running_loop().time()
+        sent, full = self._waiting.append(TopicPartition(topic, partition), record, now)
+        if full or self.settings.linger_ms <= 0:
+            self._wake.set()
+        if full:
+            await asyncio.sleep(0)  # let the sender take it, also when the caller never waits
+        return sent
+
+    async def _wait_for_room(self, size: int) -> None:
+        patience = Patience(self.settings.block_ms_max)
         while self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
             self._room.clear()
             try:
@@ -119,11 +134,6 @@ class Producer:
                     f"the buffer of {self.settings.buffer_bytes_max} bytes stayed full for "
                     f"{self.settings.block_ms_max} ms: brokers take records slower than they are produced"
                 ) from None
-        now = asyncio.get_running_loop().time()
-        sent, full = self._waiting.append(TopicPartition(topic, partition), record, now)
-        if full or self.settings.linger_ms <= 0:
-            self._wake.set()
-        return sent
 
     def _choose(self, topic: str, key: bytes | None, count: int, size: int) -> int:
         if key is not None:

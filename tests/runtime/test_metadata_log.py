@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker import metadata_partition
 from barnabas.metadata.partitions import RECOVERING
 from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord
@@ -16,6 +17,7 @@ from barnabas.runtime import metadata_log as driver
 from barnabas.runtime.disk import Disk
 from barnabas.storage import meta_properties
 from barnabas.storage.meta_properties import MetaProperties
+from barnabas.storage.settings import LogSettings
 from runtime.nodes import CLUSTER_ID, Node, run, settings_for
 
 METADATA = "__cluster_metadata-0"
@@ -370,5 +372,42 @@ def test_an_image_survives_any_number_of_restarts(node: Node) -> None:
         after = next_node.controller.image
         assert after.configs == before.configs
         assert list(after.topics.by_name) == list(before.topics.by_name)
+
+    run(main)
+
+
+def test_a_long_quiet_time_is_not_read_again_at_the_next_start(node: Node) -> None:
+    async def main() -> None:
+        await node.start()
+        await node.create("orders", 2)
+        for _ in range(1500):
+            node.controller._write_no_op()
+        await node.stop()
+        segments = sorted(folder(node).glob("*.log"))
+        snapshots = sorted(folder(node).glob("*.checkpoint"))
+        assert len(segments) == 2
+        assert segments[-1].stem == snapshots[-1].stem[:20]
+        second = await again(node).start()
+        assert second.log.loaded.bytes_since_snapshot == 0
+        assert list(second.controller.image.topics.by_name) == ["orders"]
+        await second.stop()
+
+    run(main)
+
+
+def test_a_log_of_many_segments_is_read_whole(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        metadata_partition, "LogSettings", lambda **_: LogSettings(segment_bytes=4096, segment_ms=10**12)
+    )
+
+    async def main() -> None:
+        await node.start()
+        for number in range(60):
+            await node.create(f"t{number}")
+        await node.kill()
+        assert len(list(folder(node).glob("*.log"))) > 2
+        second = await again(node).start()
+        assert len(second.controller.image.topics.by_name) == 60
+        await second.stop()
 
     run(main)

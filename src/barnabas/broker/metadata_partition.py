@@ -1,8 +1,9 @@
 """The metadata partition on this node's disk: opened, or made, for `runtime.metadata_log`.
 
 In: the node's settings, the id of its metadata directory. Out: a loaded `MetadataLog`, and the records that a
-formatted folder starts a cluster with. Kafka's metadata log is always checked when opened, however it was
-closed. Does not know: elections, decisions.
+formatted folder starts a cluster with. What is behind the newest snapshot is always checked, however the log
+was closed.
+Does not know: elections, decisions.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.versions import LATEST_LEVEL
 from barnabas.protocol import Message
+from barnabas.raft.snapshot_ids import BOOTSTRAP_SNAPSHOT
 from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
 from barnabas.runtime import snapshot_files
 from barnabas.runtime.clock import Clock
@@ -41,7 +43,11 @@ def open_metadata_log(
         segment_bytes=settings["metadata.log.segment.bytes"], segment_ms=settings["metadata.log.segment.ms"]
     )
     if context.disk.exists(directory):
-        log = Log.open(directory, log_settings, now_ms=now_ms, context=context)
+        # Whatever is older than the newest snapshot is never read again.
+        checked_to = max(snapshot_files.list_snapshots(context.disk, directory), default=BOOTSTRAP_SNAPSHOT)
+        log = Log.open(
+            directory, log_settings, recovery_point=checked_to.end_offset, now_ms=now_ms, context=context
+        )
         if not context.disk.exists(f"{directory}/{PARTITION_METADATA}"):
             # Formatting a dynamic quorum makes the folder for its voters, and nothing else in it.
             partition_metadata.store(context.disk, directory, METADATA_TOPIC_ID, sync=False)

@@ -37,7 +37,7 @@ from barnabas.runtime.metadata_loading import Loaded, QuorumLog
 
 QUORUM_STATE = "quorum-state"
 UNCOMMITTED_MAX = 10_000  # decisions on their way to the disk
-CLOSING_SNAPSHOT_BYTES = 1 << 20  # a log that grew by more than this is quicker to load with a new snapshot
+WORTH_A_SNAPSHOT_BYTES = 64 << 10  # a tail of more than this is read slower at start than a snapshot
 RECORDS_PER_BATCH_MAX = 10_000  # as much as one request may write
 BATCH_BYTES_MAX = 8 << 20  # as Kafka's quorum: followers must be able to fetch a batch whole
 
@@ -303,18 +303,19 @@ class MetadataLog:
     async def snapshot(self) -> None:
         """Writes a snapshot of the committed image, and deletes those that retention lets go."""
         image, now_ms = self.image, self._clock.now_ms()
-        self._bytes_since_snapshot = 0
+        tail_bytes, self._bytes_since_snapshot = self._bytes_since_snapshot, 0
         self._last_snapshot_ms = now_ms
         snapshot = SnapshotId(image.provenance.offset + 1, image.provenance.epoch)
         if image.is_empty or snapshot in self._snapshots:
             return
-        written: list[int] = []
+        if snapshot.end_offset == self._log.end_offset and tail_bytes >= WORTH_A_SNAPSHOT_BYTES:
+            # All of it is synced. The next start has to check the log from its last segment on: from here.
+            self._log.roll()
 
         def write() -> None:
             _, size = snapshot_files.store_image(
                 self._disk, self._log.directory, image, self.membership, now_ms
             )
-            written.append(size)
             kept = {**self._snapshots, snapshot: SnapshotFile(size, image.provenance.timestamp_ms)}
             for old in to_delete(
                 kept, self._log.size_bytes, now_ms, self._policy.retention_bytes, self._policy.retention_ms
@@ -345,6 +346,6 @@ class MetadataLog:
                 break  # noted by `_fail`
         self.leader = None
         if self.error is None:
-            if self._bytes_since_snapshot >= CLOSING_SNAPSHOT_BYTES:
+            if self._bytes_since_snapshot >= WORTH_A_SNAPSHOT_BYTES:
                 await self.snapshot()
             self._log.close()

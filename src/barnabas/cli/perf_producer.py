@@ -28,7 +28,7 @@ EXAMPLES = (
     "--topic load --num-records 50000 --record-size 1000 --throughput 5000 --command-property acks=1",
 )
 DEFAULT_TRANSACTION_MS = 3_000
-IN_FLIGHT_MAX = 100_000
+IN_FLIGHT_MAX = 10_000
 POLL_EVERY = 1_000
 FLUSH_S = 120.0
 
@@ -106,7 +106,8 @@ def check_options(options: argparse.Namespace, out: Output) -> None:
         if getattr(options, old) is not None:
             shown = "producer-props" if old == "producer_props" else "producer.config"
             out.note(
-                f"Option --{shown} has been deprecated and will be removed in a future version. Use --{new} instead."
+                f"Option --{shown} has been deprecated and will be removed in a future version. "
+                f"Use --{new} instead."
             )
     if options.print_metrics:
         out.note("--print-metrics has no effect in this tool")

@@ -117,3 +117,44 @@ def test_a_failed_sync_does_not_move_the_recovery_point(log: Log, disk: FailingD
         log.sync()
     assert failed.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert log.recovery_point == 0
+
+
+def test_those_who_staged_before_a_failure_in_between_hear_of_it(log: Log, disk: FailingDisk) -> None:
+    """A full segment is written while more is being staged; if that fails, nobody is told of success."""
+    appended = fill(log, 3)
+    stage(log, batch_at(3))
+    disk.room = 0
+    with pytest.raises(KafkaError):
+        for offset in range(4, 40):
+            stage(log, batch_at(offset))
+    with pytest.raises(KafkaError):
+        stage(log, batch_at(3))
+    with pytest.raises(KafkaError) as failed:
+        log.write_staged()
+    assert failed.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    disk.room = None
+    log.write_staged()
+    appended += fill(log, 2)
+    assert read_all(log) == appended
+
+
+def test_a_roll_that_fails_ends_appending(log: Log, disk: FailingDisk) -> None:
+    appended = fill(log, 20)
+    before = len(log.segments)
+    stage(log, batch_at(20))
+    log.context.disk.create = lambda *args, **options: raise_no_space()  # type: ignore[method-assign]
+    with pytest.raises(KafkaError) as failed:
+        for offset in range(21, 60):
+            stage(log, batch_at(offset))
+    assert failed.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(KafkaError):
+        stage(log, batch_at(log.end_offset))
+
+    assert len(log.segments) == before
+    assert read_all(log)[:20] == appended
+    assert log.written_offset == log.end_offset
+
+
+def raise_no_space() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

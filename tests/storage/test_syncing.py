@@ -117,3 +117,15 @@ def test_flush_ms_asks_for_a_sync(log: Log) -> None:
     fill(log, 1)
     assert not log.is_sync_due(NOW_MS + 99)
     assert log.is_sync_due(NOW_MS + 100)
+
+
+def test_indexes_of_a_segment_are_synced_even_if_its_batches_were_before(
+    log: Log, disk: RecordingDisk
+) -> None:
+    fill(log, 10)
+    log.sync()
+    disk.synced.clear()
+    log.roll()
+    log.sync(log.active.base_offset)
+
+    assert {f"{0:020d}.index", f"{0:020d}.timeindex"} <= set(disk.synced)

@@ -126,7 +126,7 @@ class Log(LogTail):
 
     def _sync_files(self, target: int, names_dirty: bool) -> None:
         disk, segments = self.context.disk, self.segments
-        first = max(reading.floor(segments, self.recovery_point), 0)
+        first = max(reading.floor(segments, min(self.recovery_point, self.indexes_synced_to)), 0)
         for segment in segments[first:]:
             if segment.base_offset < target or segment is segments[0]:
                 segment.sync()
@@ -134,6 +134,7 @@ class Log(LogTail):
                 disk.sync_file(producer_snapshots.path_of(self.directory, segment.base_offset))
         if names_dirty:
             self._sync_folder()
+        self.indexes_synced_to = segments[-1].base_offset
 
     def _sync_folder(self) -> None:
         disk = self.context.disk

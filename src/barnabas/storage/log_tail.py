@@ -19,7 +19,7 @@ from barnabas.storage.context import LogContext
 from barnabas.storage.errors import disk_failure
 from barnabas.storage.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.names import TopicPartition
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import CorruptLog, Segment
 from barnabas.storage.segment_writer import SegmentWriter
 from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
@@ -39,6 +39,7 @@ class LogTail:
     __slots__ = (
         "_aborted",
         "_epoch",
+        "_lost",
         "_position",
         "_roll_now_ms",
         "_roll_offset",
@@ -56,6 +57,7 @@ class LogTail:
         "epochs",
         "epochs_dirty",
         "failure",
+        "indexes_synced_to",
         "last_sync_ms",
         "log_start_offset",
         "names_dirty",
@@ -98,6 +100,7 @@ class LogTail:
         self.end_offset = end_offset
         self.written_offset = end_offset
         self.recovery_point = recovery_point
+        self.indexes_synced_to = self.active.base_offset  # final indexes of segments below it are durable
         self.opened_at_offset = end_offset  # what is above was written in this life
         self.created_ms = now_ms  # of the active segment, as far as this process knows
         self.last_sync_ms = now_ms
@@ -113,6 +116,7 @@ class LogTail:
         self.epochs_dirty = False
         self.names_dirty = False
         self.truncations = 0
+        self._lost: KafkaError | None = None  # why batches that were staged are gone; `write_staged` tells
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
 
     @property
@@ -152,6 +156,9 @@ class LogTail:
         KAFKA_STORAGE_ERROR; then nothing that was staged is in the log."""
         staged = self._staged
         if not staged:
+            if self._lost is not None:
+                lost, self._lost = self._lost, None
+                raise lost
             return
         segment = self.active
         writer = self._writer
@@ -171,10 +178,8 @@ class LogTail:
         self._staged = []
         self._staged_headers = []
         self.written_offset = self.end_offset
-        if self._aborted:
-            self._store_aborted()
-        if self.epochs_dirty:
-            self.store_epochs()
+        if self._aborted or self.epochs_dirty:
+            self._write_beside()
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """An abort marker was staged: its transaction goes to the index once the marker is written."""
@@ -189,8 +194,9 @@ class LogTail:
     def _make_room(self, header: BatchHeader, now_ms: int) -> None:
         """The long way of `stage`: a new segment, a full buffer, a new leader epoch, or an append that is
         wrong."""
-        if self.failure is not None:
-            raise self.failure
+        refusal = self.failure or self._lost
+        if refusal is not None:
+            raise refusal
         settings = self.settings
         if header.base_offset < self.end_offset:
             raise KafkaError(
@@ -204,9 +210,11 @@ class LogTail:
                 f"(segment.bytes is {settings.segment_bytes})",
             )
         writer = self._writer or self._begin_appending()
-        if self._position + header.size > self._slow_position:
-            self.write_staged()
-        if self._must_roll(writer, header, now_ms):
+        must_roll = self._must_roll(writer, header, now_ms)
+        if must_roll or self._position + header.size > self._slow_position:
+            self._write_early()
+            must_roll = must_roll or self._must_roll(writer, header, now_ms)
+        if must_roll:
             self.roll(header.base_offset, now_ms=now_ms)
         if self._position == 0:
             self.created_ms = now_ms
@@ -214,6 +222,15 @@ class LogTail:
         self._set_size_limit()
         if header.partition_leader_epoch != self._epoch:
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+
+    def _write_early(self) -> None:
+        """Write in the middle of a tick. Should that fail, those who staged before must hear of it: from
+        `write_staged`, until which nothing more is taken."""
+        try:
+            self.write_staged()
+        except KafkaError as error:
+            self._lost = error
+            raise
 
     def _must_roll(self, writer: SegmentWriter, header: BatchHeader, now_ms: int) -> bool:
         settings = self.settings
@@ -296,8 +313,14 @@ class LogTail:
             self.context.disk.ftruncate(segment.open().descriptor, segment.size)
             self.epochs.truncate_from_end(self.written_offset)
             self.reload_producers()
-        except (OSError, KafkaError):
-            self.failure = failure  # the file may hold what nobody wrote: no more appends in this life
+        except (OSError, KafkaError, CorruptLog):
+            self.fail(failure)  # the file may hold what nobody wrote: no more appends in this life
+        return failure
+
+    def fail(self, failure: KafkaError) -> KafkaError:
+        """From now on every append is refused with this."""
+        self.failure = failure
+        self._slow_position = -1
         return failure
 
     def discard_staged(self) -> None:
@@ -314,11 +337,16 @@ class LogTail:
         self._slow_position = -1
         self._writer = None
 
-    def _store_aborted(self) -> None:
-        active = self.active
-        for transaction in self._aborted:
-            active.add_transaction(transaction)
-        self._aborted = []
+    def _write_beside(self) -> None:
+        """What belongs to the batches that were just written, in other files."""
+        aborted, self._aborted = self._aborted, []
+        try:
+            for transaction in aborted:
+                self.active.add_transaction(transaction)
+            if self.epochs_dirty:
+                self.store_epochs()
+        except OSError as error:
+            raise self.fail(disk_failure("write", self.directory, error)) from error
 
     def roll(self, next_offset: int | None = None, *, now_ms: int | None = None) -> None:
         """Complete the active segment and begin another; the old one wants `sync` (see
@@ -335,8 +363,7 @@ class LogTail:
             producer_snapshots.take(self.context, self.directory, producers, base_offset, sync=False)
             SegmentWriter.create(segment, self.preallocated_bytes())
         except OSError as error:
-            self.failure = disk_failure("roll", self.directory, error)
-            raise self.failure from error
+            raise self.fail(disk_failure("roll", self.directory, error)) from error
         self.active = segment
         self.segments = [*self.segments, segment]
         self.names_dirty = True

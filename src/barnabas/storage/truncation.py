@@ -36,8 +36,7 @@ def truncate_to(log: "Log", offset: int) -> bool:
         log.epochs.truncate_from_end(offset)
         _restart_at(log, offset, min(log.log_start_offset, offset))
     except OSError as error:
-        log.failure = disk_failure("truncate", log.directory, error)
-        raise log.failure from error
+        raise log.fail(disk_failure("truncate", log.directory, error)) from error
     return True
 
 
@@ -55,13 +54,13 @@ def truncate_fully_and_start_at(log: "Log", offset: int, log_start_offset: int |
         log.epochs.clear()
         _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
     except OSError as error:
-        log.failure = disk_failure("truncate", log.directory, error)
-        raise log.failure from error
+        raise log.fail(disk_failure("truncate", log.directory, error)) from error
 
 
 def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
     log.truncations += 1
     log.recovery_point = min(log.recovery_point, offset)
+    log.indexes_synced_to = min(log.indexes_synced_to, log.active.base_offset)
     log.end_offset = log.written_offset = offset
     log.log_start_offset = log_start_offset
     log.cursors.clear()

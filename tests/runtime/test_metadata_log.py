@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -409,5 +410,34 @@ def test_a_log_of_many_segments_is_read_whole(node: Node, monkeypatch: pytest.Mo
         second = await again(node).start()
         assert len(second.controller.image.topics.by_name) == 60
         await second.stop()
+
+    run(main)
+
+
+def test_nothing_is_answered_or_published_before_it_is_durable(tmp_path: Path) -> None:
+    class SlowDisk(Disk):
+        may_sync = threading.Event()
+
+        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
+            SlowDisk.may_sync.wait(30)
+            Disk.fsync(descriptor)
+
+    async def main() -> None:
+        SlowDisk.may_sync.set()
+        node = Node(settings_for(tmp_path / "data"), SlowDisk())
+        node.format()
+        await node.start()
+        node.sync_in_threads()
+        published = len(node.published)
+        SlowDisk.may_sync.clear()
+        answers = [asyncio.create_task(node.create(f"t{number}")) for number in range(3)]
+        done, _ = await asyncio.wait(answers, timeout=0.2)
+        assert not done
+        assert len(node.published) == published
+        assert "t0" not in node.controller.image.topics.by_name
+        SlowDisk.may_sync.set()
+        assert {(await answer).error_code for answer in answers} == {ErrorCode.NONE}
+        assert list(node.controller.image.topics.by_name) == ["t0", "t1", "t2"]
+        await node.stop()
 
     run(main)

@@ -43,7 +43,7 @@ HEADER_BYTES_MIN = 10
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_is_closing", "_is_held", "_is_paused", "_route", "_routes", "_shortcuts",
+        "_client_raw", "_frame", "_has_slices", "_is_closing", "_is_held", "_is_paused", "_route", "_routes", "_shortcuts",
         "_waiting_for", "answers_waiting", "context", "host", "inbox", "is_busy", "last_active",
         "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
@@ -58,6 +58,7 @@ class Channel(asyncio.BufferedProtocol):
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
         self.is_busy = False
         self._is_held = False
+        self._has_slices = False  # log slices are in `out`
         self.host = ""
         self.last_active = 0.0
         self._route: Route
@@ -302,6 +303,7 @@ class Channel(asyncio.BufferedProtocol):
             parts[0] = _answer(sum(map(len, parts)) + 4, correlation_id)
         if route.key == _FETCH:
             self.out += parts  # slices of log files among them
+            self._has_slices = True
         else:
             self.out.append(b"".join(parts))
 
@@ -309,7 +311,8 @@ class Channel(asyncio.BufferedProtocol):
         out = self.out
         if out:
             self.out = []
-            if not self._is_closing and not self.outbox.put(out):
+            has_slices, self._has_slices = self._has_slices, False
+            if not self._is_closing and not self.outbox.put(out, has_slices=has_slices):
                 self.is_busy = True
 
     def _output_done(self) -> None:

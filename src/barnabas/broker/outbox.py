@@ -46,9 +46,12 @@ class Outbox:
         self._warming: asyncio.Future[Any] | None = None  # a thread brings the next chunk into the page cache
         self._is_closed = False
 
-    def put(self, parts: list[Any]) -> bool:
+    def put(self, parts: list[Any], *, has_slices: bool) -> bool:
         """Send these parts in order. False: some had to wait, and `done` is called when they have left."""
         if not self._parts and not self._is_paused:
+            if not has_slices:
+                self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+                return not self._is_paused
             ready = small_enough(parts)
             if ready is not None:
                 self._transport.write(ready)

@@ -3,7 +3,8 @@
 In: the node's settings, a cluster id, the levels and users to begin with. Out: `meta.properties` and
 `bootstrap.checkpoint` in every log dir, the first voters in the metadata dir of a dynamic quorum; lines to
 print. Wrong requests and dirs of another cluster are a `FormatError` with one sentence, and nothing is
-written then. Does not know: command lines, running nodes.
+written then.
+Does not know: command lines, running nodes.
 """
 
 from __future__ import annotations

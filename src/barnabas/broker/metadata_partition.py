@@ -16,7 +16,8 @@ from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
 from barnabas.runtime import snapshot_files
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
-from barnabas.runtime.metadata_log import MetadataLog, SnapshotPolicy
+from barnabas.runtime.metadata_log import MetadataLog
+from barnabas.runtime.metadata_snapshots import SnapshotPolicy
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.listeners import EndPoint
 from barnabas.storage import partition_metadata

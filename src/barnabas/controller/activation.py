@@ -2,7 +2,8 @@
 
 In: the image it found, whether a metadata transaction was left open, the bootstrap records of a formatted
 folder. Out: an abort for the open transaction; in an empty log the bootstrap records, inside a transaction
-where the level knows them, so that a crash in between leaves nothing behind. Does not know: elections, files.
+where the level knows them, so that a crash in between leaves nothing behind.
+Does not know: elections, files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a decision may look at: the image, the node's settings, sessions of brokers, time and random numbers.
 
 In: values gathered by the host before each decision. Out: lookups that several decisions need (active
-brokers, a topic's effective `min.insync.replicas`, a broker's default log directory). Does not know:
-requests.
+brokers, a topic's effective `min.insync.replicas`, a broker's default log directory).
+Does not know: requests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""CreateTopics: names, counts, assignments and configurations checked; topics, their configs and partitions
-written.
+"""CreateTopics: names, counts, assignments and configurations checked, topics written.
 
 In: the request, the image. Out: one TopicRecord a topic, then its ConfigRecords, then its PartitionRecords;
-per topic a result or an error in Kafka's words. `validate_only` decides all the same and writes nothing. Does
-not know: who may create (the caller drops topics that the principal may not), policies, quotas.
+per topic a result or an error in Kafka's words. `validate_only` decides all the same and writes nothing.
+Does not know: who may create (the caller drops topics that the principal may not), policies, quotas.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Heartbeats: a broker is unfenced when it has caught up, fenced when silent, and led out when it wants to
-stop.
+"""Heartbeats: a broker is unfenced when it has caught up, fenced when silent, led out when it wants to go.
 
 In: BrokerHeartbeat, or the time alone for silent brokers. Out: registration changes and the partitions that
 follow.

@@ -2,8 +2,8 @@
 
 In: a partition, the brokers that leave its ISR, the brokers that may lead. Out: a PartitionChangeRecord, or
 nothing when all stays as it is. Eligible leader replicas (KIP-966): when too few are in sync to acknowledge
-writes, those that were in sync last stay eligible, and the last leader is remembered. Does not know: why
-brokers come and go; reassignments change replicas elsewhere.
+writes, those that were in sync last stay eligible, and the last leader is remembered.
+Does not know: why brokers come and go; reassignments change replicas elsewhere.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In: brokers with racks and fences, a replication factor, random numbers. Out: one list of replicas a
 partition, the leader first and never fenced. Racks come first: replicas of a partition spread over as many as
-there are. Does not know: existing load, directories, topics.
+there are.
+Does not know: existing load, directories, topics.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Answers that say no as a whole: a request's response with one error for everything in it.
 
 In: a request and the error that deciding on it raised. Out: the response, in the shape that the API has for
-it. Does not know: errors of single topics, which the decisions answer themselves.
+it.
+Does not know: errors of single topics, which the decisions answer themselves.
 """
 
 from __future__ import annotations

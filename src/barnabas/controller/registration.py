@@ -1,10 +1,9 @@
-"""Registration of nodes: a broker gets its epoch, a controller tells its listeners; brokers are also taken
-off.
+"""Registration of nodes: a broker gets its epoch, a controller tells its listeners; brokers can be removed.
 
 In: BrokerRegistration, ControllerRegistration, UnregisterBroker. Out: the registering record; for a broker
 that died without a clean shutdown also the partitions that can no longer trust it. A broker's epoch is the
-offset at which the decision begins, so it grows for ever. Does not know: heartbeats (`heartbeat`), which
-listeners are reachable.
+offset at which the decision begins, so it grows for ever.
+Does not know: heartbeats (`heartbeat`), which listeners are reachable.
 """
 
 from __future__ import annotations

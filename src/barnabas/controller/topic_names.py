@@ -1,7 +1,8 @@
 """Rules for topic names, and names that would collide in metrics because `.` and `_` read the same there.
 
 In: a name. Out: the sentence that Kafka answers for a wrong one, and the form in which colliding names are
-equal. Does not know: which topics exist.
+equal.
+Does not know: which topics exist.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Changes to a map: keys set or removed, laid over an immutable map only when there are any.
 
 In: a map that nobody may change, keys set and removed one by one. Out: the map after them, the same object
-when nothing changed. Every part of a delta is made of these. Does not know: what the keys and values mean.
+when nothing changed. Every part of a delta is made of these.
+Does not know: what the keys and values mean.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The nodes that registered: brokers with their listeners, racks, log directories and fences; controllers.
 
 In: RegisterBroker, UnregisterBroker, Fence, Unfence, BrokerRegistrationChange, RegisterController records.
-Out: a new image, and which nodes changed. Does not know: heartbeats and sessions (the controller's own
-memory), partitions.
+Out: a new image, and which nodes changed.
+Does not know: heartbeats and sessions (the controller's own memory), partitions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A delta: records applied to an image, and what they changed.
 
 In: metadata records in the order of the log. Out: the next image, and a small delta for each part that
-changed (None for a part that did not), which is what listeners look at. Does not know: offsets of single
-records, metadata transactions (see `transactions`), where records come from.
+changed (None for a part that did not), which is what listeners look at.
+Does not know: offsets of single records, metadata transactions (see `transactions`), where records come from.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The whole metadata of a cluster at one offset of its log: immutable, cheap to share, cheap to look things
-up in.
+"""The whole metadata of a cluster at one offset of its log: immutable, cheap to share and to look up.
 
 In: nothing; images come from `delta.MetadataDelta.apply`. Out: features, nodes, topics, configurations,
-quotas, producer ids and security, each a small image of its own. Does not know: how it was loaded, who is the
-active controller.
+quotas, producer ids and security, each a small image of its own.
+Does not know: how it was loaded, who is the active controller.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In: PartitionRecord, PartitionChangeRecord. Out: an immutable registration, and the record that tells it
 whole. A named tuple rather than a dataclass: clusters have ten thousands of them, and it is made five times
-as fast. Does not know: the topic's name, which brokers are alive.
+as fast.
+Does not know: the topic's name, which brokers are alive.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Records of `__cluster_metadata` as bytes: frame version, type, record version (unsigned varints), then the
-body.
+"""Records of `__cluster_metadata` as bytes: frame version, type and version as varints, then the body.
 
 In: a record and the cluster's `metadata.version`. Out: the value of a log record, and back.
 Does not know: batches, offsets, control records.

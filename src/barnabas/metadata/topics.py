@@ -1,8 +1,8 @@
 """Topics by name and by id, with their partitions; and the changes that a delta makes to them.
 
 In: TopicRecord, RemoveTopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord. Out: a new image,
-and which topics were created, deleted or changed, down to the partition. Does not know: configurations,
-brokers.
+and which topics were created, deleted or changed, down to the partition.
+Does not know: configurations, brokers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Metadata transactions (KIP-868): records between Begin and End take effect together, those before Abort
-never.
+"""Metadata transactions (KIP-868): records take effect together when theirs ends, or never when it aborts.
 
 In: records in the order of the log. Out: the records that take effect, once they do.
 Does not know: the image; a reader of the log puts this between the log and a delta.

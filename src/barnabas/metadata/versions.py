@@ -1,8 +1,8 @@
-"""Feature levels: `metadata.version` and its companions, what each level allows, and which record version it
-writes.
+"""Feature levels: `metadata.version` and its companions, what each allows, what record versions it writes.
 
 In: a level, a record. Out: the version to write the record with; names, ranges and defaults of all features.
-The levels are those of Apache Kafka 4.3. Does not know: which level a cluster has finalized (see `features`).
+The levels are those of Apache Kafka 4.3.
+Does not know: which level a cluster has finalized (see `features`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In: the state that was remembered, the voters, the end of the log. Out: the state to remember before anything
 else, and the control records that open the epoch: LeaderChange, and the voters where the log does not have
-them yet. A sole voter needs nobody's vote. Does not know: files, requests; votes of others come to this
-place.
+them yet. A sole voter needs nobody's vote.
+Does not know: files, requests; votes of others come to this place.
 """
 
 from __future__ import annotations

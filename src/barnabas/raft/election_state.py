@@ -1,8 +1,8 @@
-"""What a node of the quorum must not forget across restarts: the epoch, whom it voted for, whom it knows to
-lead.
+"""What a node of the quorum must not forget across restarts: the epoch, its vote, whom it knows to lead.
 
 In and out: the JSON text of `quorum-state`, version 0 (static voters, kraft.version 0) and 1 (kraft.version
-1). Does not know: the file, when it is written.
+1).
+Does not know: the file, when it is written.
 """
 
 from __future__ import annotations

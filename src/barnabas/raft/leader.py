@@ -1,8 +1,8 @@
 """The leader's books: how far every voter has synced the log, and with it what is committed.
 
 In: ends of logs, reported by fetches of followers and by our own disk. Out: the high watermark, which never
-moves back and never rests on entries of older epochs alone; what DescribeQuorum tells. Does not know:
-fetching, elections, the clock.
+moves back and never rests on entries of older epochs alone; what DescribeQuorum tells.
+Does not know: fetching, elections, the clock.
 """
 
 from __future__ import annotations

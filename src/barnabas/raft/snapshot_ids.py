@@ -1,7 +1,8 @@
 """Snapshots by name: the offset and epoch that one ends at, and which of several may be deleted.
 
 In: file names, sizes, times. Out: `SnapshotId`s, and those that retention lets go, the oldest first; the
-newest stays. Does not know: files themselves, what a snapshot holds.
+newest stays.
+Does not know: files themselves, what a snapshot holds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Voters: who has a vote in the quorum, where they listen, and since which offset of the log that is so.
 
 In: `controller.quorum.voters`, or KRaftVersionRecord and VotersRecord from the log and snapshots (KIP-853).
-Out: the set in force, the records that tell it. A set from the configuration has no directory ids. Does not
-know: who is alive, elections.
+Out: the set in force, the records that tell it. A set from the configuration has no directory ids.
+Does not know: who is alive, elections.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A broker's life as the controller sees it: registers, beats, is unfenced, and asks before it leaves.
 
 In: a way to send controller requests (in process, or over the network), who this broker is. Out: its epoch,
-whether it is fenced; `stop` returns when the controller lets it go or patience ends. Does not know:
-partitions, sockets, the metadata log beyond the offset this broker has read to.
+whether it is fenced; `stop` returns when the controller lets it go or patience ends.
+Does not know: partitions, sockets, the metadata log beyond the offset this broker has read to.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""The controller of a node: requests in, decisions written to the metadata log, answers out when they are
-committed.
+"""The controller of a node: requests in, decisions into the metadata log, answers out when committed.
 
 In: controller requests from the node's own broker (`handle`, in process) and, through the CONTROLLER
-listener, from others. Out: responses; committed images go to `metadata_log` listeners.
+listener, from others. Out: responses; committed images go to the listeners of the metadata log.
 
-How a node that is its own quorum starts (all of it a few milliseconds, four syncs of the log): 1.
-`broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log behind it 2.
-`controller = Controller(settings, cluster_id, metadata_log, clock, rng)` 3. `await
-controller.start(bootstrap)`: elects this node, writes the bootstrap records into an empty log, registers the
-controller. From here on `handle` answers. 4. `lifecycle = BrokerLifecycle(...)`, `await
-lifecycle.register()`: the broker registers and gets its epoch 5. the broker makes its partitions from
-`metadata_log.image`, listens to the log, then `await lifecycle.unfence()`: the first heartbeat unfences it
-and elects leaders; it beats from then on. 6. `metadata_log.run_slow_work_with(threads.run)`: now there are
-clients to keep waiting, syncs leave the loop. Stop: `await lifecycle.stop()` (controlled shutdown), `await
-controller.stop()`, `await metadata_log.close()`. Does not know: sockets, authorization (callers check before
-they ask).
+How a node that is its own quorum starts (some milliseconds, three syncs of the log):
+  1. `broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log behind it.
+  2. `Controller(settings, cluster_id, metadata_log, clock, rng)`, then `await controller.start(bootstrap)`:
+     elects this node, writes the bootstrap records into an empty log, registers the controller.
+     From here on `handle` answers.
+  3. `BrokerLifecycle(...)`, `await lifecycle.register()`: the broker registers, fenced, and gets its epoch.
+  4. The broker makes its partitions from `metadata_log.image`, adds its listener, then
+     `await lifecycle.unfence()`: the first heartbeat unfences it and elects leaders; it beats on from there.
+  5. `metadata_log.run_slow_work_with(threads.run)`: clients would wait now, so syncs leave the loop.
+And stops: `lifecycle.stop(patience_ms)` (controlled shutdown), `controller.stop()`, `metadata_log.close()`.
+Does not know: sockets, authorization (callers check before they ask).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In: the folder's snapshots and the log. Out: the image, the quorum's members, where brokers registered, and
 whether a metadata transaction was left open. A damaged snapshot is passed over for the one before it, if the
-log still reaches back that far. Does not know: elections, what is committed: whoever leads next commits all
-of it.
+log still reaches back that far.
+Does not know: elections, what is committed: whoever leads next commits all of it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ was appended while a sync was on its way shares the next one. Epochs are durable
 anything is written in them.
 
 Life: `open` (load snapshot and log) -> `lead` (elect, write LeaderChange) -> `append`, `committed` ... ->
-`close`. Does not know: what the records decide. Other voters and followers join here: their fetches move the
-high watermark through `raft.leader`, and what they fetch is this log.
+`close`.
+Does not know: what the records decide. Other voters and followers join here: their fetches move the high
+watermark through `raft.leader`, and what they fetch is this log.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from barnabas.metadata import serde
 from barnabas.metadata.delta import MetadataDelta
@@ -25,15 +27,15 @@ from barnabas.raft import election_state
 from barnabas.raft.election import elect_sole_voter
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.leader import Leader
-from barnabas.raft.snapshot_ids import SnapshotFile, SnapshotId, to_delete
 from barnabas.raft.voters import Membership, Voter
 from barnabas.records.batch import BatchHeader
 from barnabas.records.control import build_quorum_batch
 from barnabas.records.record import Record, build_batch
-from barnabas.runtime import metadata_loading, snapshot_files
+from barnabas.runtime import metadata_loading
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_loading import Loaded, QuorumLog
+from barnabas.runtime.metadata_snapshots import MetadataSnapshots, SnapshotPolicy
 
 QUORUM_STATE = "quorum-state"
 UNCOMMITTED_MAX = 10_000  # decisions on their way to the disk
@@ -45,16 +47,6 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[MetadataDelta, MetadataImage], None]
 RunSlow = Callable[[Callable[[], None]], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotPolicy:
-    """`metadata.log.max.record.bytes.between.snapshots` and its relatives; a time of 0 means never."""
-
-    bytes_between: int = 20 << 20
-    interval_ms: int = 3_600_000
-    retention_bytes: int = 100 << 20
-    retention_ms: int = 7 * 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,6 @@ class MetadataLog:
         self._disk = disk
         self._clock = clock
         self._local = local
-        self._policy = policy
         self.loaded: Loaded = metadata_loading.load(disk, log, membership)
         self.membership = self.loaded.membership
         self.image = self.loaded.image  # committed, as far as this node knows
@@ -95,12 +86,10 @@ class MetadataLog:
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._flushing = False
-        self._snapshots = {
-            snapshot: SnapshotFile(size, self.image.provenance.timestamp_ms)
-            for snapshot, size in self.loaded.snapshots.items()
-        }
+        self._snapshots = MetadataSnapshots(
+            disk, log.directory, policy, self.loaded.snapshots, self.last_append_ms
+        )
         self._bytes_since_snapshot = self.loaded.bytes_since_snapshot
-        self._last_snapshot_ms = self.last_append_ms
         self._snapshotting: asyncio.Task[None] | None = None
 
     @property
@@ -291,12 +280,9 @@ class MetadataLog:
     # Snapshots
 
     def maybe_snapshot(self) -> None:
-        """Begins a snapshot of the committed image when enough was written, or enough time passed, since the
-        last."""
-        policy, now_ms = self._policy, self._clock.now_ms()
-        by_size = self._bytes_since_snapshot >= policy.bytes_between
-        by_time = 0 < policy.interval_ms <= now_ms - self._last_snapshot_ms and self._bytes_since_snapshot > 0
-        if (by_size or by_time) and self._snapshotting is None and self.error is None:
+        """Begins a snapshot of the committed image when enough was written, or enough time passed."""
+        due = self._snapshots.is_due(self._bytes_since_snapshot, self._clock.now_ms())
+        if due and self._snapshotting is None and self.error is None:
             self._snapshotting = asyncio.get_running_loop().create_task(self.snapshot())
             self._snapshotting.add_done_callback(self._snapshot_done)
 
@@ -304,26 +290,13 @@ class MetadataLog:
         """Writes a snapshot of the committed image, and deletes those that retention lets go."""
         image, now_ms = self.image, self._clock.now_ms()
         tail_bytes, self._bytes_since_snapshot = self._bytes_since_snapshot, 0
-        self._last_snapshot_ms = now_ms
-        snapshot = SnapshotId(image.provenance.offset + 1, image.provenance.epoch)
-        if image.is_empty or snapshot in self._snapshots:
+        snapshot = self._snapshots.begin(image, now_ms)
+        if snapshot is None:
             return
         if snapshot.end_offset == self._log.end_offset and tail_bytes >= WORTH_A_SNAPSHOT_BYTES:
             # All of it is synced. The next start has to check the log from its last segment on: from here.
             self._log.roll()
-
-        def write() -> None:
-            _, size = snapshot_files.store_image(
-                self._disk, self._log.directory, image, self.membership, now_ms
-            )
-            kept = {**self._snapshots, snapshot: SnapshotFile(size, image.provenance.timestamp_ms)}
-            for old in to_delete(
-                kept, self._log.size_bytes, now_ms, self._policy.retention_bytes, self._policy.retention_ms
-            ):
-                self._disk.unlink(f"{self._log.directory}/{old.file_name}")
-                del kept[old]
-            self._snapshots = kept
-
+        write = partial(self._snapshots.write, image, self.membership, self._log.size_bytes, now_ms)
         if self._run_slow is None:
             write()
         else:

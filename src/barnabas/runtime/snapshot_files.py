@@ -2,7 +2,8 @@
 
 In: an image, what the quorum says of itself. Out: a file that Apache Kafka loads: a control batch with the
 header, batches of records, a control batch with the footer. Written under another name first, so that it is
-whole or absent. Does not know: when to write one (see `metadata_log`), what the records mean.
+whole or absent.
+Does not know: when to write one (see `metadata_log`), what the records mean.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ Does not know: elections, decisions.
 from __future__ import annotations
 
 from barnabas.metadata.bootstrap import bootstrap_records
-from barnabas.metadata.versions import LATEST_LEVEL
-from barnabas.protocol import Message
+from barnabas.metadata.versions import LATEST_LEVEL, reason_unsupported
+from barnabas.protocol import KafkaError, Message
+from barnabas.protocol.uuid import to_text
 from barnabas.raft.snapshot_ids import BOOTSTRAP_SNAPSHOT
 from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
 from barnabas.runtime import snapshot_files
@@ -22,6 +23,7 @@ from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.listeners import EndPoint
 from barnabas.storage import partition_metadata
 from barnabas.storage.context import LogContext
+from barnabas.storage.errors import StorageError
 from barnabas.storage.log import Log
 from barnabas.storage.names import METADATA_TOPIC, PARTITION_METADATA
 from barnabas.storage.settings import LogSettings
@@ -37,7 +39,10 @@ def open_metadata_log(
     clock: Clock,
     listeners: tuple[EndPoint, ...] | None = None,
 ) -> MetadataLog:
-    """Loads the node's metadata. `listeners` are the controller's own, if ports were chosen late."""
+    """Loads the node's metadata; StorageError in one line when it is damaged, or not for this node.
+
+    `listeners` are the controller's own, if ports were chosen late.
+    """
     directory = f"{settings.metadata_log_dir.rstrip('/')}/{METADATA_TOPIC}-0"
     now_ms = clock.now_ms()
     log_settings = LogSettings(
@@ -61,7 +66,30 @@ def open_metadata_log(
         retention_bytes=settings["metadata.max.retention.bytes"],
         retention_ms=settings["metadata.max.retention.ms"],
     )
-    return MetadataLog(log, context.disk, clock, local, static_membership(settings), policy)
+    try:
+        metadata_log = MetadataLog(log, context.disk, clock, local, static_membership(settings), policy)
+    except (KafkaError, ValueError) as error:
+        raise StorageError(f"the metadata in {directory} cannot be read: {error}") from error
+    reason = _reason_not_ours(metadata_log, local)
+    if reason is not None:
+        raise StorageError(f"{directory}: {reason}")
+    return metadata_log
+
+
+def _reason_not_ours(metadata_log: MetadataLog, local: Voter) -> str | None:
+    """Why this node cannot be the controller of what it found; None when it can."""
+    unsupported = reason_unsupported(metadata_log.image.features.finalized)
+    if unsupported is not None:
+        return unsupported
+    voters = metadata_log.membership.voters
+    if voters.is_sole(local.id, local.directory_id):
+        return None
+    if not voters.ids:
+        return "its quorum has no voters; set controller.quorum.voters, or format with --standalone"
+    if voters.ids == (local.id,):
+        known = to_text(voters.voters[local.id].directory_id)
+        return f"voter {local.id} has the directory {known}, not {to_text(local.directory_id)}"
+    return f"node {local.id} is not its only voter, they are {', '.join(map(str, voters.ids))}"
 
 
 def local_voter(settings: BrokerSettings, directory_id: bytes, listeners: tuple[EndPoint, ...]) -> Voter:

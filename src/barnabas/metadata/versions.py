@@ -99,6 +99,16 @@ def supported_features() -> dict[str, tuple[int, int]]:
     return {METADATA_VERSION: (MINIMUM_LEVEL, LATEST_LEVEL), **ranges}
 
 
+def reason_unsupported(finalized: Mapping[str, int]) -> str | None:
+    """Why this version must not touch a cluster with these finalized levels; None when it may."""
+    supported = supported_features()
+    for name, level in finalized.items():
+        lowest, highest = supported.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            return f"the cluster runs with {name} {level}; this version supports {lowest} to {highest}"
+    return None
+
+
 def release_name(level: int) -> str:
     """`4.3-IV0` for 30; the bare number for a level without a name."""
     return next((name for name, number in RELEASES.items() if number == level), str(level))

@@ -37,7 +37,7 @@ from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.transactions import TransactionFilter
-from barnabas.metadata.versions import CONTROLLER_REGISTRATION, supported_features
+from barnabas.metadata.versions import CONTROLLER_REGISTRATION, reason_unsupported, supported_features
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -100,18 +100,6 @@ class _Machine:
         self.log.applied(delta, self.image)
 
 
-def _check_levels(finalized: Mapping[str, int]) -> None:
-    """A folder of a newer version must not be written to by an older one."""
-    supported = supported_features()
-    for name, level in finalized.items():
-        lowest, highest = supported.get(name, (0, 0))
-        if not lowest <= level <= highest:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the cluster runs with {name} {level}; this version supports {lowest} to {highest}",
-            )
-
-
 class Controller:
     def __init__(
         self, settings: BrokerSettings, cluster_id: str, metadata_log: MetadataLog, clock: Clock, rng: Rng
@@ -146,7 +134,9 @@ class Controller:
 
     async def start(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
         """Leads the quorum from here on. `listeners` are the controller's own, if ports were chosen late."""
-        _check_levels(self._machine.image.features.finalized)
+        unsupported = reason_unsupported(self._machine.image.features.finalized)
+        if unsupported is not None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, unsupported)
         self._log.lead()
         min_insync_replicas: int = self._settings["min.insync.replicas"]
         image, transactions = self._machine.image, self._machine.transactions

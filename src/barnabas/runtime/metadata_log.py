@@ -74,6 +74,7 @@ class MetadataLog:
         self._local = local
         self.loaded: Loaded = metadata_loading.load(disk, log, membership)
         self.membership = self.loaded.membership
+        self._remembered = self._load_election_state()
         self.image = self.loaded.image  # committed, as far as this node knows
         self.leader: Leader | None = None
         self.error: KafkaError | None = None
@@ -113,8 +114,7 @@ class MetadataLog:
 
     def lead(self) -> Leader:
         """Elects this node, the only voter, and opens its epoch in the log."""
-        remembered = self._remembered()
-        victory = elect_sole_voter(remembered, self.loaded.last_epoch, self._local, self.membership)
+        victory = elect_sole_voter(self._remembered, self.loaded.last_epoch, self._local, self.membership)
         kraft_version, voter_ids = victory.membership.kraft_version, victory.membership.voters.ids
         text = election_state.encode(victory.state, kraft_version, voter_ids)
         self._disk.replace_file(self._state_path, text.encode())
@@ -136,7 +136,7 @@ class MetadataLog:
     def _state_path(self) -> str:
         return f"{self._log.directory}/{QUORUM_STATE}"
 
-    def _remembered(self) -> ElectionState:
+    def _load_election_state(self) -> ElectionState:
         try:
             return election_state.decode(self._disk.read(self._state_path).decode())
         except FileNotFoundError:

@@ -221,3 +221,18 @@ def test_a_controlled_shutdown_fences_and_leaves_partitions_to_return_to(tmp_pat
             assert (partition.leader, partition.isr, partition.elr) == (-1, (), (1,))
 
     run(main)
+
+
+def test_settings_changed_while_running_show_in_new_topics(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = await started(tmp_path)
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        change = resource.AlterableConfig(name="log.retention.ms", value="1234")
+        wanted = resource(resource_type=4, resource_name="", configs=[change])
+        altered = await node.controller.handle(IncrementalAlterConfigsRequest(resources=[wanted]))
+        assert altered.responses[0].error_code == ErrorCode.NONE
+        created = await node.create("t")
+        assert {config.name: config.value for config in created.configs}["retention.ms"] == "1234"
+        await node.stop()
+
+    run(main)

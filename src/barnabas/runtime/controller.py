@@ -59,6 +59,7 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.shard import Shard
 from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.errors import SettingsError
 from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
 
 logger = logging.getLogger(__name__)
@@ -116,6 +117,8 @@ class Controller:
         self._timer: asyncio.TimerHandle | None = None
         self._fencing: asyncio.Task[None] | None = None
         self._last_tick_ms = 0
+        self._effective = settings
+        self._dynamic: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
     @property
     def image(self) -> MetadataImage:
@@ -188,13 +191,25 @@ class Controller:
     def _context(self) -> Context:
         return Context(
             image=self._machine.image,
-            settings=self._settings,
+            settings=self._dynamic_settings(),
             cluster_id=self._cluster_id,
             sessions=self._sessions,
             rng=self._rng,
             now_ms=self._session_ms(),
             next_offset=self._log.end_offset,
         )
+
+    def _dynamic_settings(self) -> BrokerSettings:
+        """The node's settings under what was set while running, for all brokers and for this one."""
+        configs = self._machine.image.configs
+        dynamic = (configs.cluster_default, configs.broker(self._settings.node_id))
+        if dynamic != self._dynamic:
+            self._dynamic = dynamic
+            try:
+                self._effective = self._settings.with_dynamic(*dynamic)
+            except SettingsError as error:
+                logger.warning("settings that were changed while running do not fit together: %s", error)
+        return self._effective
 
     def _session_ms(self) -> int:
         """Sessions count time that nobody can set back or forth."""

@@ -40,6 +40,7 @@ class Scale:
     client_records: int = 3_000_000
     latency_records: int = 2_000
     partitions: int = 4_000
+    warm_pages: bool = True  # see pages.py
 
 
 QUICK = Scale(1.0, 3.0, 500_000_000, 500_000_000, 500_000, 500)
@@ -77,7 +78,8 @@ class Produce:
 
     def measure(self, broker: Contender, scale: Scale) -> dict[str, float]:
         create_topics(broker, {self.row: 1})
-        touch(scale.bytes_max if self.batch.records > 1 else scale.bytes_max // 8)
+        if scale.warm_pages:
+            touch(scale.bytes_max if self.batch.records > 1 else scale.bytes_max // 8)
         try:
             load = self.load(broker.port, self.row, scale)
         finally:
@@ -147,7 +149,8 @@ def confluent_produce(broker: Contender, scale: Scale) -> dict[str, float]:
     producer = Producer(settings)
     try:
         producer.list_topics(topic, 10)
-        touch(scale.client_records * (frames.VALUE_BYTES + 20))
+        if scale.warm_pages:
+            touch(scale.client_records * (frames.VALUE_BYTES + 20))
         began = time.perf_counter()
         for _ in range(max(1, scale.client_records // len(chunk))):
             rest = chunk[: scale.client_records]

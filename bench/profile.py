@@ -24,10 +24,14 @@ from rich.table import Table
 from bench import loads
 from bench.brokers import Barnabas, cpu_seconds
 from bench.loads import Scale, Trial
+from bench.pages import touch
 
 PROFILERS = ("py-spy", "cprofile", "perf", "none")
 SAMPLES_PER_SECOND = 500
 LINES = 40
+BYTES_MAX = 3_000_000_000
+# A thread of the pool that waits for work, with C frames and without.
+IDLE = "SimpleQueue_get", ";_worker (concurrent/futures/thread.py"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,19 +54,21 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     profiler = options.profiler or ("py-spy" if _py_spy() else "cprofile")
     trial = next(trial for trial in loads.TRIALS if options.row in trial.rows)
-    scale = Scale(seconds=options.seconds, bytes_max=int(options.seconds * 2_000_000_000))
-    console = Console()
+    scale = Scale(seconds=options.seconds, bytes_max=BYTES_MAX, warm_pages=False)
+    console = Console() if sys.stdout.isatty() else Console(width=150)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "profile"
         prefix = [sys.executable]
         if profiler == "cprofile":
-            prefix += [str(Path(__file__).with_name("under_cprofile.py")), str(out)]
+            # -P: this file's folder must not be searched, or it would pass for the standard `profile`.
+            prefix += ["-P", str(Path(__file__).with_name("under_cprofile.py")), str(out)]
         broker = Barnabas(prefix=prefix)
         try:
             broker.start()
             if trial.prepare is not None:
                 trial.prepare(broker, scale)
-            trial.measure(broker, Scale(seconds=1.0))
+            trial.measure(broker, Scale(seconds=1.0, warm_pages=False))
+            touch(BYTES_MAX)  # before the profiler looks
             _measured(trial, broker, scale, profiler, options, out, console)
             broker.stop()
             if profiler == "cprofile":
@@ -136,6 +142,8 @@ def samples(text: str, console: Console) -> None:
     total = 0
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
+        if IDLE[0] in stack or IDLE[1] in stack[stack.rfind(";") :]:
+            continue
         names = stack.split(";")
         total += int(count)
         own[names[-1]] += int(count)

@@ -6,6 +6,7 @@ its own words. More partitions for a topic that holds records with keys are warn
 
 import argparse
 import re
+from collections.abc import Callable
 
 from barnabas.cli.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.output import Output
@@ -15,8 +16,10 @@ from barnabas.cli.topic_filter import TopicFilter
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.config_admin import ConfigResource, ResourceType
+from barnabas.client.errors import ClientError
 from barnabas.client.keys import has_keys
 from barnabas.client.topic_admin import BROKER_DEFAULT, PARTITIONS_PER_ANSWER, NewTopic
+from barnabas.client.topology import Topic
 from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.types import NULL_UUID
 
@@ -35,6 +38,8 @@ REPORTS = (
     "under-min-isr-partitions",
     "at-min-isr-partitions",
 )
+SEEN_MS_MAX = 5_000
+NOT_SEEN = ClientError("the broker does not show the change yet")
 REPLICATION_FACTOR_MAX = 32_767
 COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
@@ -93,7 +98,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
     async with cluster:
         admin = Admin(cluster)
         if options.create:
-            await create(options, admin, out)
+            await create(options, admin, cluster, out)
         elif options.list:
             out.line("\n".join(await matching(options, admin)))
         elif options.alter:
@@ -104,6 +109,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
             names = await matching(options, admin)
             ensure_found(names, options)
             await admin.delete_topics(names)
+            await seen(cluster, names, lambda topic: topic is None or topic.error_code != 0)
 
 
 def check_options(options: argparse.Namespace, out: Output) -> None:
@@ -163,7 +169,7 @@ def refuse(options: argparse.Namespace, used: str, others: list[str]) -> None:
             raise UsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')
 
 
-async def create(options: argparse.Namespace, admin: Admin, out: Output) -> None:
+async def create(options: argparse.Namespace, admin: Admin, cluster: Cluster, out: Output) -> None:
     topic = new_topic(options)
     if "." in topic.name or "_" in topic.name:
         out.line(COLLISION_WARNING)
@@ -180,7 +186,24 @@ async def create(options: argparse.Namespace, admin: Admin, out: Output) -> None
         if options.if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
             return
         raise
+    await seen(cluster, [topic.name], lambda found: found is not None and found.error_code == 0)
     out.line(f"Created topic {topic.name}.")
+
+
+async def seen(cluster: Cluster, names: list[str], is_so: Callable[[Topic | None], bool]) -> None:
+    """Wait until the broker shows a change: the controller answers a moment before brokers hear of it.
+
+    Not an error if it takes long: the change is made.
+    """
+    patience = cluster.patience(SEEN_MS_MAX)
+    while True:
+        topics = (await cluster.refresh(names)).topics
+        if all(is_so(topics.get(name)) for name in names):
+            return
+        try:
+            await patience.pause(NOT_SEEN)
+        except ClientError:
+            return
 
 
 def new_topic(options: argparse.Namespace) -> NewTopic:
@@ -247,6 +270,9 @@ async def alter(options: argparse.Namespace, admin: Admin, cluster: Cluster, out
     grows = [topic for topic in described if len(topic.partitions) < options.partitions]
     keyed = [topic.name for topic in grows if await has_keys(cluster, topic.name, len(topic.partitions))]
     await admin.create_partitions(dict.fromkeys(names, options.partitions), chosen)
+    await seen(
+        cluster, names, lambda topic: topic is not None and topic.partition_count >= options.partitions
+    )
     for name in keyed:
         out.note(KEYS_MOVE_WARNING.format(topic=name))
 

@@ -1,0 +1,82 @@
+"""Tools run as a person would, in this process: arguments in; output, errors and status out."""
+
+import contextlib
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from barnabas.cli.main import main
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    output: str
+    errors: str
+    status: int
+
+    @property
+    def lines(self) -> list[str]:
+        return self.output.splitlines()
+
+
+class RunTool(Protocol):
+    def __call__(self, *command: str, input: str = "") -> Ran: ...
+
+
+@pytest.fixture
+def run_tool(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> RunTool:
+    """`run_tool("kafka-topics", "--list", ...)`, or with `barnabas` in front."""
+
+    def run(program: str, *arguments: str, input: str = "") -> Ran:
+        capfd.readouterr()
+        given = tmp_path / f"input-{next(_numbers)}"
+        given.write_text(input)
+        with given.open() as stdin, replaced_stdin(stdin):
+            status = main(arguments, program)
+        captured = capfd.readouterr()
+        return Ran(captured.out, captured.err, status)
+
+    return run
+
+
+@contextlib.contextmanager
+def replaced_stdin(stdin: object) -> Iterator[None]:
+    before, sys.stdin = sys.stdin, stdin  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "broker" in metafunc.fixturenames:
+        kinds: list[object] = ["barnabas"]
+        if metafunc.config.getoption("--apache"):
+            kinds.append(pytest.param("apache", marks=pytest.mark.java))
+        metafunc.parametrize("broker", kinds, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a broker: ours, and Apache Kafka's too with --apache."""
+    if request.param == "apache":
+        yield request.getfixturevalue("apache_kafka").bootstrap
+        return
+    from barnabas.testing import Broker
+
+    with Broker() as ours:
+        yield ours.bootstrap
+
+
+@pytest.fixture
+def fresh_name(request: pytest.FixtureRequest) -> Callable[[], str]:
+    stem = re.sub(r"[^A-Za-z0-9-]+", "-", request.node.originalname)[:60]
+    return lambda: f"{stem}-{next(_numbers)}"

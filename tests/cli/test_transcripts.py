@@ -1,0 +1,97 @@
+"""Our tools print what Kafka's own tools printed, and Kafka's own tools still print it."""
+
+import asyncio
+from collections.abc import Iterator
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.address import parse_bootstrap
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.testing import Broker, apache
+
+from .conftest import RunTool
+from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
+
+SEGMENTS = Path(__file__).parent / "segments"
+TALKS = sorted(path.stem for path in FOLDER.glob("*.txt"))
+
+
+@pytest.fixture(autouse=True)
+def beside_the_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SEGMENTS)
+
+
+@pytest.fixture
+def empty_barnabas() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def empty_apache(apache_kafka: apache.ApacheKafka) -> str:
+    asyncio.run(delete_all_topics(apache_kafka.bootstrap))
+    return apache_kafka.bootstrap
+
+
+async def delete_all_topics(bootstrap: str) -> None:
+    async with Cluster(parse_bootstrap(bootstrap)) as cluster:
+        admin = Admin(cluster)
+        await admin.delete_topics([topic.name for topic in await admin.list_topics()])
+        while await admin.list_topics():
+            await asyncio.sleep(0.05)
+
+
+def replay(talk: str, broker: str, run_tool: RunTool) -> None:
+    """Types what the transcript says, and compares all of it at once."""
+    steps = load(FOLDER / f"{talk}.txt")
+    printed = []
+    for step in steps:
+        ran = run_tool(*step.arguments(broker), input=step.input)
+        printed.append(normal(ran.output, ran.errors, ran.status, broker).text())
+    expected = [step.text(step.printed) for step in steps]
+    ours = [step.text(each) for step, each in zip(steps, printed, strict=True)]
+    assert ours == expected, difference(expected, ours)
+
+
+def difference(expected: list[str], ours: list[str]) -> str:
+    """Only the steps that differ."""
+    pairs = [(one, other) for one, other in zip(expected, ours, strict=True) if one != other]
+    lines = (unified_diff(one.splitlines(), other.splitlines(), "Kafka", "ours") for one, other in pairs)
+    return "\n\n".join("\n".join(each) for each in lines)
+
+
+@pytest.mark.parametrize("talk", TALKS)
+def test_our_tools_print_what_kafkas_do(talk: str, empty_barnabas: str, run_tool: RunTool) -> None:
+    replay(talk, empty_barnabas, run_tool)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("talk", TALKS)
+def test_our_tools_print_the_same_of_apache_kafka(talk: str, empty_apache: str, run_tool: RunTool) -> None:
+    replay(talk, empty_apache, run_tool)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("talk", TALKS)
+def test_the_transcripts_are_what_kafkas_tools_print(
+    talk: str, empty_apache: str, request: pytest.FixtureRequest
+) -> None:
+    if not (request.config.getoption("--apache") or request.config.getoption("--record")):
+        pytest.skip("--apache runs Kafka's own tools again, which takes minutes")
+    path = FOLDER / f"{talk}.txt"
+    steps = load(path)
+    printed = [run_java(step, empty_apache) for step in steps]
+    if request.config.getoption("--record"):
+        path.write_text("\n".join(step.text(each) for step, each in zip(steps, printed, strict=True)))
+    assert printed == [step.printed for step in load(path)]
+
+
+def run_java(step: Step, broker: str) -> str:
+    program, *arguments = step.arguments(broker)
+    done = apache.tool(JAVA_CLASSES[program], *arguments, input=step.input)
+    return normal(done.stdout, done.stderr, done.returncode, broker).text()

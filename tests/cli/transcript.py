@@ -1,0 +1,107 @@
+"""Transcripts of Kafka's own tools: what was typed, and what they printed.
+
+    kafka-topics --bootstrap-server $BROKER --create --topic orders
+    ----
+    Created topic orders.
+
+Lines behind the command that start with `<` are its standard input. `!` marks standard error, `exit` the
+status where it is not 0, and `(empty line)` an empty line. `pytest tests/cli --record` writes them anew.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "transcripts"
+EMPTY = "(empty line)"
+
+JAVA_CLASSES = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+}
+
+# What the two print differently on purpose, or by chance of the moment.
+NOISE = re.compile(r"SLF4J|The consumer rebalance protocol \(KIP-848\)|^engine: |^\s*$")
+TO_ERRORS = re.compile(r"^(Error while executing topic command : |Warning: --|Option --\S+ is deprecated)")
+EXCEPTION = re.compile(r'(^Exception in thread "main" )?\b([a-z][\w.$]+\.\w+(Exception|Error): )+')
+HINT = re.compile(r" \(see `.*`\)$")
+BAD_BOOTSTRAP = re.compile(r"(?<=host1:9091,host2:9092) \(.*\)")
+MOMENTS = (
+    (re.compile(r"TopicId: \S{22}"), "TopicId: <id>"),
+    (re.compile(r"directory\.id=\S{22}"), "directory.id=<id>"),
+    (re.compile(r"CreateTime:\d{13}"), "CreateTime:<ms>"),
+    (re.compile(r"Cluster ID: \S{22}"), "Cluster ID: <id>"),
+)
+
+
+CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in no order that means anything
+
+
+def sorted_configs(match: re.Match[str]) -> str:
+    return ",".join(sorted(match[0].split(",")))
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    output: tuple[str, ...]
+    errors: tuple[str, ...]
+    status: int
+
+    def text(self) -> str:
+        lines = [line or EMPTY for line in self.output] + [f"! {line}" for line in self.errors]
+        return "\n".join(lines + ([f"exit {self.status}"] if self.status else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    comment: str
+    command: str
+    input: str
+    printed: str
+
+    def arguments(self, broker: str) -> list[str]:
+        return shlex.split(self.command.replace("$BROKER", broker))
+
+    def text(self, printed: str) -> str:
+        given = "".join(f"< {line}\n" for line in self.input.splitlines())
+        return f"{self.comment}{self.command}\n{given}----\n{printed}\n"
+
+
+def load(path: Path) -> list[Step]:
+    steps = []
+    for block in path.read_text().split("\n\n"):
+        head, _, printed = block.strip("\n").partition("\n----")
+        lines = head.splitlines()
+        if not lines:
+            continue
+        comment = "".join(f"{line}\n" for line in lines if line.startswith("#"))
+        [command] = [line for line in lines if not line.startswith(("#", "<"))]
+        given = "".join(f"{line[2:]}\n" for line in lines if line.startswith("<"))
+        steps.append(Step(comment, command, given, printed.strip("\n")))
+    return steps
+
+
+def normal(output: str, errors: str, status: int, broker: str) -> Printed:
+    """What counts when two tools are compared."""
+
+    def clean(text: str) -> list[str]:
+        text = CONFIGS.sub(sorted_configs, text.replace(broker, "$BROKER"))
+        for pattern, shown in MOMENTS:
+            text = pattern.sub(shown, text)
+        return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
+
+    told = [line for line in clean(errors) if not NOISE.search(line)]
+    shown = clean(output)
+    told = [line for line in shown if TO_ERRORS.match(line)] + told
+    if status:
+        told = told[:1]  # Kafka's tools go on with their help or a stack trace
+    told = [BAD_BOOTSTRAP.sub("", HINT.sub("", EXCEPTION.sub("", line))) for line in told]
+    return Printed(tuple(line for line in shown if not TO_ERRORS.match(line)), tuple(told), status)

@@ -15,6 +15,8 @@ PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH
 VERSION = 9
 IN_FLIGHT = 5
 RETRY_S = 0.02
+PADDING = bytes(5_000)
+"""Keys of all sizes, so that segments roll."""
 
 
 class RawWriter(threading.Thread):
@@ -64,7 +66,7 @@ class RawWriter(threading.Thread):
                 self.uncertain.discard(number)
 
     def _request(self, number: int) -> dict[str, Any]:
-        records = batch(b"%d" % number + b"." * (number % 30))
+        records = batch(b"%d" % number, key=PADDING[: number % 5_000])
         partition = {"index": self.partition, "records": records}
         topic = {"name": self.topic, "partition_data": [partition]}
         return {"acks": self.acks, "timeout_ms": 10_000, "transactional_id": None, "topic_data": [topic]}
@@ -88,11 +90,6 @@ def stored(port: int, topic: str, partition: int) -> list[tuple[int, int]]:
             for one in answer["records"]:
                 assert one["crc_is_right"]
                 for record in one["records"]:
-                    found.append((record["offset"], number_of(record["value"])))
+                    found.append((record["offset"], int(record["value"])))
             if position >= answer["high_watermark"]:
                 return found
-
-
-def number_of(value: str) -> int:
-    """The number that a value starts with."""
-    return int(value.split(".", 1)[0])

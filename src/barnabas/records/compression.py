@@ -43,10 +43,10 @@ _OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says when the outp
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     """Compress a batch's records. `level` is the codec's own scale; None is Kafka's default."""
-    import cramjam
-
     if codec == Compression.NONE:
         return bytes(data)
+    import cramjam
+
     if codec == Compression.GZIP:
         # Java's -1 is "the library's own choice".
         return bytes(cramjam.gzip.compress(data, GZIP_DEFAULT_LEVEL if level in (None, -1) else level))
@@ -66,10 +66,10 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 def decompress(codec: int, data: Buffer, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:
     """Decompress; more than `limit` bytes is MESSAGE_TOO_LARGE, broken data CORRUPT_MESSAGE."""
-    import cramjam
-
     if codec == Compression.NONE:
         return bytes(data)
+    import cramjam
+
     try:
         if codec == Compression.GZIP:
             return _decompress_bounded(cramjam.gzip.decompress_into, data, limit)

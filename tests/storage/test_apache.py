@@ -1,6 +1,7 @@
 """Apache Kafka as the judge: it reads our files, we read its files, and both write the same ones."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +117,16 @@ def produce(bootstrap: str) -> None:
             transactional.commit_transaction(60)
         else:
             transactional.abort_transaction(60)
+    wait_for_markers(bootstrap, 180)
+
+
+def wait_for_markers(bootstrap: str, end_offset: int) -> None:
+    """Markers are written after the producer was told that its transaction has ended."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g"})
+    deadline = time.monotonic() + 60
+    while consumer.get_watermark_offsets(ClientPartition("transactions", 0), timeout=10)[1] < end_offset:
+        assert time.monotonic() < deadline
+    consumer.close()
 
 
 def copy(folder: Path, to: Path) -> LogDirs:

@@ -310,7 +310,7 @@ class LogTail:
         failure = disk_failure("append to", segment.path, error)
         self.discard_staged()
         try:
-            self.context.disk.ftruncate(segment.open().descriptor, segment.size)
+            segment.resize(segment.size)
             self.epochs.truncate_from_end(self.written_offset)
             self.reload_producers()
         except (OSError, KafkaError, CorruptLog):

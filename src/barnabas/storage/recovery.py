@@ -186,7 +186,7 @@ class Recovery:
         time_index.append(largest, largest_offset)
         if valid_bytes < file_bytes:
             logger.warning("Truncating %s from %d to %d bytes", segment.path, file_bytes, valid_bytes)
-            self.context.disk.ftruncate(segment.open().descriptor, valid_bytes)
+            segment.resize(valid_bytes)
         segment.size = valid_bytes
         segment.replace_indexes(offset_index, time_index)
         return next_offset, valid_bytes == file_bytes

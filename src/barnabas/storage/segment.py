@@ -79,6 +79,11 @@ class Segment:
         self.file_used = True
         return self.file or self.context.files.open(self)
 
+    def resize(self, length: int) -> None:
+        """Make the log file that long: cut what is behind, or take room ahead."""
+        file = self.open()
+        self.context.disk.ftruncate(file.descriptor, length)
+
     def rename_files(self, suffix: str) -> None:
         """Give all files another suffix (`.deleted`, `.swap`, or none); readers do not notice."""
         for kind in names.SEGMENT_SUFFIXES:
@@ -104,7 +109,8 @@ class Segment:
         they are rebuilt after a crash."""
         disk = self.context.disk
         complete = self.writer is None
-        disk.fsync(self.open().descriptor)
+        file = self.open()
+        disk.fsync(file.descriptor)
         if complete:
             disk.sync_file(self.path_of(names.OFFSET_INDEX))
             disk.sync_file(self.path_of(names.TIME_INDEX))
@@ -114,7 +120,8 @@ class Segment:
     # Reading
 
     def pread(self, length: int, position: int) -> bytes:
-        return self.context.disk.pread(self.open().descriptor, length, position)
+        file = self.open()  # held: another thread may take it away from this segment meanwhile
+        return self.context.disk.pread(file.descriptor, length, position)
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
         """Headers of the whole batches from a batch boundary on; `CorruptLog` where there is none."""
@@ -219,7 +226,15 @@ class Segment:
         return offset_index, time_index
 
     def replace_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        disk = self.context.disk
-        disk.create(self.path_of(names.OFFSET_INDEX), bytes(offset_index.data))
-        disk.create(self.path_of(names.TIME_INDEX), bytes(time_index.data))
+        self._replace_index(names.OFFSET_INDEX, offset_index.data)
+        self._replace_index(names.TIME_INDEX, time_index.data)
         self.context.indexes.forget(self)
+
+    def _replace_index(self, kind: str, data: bytearray) -> None:
+        path = self.path_of(kind)
+        try:
+            if not data and self.context.disk.size(path) == 0:
+                return  # most partitions of a node hold little: nothing to write after a crash
+        except FileNotFoundError:
+            pass
+        self.context.disk.create(path, bytes(data))

@@ -64,7 +64,7 @@ class SegmentWriter:
         disk.create(segment.path_of(names.OFFSET_INDEX))
         disk.create(segment.path_of(names.TIME_INDEX))
         if preallocate_bytes:
-            disk.ftruncate(segment.open().descriptor, preallocate_bytes)
+            segment.resize(preallocate_bytes)
         return cls(
             segment, OffsetIndex(segment.base_offset), TimeIndex(segment.base_offset), segment.base_offset
         )
@@ -122,7 +122,7 @@ class SegmentWriter:
         segment = self.segment
         disk = segment.context.disk
         if disk.size(segment.path) != segment.size:
-            disk.ftruncate(segment.open().descriptor, segment.size)
+            segment.resize(segment.size)
         segment.writer = None
 
     def truncate(self, offset: int) -> None:
@@ -142,7 +142,7 @@ class SegmentWriter:
             segment.context.disk, segment.path_of(names.TRANSACTION_INDEX), offset
         )
         if found is not None:
-            segment.context.disk.ftruncate(segment.open().descriptor, found[0])
+            segment.resize(found[0])
             segment.size = found[0]
         self.bytes_since_index = 0
         self._forget_recent(offset)

@@ -73,6 +73,9 @@ class Node:
         self._sockets: dict[str, socket.socket] = {}
         self._log_dirs: LogDirs | None = None
         self._metrics_server: asyncio.Server | None = None
+        self.on_failure: Callable[[KafkaError], None] | None = (
+            None  # it cannot go on: its metadata log failed
+        )
         self.broker: Broker
 
     # -- start -------------------------------------------------------------------------------------
@@ -131,6 +134,7 @@ class Node:
         await self._threads.run(replicas.load, self._metadata_log.image)
         replicas.take_over(self._metadata_log.image)
         self._metadata_log.add_listener(replicas.publish)
+        self._metadata_log.on_failure = self._failed
         await self._lifecycle.unfence()
         self._metadata_log.run_slow_work_with(self._threads.run)
         await self._listen(tick)
@@ -188,6 +192,11 @@ class Node:
             return failed
 
         self._threads.run(work).add_done_callback(lambda future: done(future.result()))
+
+    def _failed(self, error: KafkaError) -> None:
+        log.error("the metadata log failed, the node stops: %s", error.message)
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def _rolled(self, rolled: Log, offset: int) -> None:
         """A segment is complete: sync it, beside the loop."""

@@ -72,6 +72,13 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
         log.info("stopping on %s", signal.Signals(number).name)
         stopping.set()
 
+    failures: list[KafkaError] = []
+
+    def failed(error: KafkaError) -> None:
+        failures.append(error)
+        stopping.set()
+
+    node.on_failure = failed
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     await node.start()
@@ -91,6 +98,8 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
         if on_ready is not None:
             on_ready(node)
         await stopping.wait()
+        if failures:
+            raise failures[0]  # as after a crash: what the disk holds is not to be touched any more
         await node.stop()
     finally:
         with contextlib.suppress(OSError):

@@ -108,7 +108,7 @@ def test_reading_on_needs_no_search(log: Log) -> None:
     first = log.read(0, 300)
 
     assert first.next_offset in log.cursors
-    assert log.cursors[first.next_offset] == (log.segments[0], first.position + len(first))
+    assert log.cursors[first.next_offset] == (log.segments[0], first.position + len(first), 0)
 
 
 def test_readers_that_are_remembered_are_bounded(directory: str) -> None:
@@ -202,7 +202,8 @@ class ReadingMachine(RuleBasedStateMachine):
         written = self.log.written_offset
         offset = data.draw(st.integers(0, written), "offset")
         upper = data.draw(st.one_of(st.just(1 << 62), st.integers(0, written)), "upper")
-        found = self.log.read(offset, max_bytes, upper, at_least_one)
+        read = data.draw(st.sampled_from([self.log.read, self.log.read_cold]), "how")
+        found = read(offset, max_bytes, upper, at_least_one)
         content = found.read()
 
         below = [b for b in self.batches if offset <= BatchHeader(b).last_offset < upper]

@@ -247,6 +247,14 @@ class Log(LogTail):
             self.active.open(), start, end - start, offset, next_offsets[stop - 1], True, self.context.disk
         )
 
+    def read_cold(
+        self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True
+    ) -> LogSlice:
+        """As `read`, for other threads than the one that appends, and for offsets that are not hot."""
+        if not self.log_start_offset <= offset <= self.end_offset:
+            raise reading.out_of_range(self, offset)
+        return reading.read(self, offset, max_bytes, upper_offset, at_least_one)
+
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record whose timestamp is `timestamp` or later."""
         return lookup.offset_for_timestamp(self, timestamp)

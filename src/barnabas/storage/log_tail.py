@@ -104,7 +104,7 @@ class LogTail:
         self.opened_at_offset = end_offset  # what is above was written in this life
         self.created_ms = now_ms  # of the active segment, as far as this process knows
         self.last_sync_ms = now_ms
-        self.cursors: dict[int, tuple[Segment, int]] = {}
+        self.cursors: dict[int, tuple[Segment, int, int]] = {}  # offset: segment, position, `truncations`
         self._writer: SegmentWriter | None = None
         self._staged: list[memoryview] = []
         self._staged_headers: list[BatchHeader] = []

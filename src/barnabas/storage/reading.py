@@ -48,15 +48,15 @@ def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_on
 
 
 def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
-    segments, written_offset = log.segments, log.written_offset
-    upper_offset = min(upper_offset, written_offset)
+    truncations, segments = log.truncations, log.segments
+    upper_offset = min(upper_offset, log.written_offset)
     empty = LogSlice(None, 0, 0, offset, offset)
     cursor = log.cursors.get(offset)
     index = floor(segments, offset)
     if offset >= upper_offset or index < 0:
         return empty
-    if cursor is not None and cursor[0] is segments[index]:
-        segment, start = cursor
+    if cursor is not None and cursor[0] is segments[index] and cursor[2] == truncations:
+        segment, start, _ = cursor
         first_size = None
     else:
         found = segments[index].find(offset)
@@ -66,16 +66,18 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
         if found is None:
             return empty
         segment, (start, first_size) = segments[index], found
-    next_base = segments[index + 1].base_offset if index + 1 < len(segments) else written_offset
-    size = segment.size
-    if upper_offset >= next_base:
+    size = segment.size  # may be ahead of `written_offset` by now: the log grows while this runs
+    next_offset = upper_offset
+    if index + 1 < len(segments) and upper_offset >= segments[index + 1].base_offset:
+        next_offset = segments[index + 1].base_offset
         end = size
     else:
-        above = segment.find(upper_offset)
-        end = size if above is None else above[0]
+        end = segment.offset_index().position_before(upper_offset)  # a boundary at or below it
+        if end - start < max_bytes:
+            above = segment.find(upper_offset, end, size)
+            end = size if above is None else above[0]
         if end <= start:
             return empty
-    next_offset = next_base
     if end - start > max_bytes:
         cut = segment.offset_index().boundary_before(start + max_bytes)
         if cut <= start or start + max_bytes - cut > max_bytes // 2:
@@ -89,7 +91,7 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
         next_offset = _base_offset(segment.pread(8, end))[0]
         if len(log.cursors) >= CURSORS_MAX:
             log.cursors.clear()
-        log.cursors[next_offset] = segment, end
+        log.cursors[next_offset] = segment, end, truncations
     log.cursors.pop(offset, None)
     next_offset = min(next_offset, upper_offset)
     return LogSlice(

@@ -141,12 +141,15 @@ class Segment:
             yield position, header
             position = following
 
-    def find(self, offset: int, position: int | None = None) -> tuple[int, int] | None:
+    def find(
+        self, offset: int, position: int | None = None, end: int | None = None
+    ) -> tuple[int, int] | None:
         """Where the first batch that ends at or after `offset` begins, and its size; None when there is
         none."""
         if position is None:
             position = self.offset_index().position_before(offset)
-        end = self.size
+        if end is None:
+            end = self.size
         chunk, start = b"", position
         while position + BATCH_OVERHEAD <= end:
             if position + BATCH_OVERHEAD > start + len(chunk):

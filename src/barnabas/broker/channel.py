@@ -78,7 +78,9 @@ class Channel(asyncio.BufferedProtocol):
         self.host = self.context.host = peer[0] if peer else ""
         self.last_active = self.listener.loop.time()
         if not self.listener.admit(self):
-            self.pause()
+            # uvloop starts to read after this call whatever was said in it: what it reads is kept.
+            self.hold()
+            self.listener.loop.call_soon(self._pause_while_held)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         tick = self.tick
@@ -336,6 +338,10 @@ class Channel(asyncio.BufferedProtocol):
         if not self._is_paused and not self._is_closing:
             self._is_paused = True
             self.transport.pause_reading()
+
+    def _pause_while_held(self) -> None:
+        if self._is_held:
+            self.pause()
 
     def resume(self) -> None:
         if self._is_paused and not self._is_closing:

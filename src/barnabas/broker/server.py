@@ -114,7 +114,7 @@ class Listener:
         if channel in self._waiting:
             self._waiting.remove(channel)
         while self._waiting and limits.total - len(self._waiting) < limits.total_max:
-            self._waiting.popleft().resume()
+            self._waiting.popleft().let_go()
 
     def set_buffers(self, channel: Channel) -> None:
         """Socket buffers are the kernel's to size unless the settings name them."""

@@ -39,6 +39,14 @@ def dotted(settings: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "."): value for name, value in settings.items()}
 
 
+@pytest.fixture
+def ours() -> Iterator[Broker]:
+    """Our broker, where its memory is looked at: a JVM takes its heap whenever it likes."""
+    with Broker(in_process=False) as broker:
+        broker.create_topic("honest")
+        yield broker
+
+
 @contextmanager
 def honest_work(port: int, topic: str) -> Iterator[Worker]:
     """Work that must go on during the block, and is checked at its end."""

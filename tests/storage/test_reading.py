@@ -37,6 +37,14 @@ def test_the_first_batch_comes_whole_even_if_it_is_larger(log: Log) -> None:
     assert log.read(0, 10, at_least_one=False).read() == b""
 
 
+def test_one_batch_comes_however_few_bytes_are_asked_for(log: Log) -> None:
+    append(log, batch_at(0), batch_at(1), batch_at(2))
+
+    for read in (log.read, log.read_cold):
+        assert read(1, 0, 2).read() == batch_at(1)
+        assert read(1, 0, 3).read() == batch_at(1)
+
+
 def test_nothing_at_or_above_the_upper_offset_is_read(log: Log) -> None:
     append(log, batch_at(0, 2), batch_at(2, 2), batch_at(4, 2))
 

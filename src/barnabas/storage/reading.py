@@ -73,7 +73,7 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
         end = size
     else:
         end = segment.offset_index().position_before(upper_offset)  # a boundary at or below it
-        if end - start < max_bytes:
+        if end - start <= max_bytes:
             above = segment.find(upper_offset, end, size)
             end = size if above is None else above[0]
         if end <= start:

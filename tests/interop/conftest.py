@@ -23,10 +23,19 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
 
+@dataclass(frozen=True, slots=True)
+class OurPorts:
+    """Where our node listens for clients and for brokers."""
+
+    broker: int
+    controller: int
+
+
 @pytest.fixture(scope="session")
-def our_port() -> Iterator[int]:
+def our_ports() -> Iterator[OurPorts]:
     with Broker() as broker:
-        yield broker.port
+        controller = broker.properties["controller.quorum.voters"].rpartition(":")[2]
+        yield OurPorts(broker.port, int(controller))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -6,12 +6,18 @@ there, the recordings are checked against it first. `--record` writes them anew.
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from barnabas.protocol import ApiKey
 from barnabas.testing.apache import ApacheKafka
 
 from .comparing import converse, differences, record, recorded
+from .conftest import OurPorts
+from .requests import produce, versions
 from .scenarios import everything
+from .talk import Talk
 
 NAMES = sorted(everything())
 
@@ -21,12 +27,26 @@ NAMES = sorted(everything())
 def test_apache_kafka_still_answers_as_recorded(
     request: pytest.FixtureRequest, apache_kafka: ApacheKafka, name: str
 ) -> None:
-    answers = converse(apache_kafka.port, name)
+    answers = converse(apache_kafka.controller_port if of_controller(name) else apache_kafka.port, name)
     if request.config.getoption("--record"):
         record(name, answers)
     assert not (found := differences(name, recorded(name), answers)), found
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_we_answer_as_apache_kafka_does(our_port: int, name: str) -> None:
-    assert not (found := differences(name, recorded(name), converse(our_port, name))), found
+def test_we_answer_as_apache_kafka_does(our_ports: OurPorts, name: str) -> None:
+    port = our_ports.controller if of_controller(name) else our_ports.broker
+    assert not (found := differences(name, recorded(name), converse(port, name))), found
+
+
+def of_controller(name: str) -> bool:
+    return name.startswith("controller.")
+
+
+def test_a_batch_that_is_null_gets_an_answer(our_ports: OurPorts) -> None:
+    """Apache Kafka says nothing at all to this one."""
+    with closing(Talk(our_ports.broker, "null-batch")) as talk:
+        name = talk.topic()
+        for version in versions(ApiKey.PRODUCE):
+            answer = talk.silently(ApiKey.PRODUCE, version, **produce(talk, name, None))
+            assert answer["responses"][0]["partition_responses"][0]["error_code"] == "INVALID_RECORD"

@@ -26,7 +26,7 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
     if request.endpoint_type != kind:
         asked, here = ("BROKER", "CONTROLLER") if kind == CONTROLLERS else ("CONTROLLER", "BROKER")
         return refused(
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE if context.version else ErrorCode.INVALID_REQUEST,
             f"The request was sent to an endpoint of type {here}, but we wanted an endpoint of type {asked}",
         )
     nodes = (

@@ -1,0 +1,111 @@
+"""The command itself: names, help, errors, and how little it imports."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from barnabas.cli.tools import BY_KAFKA_NAME, HIDDEN, TOOLS
+from barnabas.testing.broker import free_port
+
+from .conftest import RunTool
+
+
+def test_help_lists_every_tool(run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", "--help")
+    assert ran.status == 0
+    for tool in TOOLS:
+        assert (f"  {tool.name} " in ran.output) == (tool.name not in HIDDEN)
+
+
+def test_nothing_at_all_shows_the_help_and_fails(run_tool: RunTool) -> None:
+    ran = run_tool("barnabas")
+    assert (ran.status, "usage: barnabas TOOL" in ran.output) == (1, True)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_tool_has_help_with_an_example(tool: object, run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", tool.name, "--help")  # type: ignore[attr-defined]
+    assert ran.status == 0
+    assert f"usage: barnabas {tool.name}" in ran.output  # type: ignore[attr-defined]
+    assert f"examples:\n  barnabas {tool.name}" in ran.output  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(BY_KAFKA_NAME))
+def test_every_tool_is_installed_under_kafkas_name(name: str) -> None:
+    scripts = {each.name: each.value for each in entry_points(group="console_scripts")}
+    assert scripts[name] == scripts[f"{name}.sh"] == "barnabas.cli.main:main"
+
+
+def test_kafkas_names_work_behind_barnabas_too(run_tool: RunTool) -> None:
+    assert run_tool("barnabas", "kafka-topics.sh", "--version").output.startswith("4.3.1 ")
+
+
+@pytest.mark.parametrize("program", ["kafka-topics", "/usr/bin/kafka-topics.sh"])
+def test_a_command_knows_itself_by_its_name(program: str, run_tool: RunTool) -> None:
+    assert run_tool(program, "--version").output.startswith("4.3.1 ")
+
+
+def test_a_misspelt_tool_is_guessed(run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", "topic")
+    assert ran.status == 1
+    assert ran.errors == "barnabas: there is no tool 'topic': did you mean 'topics'?\n"
+
+
+def test_a_broker_that_is_not_there_is_one_line(run_tool: RunTool) -> None:
+    port = free_port()
+    ran = run_tool("kafka-topics", "--bootstrap-server", f"127.0.0.1:{port}", "--list")
+    assert ran.status == 1
+    assert ran.output == ""
+    assert ran.errors == (
+        f"Error while executing topic command : cannot connect to 127.0.0.1:{port}: connection refused\n"
+    )
+
+
+def test_zookeeper_is_answered_with_what_to_use_instead(run_tool: RunTool) -> None:
+    ran = run_tool("kafka-topics", "--zookeeper", "localhost:2181", "--list")
+    assert ran.status == 1
+    assert "--zookeeper is gone since Kafka 3" in ran.errors
+    assert "--bootstrap-server localhost:9092" in ran.errors
+
+
+def test_broker_list_still_works(broker: str, run_tool: RunTool) -> None:
+    ran = run_tool("kafka-get-offsets", "--broker-list", broker, "--topic", "nothing-here")
+    assert "--broker-list is an old spelling: use --bootstrap-server" in ran.errors
+    assert "Could not match any topic-partitions" in ran.errors
+
+
+def test_the_address_has_a_default_under_our_name_only(
+    broker: str, run_tool: RunTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BARNABAS_BOOTSTRAP", broker)
+    assert run_tool("barnabas", "topics", "--list").status == 0
+    assert run_tool("kafka-topics", "--list").status == 1
+
+
+def test_a_missing_file_is_one_line(broker: str, run_tool: RunTool) -> None:
+    ran = run_tool(
+        "kafka-topics", "--bootstrap-server", broker, "--list", "--command-config", "/no/such/file"
+    )
+    assert ran.status == 1
+    assert ran.errors == (
+        "Error while executing topic command : cannot read /no/such/file: no such file or directory\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        (
+            "from barnabas.cli.main import main; main(['--help'])",
+            ["asyncio", "barnabas.protocol", "argparse"],
+        ),
+        ("import barnabas.cli.start", ["rich", "confluent_kafka", "prometheus_client"]),
+        ("import barnabas.cli.topics", ["rich", "confluent_kafka", "barnabas.storage", "barnabas.broker"]),
+    ],
+)
+def test_only_what_is_needed_is_imported(code: str, absent: list[str]) -> None:
+    check = f"import sys; {code}; print([name for name in {absent!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -20,6 +20,7 @@ from barnabas.storage.log_slice import LogSlice
 
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024
+JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _MORE: int = getattr(socket, "MSG_MORE", 0)
 
@@ -56,7 +57,7 @@ class Outbox:
             if ready is not None:
                 self._transport.write(ready)
                 return not self._is_paused
-        self._parts += parts
+        self._parts += joined(parts) if has_slices else parts
         return self._pump()
 
     def pause(self) -> None:
@@ -177,6 +178,23 @@ def small_enough(parts: list[Any]) -> bytes | None:
                 return None
             parts[index] = part.read()
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def joined(parts: list[Any]) -> list[Any]:
+    """The same parts, short neighbours made one: the head of an answer leaves in one call, not in seven."""
+    out: list[Any] = []
+    run: list[Any] = []
+    for part in parts:
+        if isinstance(part, LogSlice) or len(part) > JOINED_BYTES_MAX:
+            if run:
+                out.append(b"".join(run))
+                run = []
+            out.append(part)
+        else:
+            run.append(part)
+    if run:
+        out.append(b"".join(run))
+    return out
 
 
 def is_cached(part: LogSlice, start: int) -> bool:

@@ -88,7 +88,7 @@ class Produce:
 
     def value(self, load: generator.Load) -> float:
         if self.connections == self.inflight == 1:
-            return load.mean_us
+            return load.p50_us
         if self.batch.records == 1:
             return load.rate / 1e3
         return load.rate * self.batch.size / 1e6

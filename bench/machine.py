@@ -13,6 +13,10 @@ from barnabas.testing.apache import VERSION as APACHE_VERSION
 from bench import generator
 
 
+# Taken at import: the run itself is not what the reader wants to know.
+LOAD_BEFORE = os.getloadavg()[0]
+
+
 def description() -> list[tuple[str, str]]:
     return [
         (
@@ -28,6 +32,7 @@ def description() -> list[tuple[str, str]]:
         ("Apache Kafka", f"{APACHE_VERSION} on {_java()}, 1 GiB heap, G1"),
         ("client", f"confluent-kafka {version('confluent-kafka')}"),
         ("load generator", generator.name()),
+        ("load average when it began", f"{LOAD_BEFORE:.1f}"),
         ("command", " ".join(["python -m bench", *sys.argv[1:]])),
     ]
 

@@ -127,7 +127,7 @@ MEANING = """
   the next request.
   Before each round the page cache is filled with as much as the round writes, and emptied: a virtual machine
   gets a page from its host on first touch, which costs both brokers more than the write itself.
-- **at rest**: the mean time of one-record requests, one after the other on one connection.
+- **at rest**: the median time of one-record requests, one after the other on one connection.
 - **fetch**: one consumer, raw Fetch requests (version 11) of 1 MiB, one after the other, over a backlog of
   15 KB batches in the page cache.
 - **confluent-kafka**: one producer fed in lists of 10,000 records of 100 bytes (acks=1); one consumer taking

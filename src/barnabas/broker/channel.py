@@ -43,9 +43,9 @@ HEADER_BYTES_MIN = 10
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_has_slices", "_is_closing", "_is_held", "_is_paused", "_route", "_routes", "_shortcuts",
-        "_waiting_for", "answers_waiting", "context", "host", "inbox", "is_busy", "last_active",
-        "listener", "out", "outbox", "tick", "transport",
+        "_client_raw", "_frame", "_has_slices", "_is_closing", "_is_held", "_is_paused", "_route",
+        "_routes", "_shortcuts", "_waiting_for", "answers_waiting", "context", "host", "inbox",
+        "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -139,6 +139,8 @@ class Channel(asyncio.BufferedProtocol):
         if self._is_closing:
             position = end
         self.inbox.finished(run, position, referenced=self.tick.is_open)
+        if self.tick.is_open:
+            self.tick.channel_done()
         if self.is_busy and self.inbox.is_full:
             self.pause()
         if self.inbox.is_starving:

@@ -28,22 +28,42 @@ Answer = tuple["Channel", "Route | Shortcut", int, Any, Any]
 
 
 class Tick:
-    __slots__ = ("_answers", "_dirty", "_schedule", "_sync", "arena", "is_open")
+    __slots__ = (
+        "_answers", "_dirty", "_is_quiet", "_is_scheduled", "_schedule", "_sync", "_wakeups", "arena",
+        "is_open",
+    )  # fmt: skip
 
     def __init__(self, arena: Arena, schedule: Schedule, sync: Sync) -> None:
         self.arena = arena
         self.is_open = False  # something is staged: received bytes are referenced, answers must wait
         self._schedule = schedule
         self._sync = sync  # makes logs durable beside the loop: `flush.messages` wants that before answering
+        self._is_scheduled = False
+        self._is_quiet = True  # the last turn of the loop had one channel with something to append
+        self._wakeups = 0  # channels of this turn that appended
         self._dirty: list[Partition] = []
         self._answers: list[Answer] = []
 
     def staged(self, partition: Partition) -> None:
         """The partition has staged its first batch of this tick."""
         self._dirty.append(partition)
-        if not self.is_open:
-            self.is_open = True
-            self._schedule(self.close)
+        self.is_open = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._schedule(self._turn)
+
+    def channel_done(self) -> None:
+        """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain."""
+        self._wakeups += 1
+        if self._is_quiet and self._wakeups == 1:
+            self.close()
+
+    def _turn(self) -> None:
+        """The loop has gone round: everything that arrived together is here."""
+        self._is_scheduled = False
+        self._is_quiet = self._wakeups <= 1
+        self._wakeups = 0
+        self.close()
 
     def answer(
         self,

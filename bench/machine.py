@@ -12,7 +12,6 @@ from pathlib import Path
 from barnabas.testing.apache import VERSION as APACHE_VERSION
 from bench import generator
 
-
 # Taken at import: the run itself is not what the reader wants to know.
 LOAD_BEFORE = os.getloadavg()[0]
 

@@ -24,6 +24,13 @@ SEGMENT_BYTES = 1 << 20
 SETTINGS = LogSettings(segment_bytes=SEGMENT_BYTES)
 RECORDS = 20_000
 
+# Topics whose segments end for other reasons than their size.
+ROLLING = {
+    "by-age": LogSettings(segment_ms=5000, index_interval_bytes=1000),
+    "by-index": LogSettings(segment_index_bytes=1000, index_interval_bytes=100),
+    "every-batch": LogSettings(segment_index_bytes=1000, index_interval_bytes=0),
+}
+
 
 def dump(*options: str) -> str:
     done = apache.tool("org.apache.kafka.tools.DumpLogSegments", *options)
@@ -84,6 +91,14 @@ def kafkas_folder(java: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
     kafka = apache.ApacheKafka(data, {"log.segment.bytes": str(SEGMENT_BYTES), "num.partitions": "2"})
     try:
         kafka.start()
+        for name, wanted in ROLLING.items():
+            configs = {
+                "segment.ms": str(wanted.segment_ms),
+                "segment.index.bytes": str(wanted.segment_index_bytes),
+                "index.interval.bytes": str(wanted.index_interval_bytes),
+                "retention.ms": "-1",
+            }
+            kafka.create_topic(name, 1, configs)
         produce(kafka.bootstrap)
         kafka.kill()
         shutil.copytree(data, killed)
@@ -104,6 +119,16 @@ def produce(bootstrap: str) -> None:
             timestamp=NOW_MS + number * 7919 % 100_000,
         )
         if number % 100 == 0:
+            producer.flush()
+    for number in range(3000):
+        for topic in ROLLING:
+            producer.produce(
+                topic,
+                value=b"v" * (number % 100),
+                partition=0,
+                timestamp=NOW_MS + 5 * number + number * 7919 % 300,
+            )
+        if number % 10 == 0:
             producer.flush()
     producer.flush()
     transactional = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
@@ -181,13 +206,13 @@ def test_recovery_rebuilds_the_files_that_kafka_left_when_it_stopped(
             assert (tmp_path / "copy" / name / path.name).read_bytes() == path.read_bytes(), path
 
 
-@pytest.mark.parametrize("name", ["plain-0", "plain-1", "transactions-0"])
+@pytest.mark.parametrize("name", ["plain-0", "plain-1", "transactions-0", *(f"{name}-0" for name in ROLLING)])
 def test_the_same_batches_give_the_same_files(
     kafkas_folder: tuple[Path, Path], tmp_path: Path, name: str
 ) -> None:
     """Log, indexes, producer snapshots and leader epochs: byte for byte what Apache Kafka made of them."""
     kafkas = kafkas_folder[0] / name
-    log = Log.create(f"{tmp_path}/{name}", SETTINGS, now_ms=NOW_MS)
+    log = Log.create(f"{tmp_path}/{name}", ROLLING.get(name.removesuffix("-0"), SETTINGS), now_ms=NOW_MS)
     for path in sorted(kafkas.glob("*.log")):
         data = bytearray(path.read_bytes())
         for position, header in headers(data):
@@ -197,6 +222,7 @@ def test_the_same_batches_give_the_same_files(
     log.close()
 
     compared = ("*.log", "*.index", "*.timeindex", "*.txnindex", "*.snapshot", "leader-epoch-checkpoint")
+    assert len(log.segments) > 1 or name == "transactions-0"
     for path in [path for pattern in compared for path in kafkas.glob(pattern)]:
         assert (Path(log.directory) / path.name).read_bytes() == path.read_bytes(), path.name
 

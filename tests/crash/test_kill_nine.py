@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from barnabas.testing import Broker
 
@@ -193,3 +196,55 @@ def test_a_damaged_tail_is_cut_and_the_rest_is_kept(broker: Broker, damage: str)
     wait_for(lambda: len(writer.acknowledged), 50)
     writer.stop()
     check(writer, stored(broker.port, "torn", 0))
+
+
+def test_a_broker_killed_while_it_recovers_recovers_later(broker: Broker, kills: int) -> None:
+    broker.create_topic("load", 3)
+    writers = [RawWriter(broker.port, "load", n, acks=-1) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        wait_for(lambda writer=writer: len(writer.acknowledged), 1_000)
+    broker.kill()
+
+    overrides = [
+        part for name, value in broker.properties.items() for part in ("--override", f"{name}={value}")
+    ]
+    for number in range(kills):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "barnabas", "start", *overrides],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):  # killed at another moment each time
+            child.wait(0.05 + 0.3 * number / kills)
+        child.kill()
+        child.wait()
+
+    broker.start()
+    for writer in writers:
+        wait_for(lambda writer=writer: len(writer.acknowledged), 20)
+        writer.stop()
+        check(writer, stored(broker.port, "load", writer.partition))
+
+
+def test_deleted_topics_stay_deleted_and_new_partitions_stay(broker: Broker, kills: int) -> None:
+    admin_settings = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+    for round_number in range(kills):
+        kept, gone = f"kept-{round_number}", f"gone-{round_number}"
+        broker.create_topic(kept, 1, {"retention.ms": "123456"})
+        broker.create_topic(gone, 3)
+        admin = AdminClient(admin_settings)
+        admin.create_partitions([NewPartitions(kept, 4)])[kept].result(30)
+        broker.delete_topic(gone)
+        kill_and_start(broker)
+
+    admin = AdminClient(admin_settings)
+    topics = admin.list_topics(timeout=30).topics
+    assert sorted(topics) == sorted(f"kept-{n}" for n in range(kills))
+    assert {len(topic.partitions) for topic in topics.values()} == {4}
+    resource = ConfigResource(ResourceType.TOPIC, "kept-0")
+    settings = admin.describe_configs([resource])[resource].result(30)
+    assert settings["retention.ms"].value == "123456"
+    left = [folder.name for folder in broker.data.iterdir() if folder.name.startswith("gone-")]
+    assert all(name.endswith("-delete") for name in left), "folders of deleted topics came back"

@@ -161,3 +161,20 @@ def test_a_request_over_the_limit_closes_the_connection(start: Starter) -> None:
             wire.receive()
         with connect(broker.port) as connection:
             assert answers(connection)
+
+
+def test_five_hundred_fetches_wait_and_all_are_answered(ours: Broker) -> None:
+    ours.create_topic("news")
+    with contextlib.ExitStack() as stack:
+        talk = stack.enter_context(contextlib.closing(Talk(ours.port, "news")))
+        body = encode(ApiKey.FETCH, 12, fetch(talk, {"news": [{}]}, max_wait_ms=60_000, min_bytes=1))
+        readers = [stack.enter_context(Wire(ours.port)) for _ in range(500)]
+        for reader in readers:
+            reader.send(ApiKey.FETCH, 12, 2, body)
+        assert answers(stack.enter_context(connect(ours.port)))
+        for reader in readers[:100]:
+            reader.close()  # those that gave up must not be in the way
+
+        talk.silently(ApiKey.PRODUCE, 9, **produce(talk, "news", batch(b"extra, extra")))
+
+        assert all(b"extra, extra" in reader.receive() for reader in readers[100:])

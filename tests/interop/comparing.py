@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,35 @@ from .talk import Talk
 
 RECORDED = Path(__file__).with_name("recorded")
 SHOWN = 12
+CONFIGURED = {
+    "auto.create.topics.enable": "false",
+    "compression.type": "gzip",
+    "delete.topic.enable": "false",
+    "fetch.max.bytes": "4000",
+    "log.message.timestamp.type": "LogAppendTime",
+    "log.retention.hours": "5",
+    "log.segment.bytes": "2000000",
+    "max.request.partition.size.limit": "2",
+    "message.max.bytes": "2000",
+    "num.partitions": "3",
+    "socket.request.max.bytes": "500000",
+}
+"""Settings of the node that the scenarios `configured.*` talk to."""
 
 Transcript = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the nodes of the scenarios listen: an ordinary one, its controller, one with `CONFIGURED`."""
+
+    broker: int
+    controller: int
+    configured: int
+
+    def of(self, name: str) -> int:
+        module = name.partition(".")[0]
+        return {"controller": self.controller, "configured": self.configured}.get(module, self.broker)
 
 
 def converse(port: int, name: str) -> Transcript:

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing import Broker
+from barnabas.testing.apache import ApacheKafka
+
+from .comparing import CONFIGURED, Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +26,18 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class OurPorts:
-    """Where our node listens for clients and for brokers."""
-
-    broker: int
-    controller: int
+@pytest.fixture(scope="session")
+def our_ports() -> Iterator[Ports]:
+    """Of our brokers that answer the scenarios."""
+    with Broker() as broker, Broker(overrides=CONFIGURED) as configured:
+        controller = broker.properties["controller.quorum.voters"].rpartition(":")[2]
+        yield Ports(broker.port, int(controller), configured.port)
 
 
 @pytest.fixture(scope="session")
-def our_ports() -> Iterator[OurPorts]:
-    with Broker() as broker:
-        controller = broker.properties["controller.quorum.voters"].rpartition(":")[2]
-        yield OurPorts(broker.port, int(controller))
+def apache_ports(apache_kafka: ApacheKafka) -> Iterator[Ports]:
+    with ApacheKafka(overrides=CONFIGURED, heap="512M") as configured:
+        yield Ports(apache_kafka.port, apache_kafka.controller_port, configured.port)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,10 +11,8 @@ from contextlib import closing
 import pytest
 
 from barnabas.protocol import ApiKey
-from barnabas.testing.apache import ApacheKafka
 
-from .comparing import converse, differences, record, recorded
-from .conftest import OurPorts
+from .comparing import Ports, converse, differences, record, recorded
 from .requests import produce, versions
 from .scenarios import everything
 from .talk import Talk
@@ -25,25 +23,21 @@ NAMES = sorted(everything())
 @pytest.mark.java
 @pytest.mark.parametrize("name", NAMES)
 def test_apache_kafka_still_answers_as_recorded(
-    request: pytest.FixtureRequest, apache_kafka: ApacheKafka, name: str
+    request: pytest.FixtureRequest, apache_ports: Ports, name: str
 ) -> None:
-    answers = converse(apache_kafka.controller_port if of_controller(name) else apache_kafka.port, name)
+    answers = converse(apache_ports.of(name), name)
     if request.config.getoption("--record"):
         record(name, answers)
     assert not (found := differences(name, recorded(name), answers)), found
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_we_answer_as_apache_kafka_does(our_ports: OurPorts, name: str) -> None:
-    port = our_ports.controller if of_controller(name) else our_ports.broker
-    assert not (found := differences(name, recorded(name), converse(port, name))), found
+def test_we_answer_as_apache_kafka_does(our_ports: Ports, name: str) -> None:
+    answers = converse(our_ports.of(name), name)
+    assert not (found := differences(name, recorded(name), answers)), found
 
 
-def of_controller(name: str) -> bool:
-    return name.startswith("controller.")
-
-
-def test_a_batch_that_is_null_gets_an_answer(our_ports: OurPorts) -> None:
+def test_a_batch_that_is_null_gets_an_answer(our_ports: Ports) -> None:
     """Apache Kafka says nothing at all to this one."""
     with closing(Talk(our_ports.broker, "null-batch")) as talk:
         name = talk.topic()

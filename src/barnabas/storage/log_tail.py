@@ -17,6 +17,7 @@ from barnabas.runtime.disk import IOV_MAX
 from barnabas.storage import checkpoints, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import disk_failure
+from barnabas.storage.gathering import finish_write
 from barnabas.storage.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.names import TopicPartition
 from barnabas.storage.segment import CorruptLog, Segment
@@ -166,12 +167,10 @@ class LogTail:
         try:
             segment.file_used = True
             file = segment.file or self.context.files.open(segment)
-            if len(staged) <= IOV_MAX:
-                written = self.context.disk.pwritev(file.descriptor, staged, segment.size)
-            else:
-                written = 0
+            disk = self.context.disk
+            written = disk.pwritev(file.descriptor, staged, segment.size) if len(staged) <= IOV_MAX else 0
             if written != self._position - segment.size:
-                self._write_rest(file.descriptor, segment.size, written)
+                finish_write(disk, file.descriptor, staged, segment.size, written)
         except OSError as error:
             raise self._undo_staged(error) from error
         writer.add(self._staged_headers, self.settings.index_interval_bytes)
@@ -279,30 +278,6 @@ class LogTail:
         room = self._writer.room(settings.segment_index_bytes) - 1
         ahead = min(STAGED_BYTES_MAX, room * settings.index_interval_bytes)
         self._slow_position = min(settings.segment_bytes, self.active.size + ahead)
-
-    def _write_rest(self, descriptor: int, position: int, written: int) -> None:
-        """Finish a write that the system took only in part, or that has more views than it takes at once."""
-        views, skip = self._staged, written
-        position += written
-        first = 0
-        while skip >= len(views[first]):
-            skip -= len(views[first])
-            first += 1
-            if first == len(views):
-                return
-        pending = [memoryview(views[first])[skip:], *views[first + 1 :]]
-        while pending:
-            count = self.context.disk.pwritev(descriptor, pending[:IOV_MAX], position)
-            if count <= 0:
-                raise OSError(f"nothing written at byte {position}")
-            position += count
-            done = 0
-            while done < len(pending) and count >= len(pending[done]):
-                count -= len(pending[done])
-                done += 1
-            pending = pending[done:]
-            if count:
-                pending[0] = memoryview(pending[0])[count:]
 
     def _undo_staged(self, error: OSError) -> KafkaError:
         """Back to what is written: file, offsets, leader epochs, producers."""

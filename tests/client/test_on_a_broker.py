@@ -47,9 +47,10 @@ async def read(consumer: Consumer, count: int) -> list[Any]:
 
 
 async def created(admin: Admin, topic: NewTopic) -> bytes:
-    """Create a topic, and wait until the broker that answers knows it."""
+    """Create a topic, and wait until its leaders serve it: metadata shows it a moment before."""
     topic_id = await admin.create_topic(topic)
-    await admin.cluster.partitions_of(topic.name, auto_create=True)
+    count = await admin.cluster.partitions_of(topic.name, auto_create=True)
+    await admin.list_offsets({TopicPartition(topic.name, each): OffsetSpec.LATEST for each in range(count)})
     return topic_id
 
 

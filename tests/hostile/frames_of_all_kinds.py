@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
 
 from barnabas.protocol import ApiKey
 from barnabas.protocol.apis import APIS, request_class, request_header_version
@@ -17,13 +16,11 @@ NOWHERE = "not a name"
 """Requests that make or change something name this: however they are mutated, they are refused."""
 
 
-@cache
-def valid_requests() -> list[bytes]:
-    """One request of every API and version that a broker's clients may send, without the size in front."""
+def valid_requests(keys: Iterable[int]) -> list[bytes]:
+    """Requests of these APIs in every version, without the size in front."""
     found = []
-    for key, api in sorted(APIS.items()):
-        if not api.broker:
-            continue
+    for key in sorted(keys):
+        api = APIS[key]
         for version in range(api.versions.first, api.versions.last + 1):
             for values in contents(ApiKey(key)):
                 body = fill(request_class(key), values, version).encode(version)
@@ -61,15 +58,32 @@ def contents(api: ApiKey) -> list[dict[str, object]]:
         },
         ApiKey.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout_ms": 1_000},
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: {"topics": [{"name": "hostile"}]},
+        ApiKey.DESCRIBE_PRODUCERS: {"topics": [{"name": "hostile", "partition_indexes": [0]}]},
+        ApiKey.DESCRIBE_LOG_DIRS: {"topics": [{"topic": "hostile", "partitions": [0]}]},
+        ApiKey.DESCRIBE_QUORUM: {
+            "topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+        },
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: {
+            "topics": [{"topic": "hostile", "partitions": [{"partition": 0, "leader_epoch": 0}]}]
+        },
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: {
+            "resources": [
+                {
+                    "resource_type": 2,
+                    "resource_name": NOWHERE,
+                    "configs": [{"name": "retention.ms", "config_operation": 0, "value": "1"}],
+                }
+            ]
+        },
     }
     quiet = api in (ApiKey.METADATA, ApiKey.CREATE_TOPICS)  # defaults mean every topic, or 0 partitions
     return [*([special[api]] if api in special else []), *([] if quiet else [{}])]
 
 
-def hostile_frames(seed: int) -> Iterator[bytes]:
-    """Frames with their sizes, each wrong in its own way (a few are right)."""
+def hostile_frames(seed: int, keys: Iterable[int]) -> Iterator[bytes]:
+    """Frames with their sizes, each wrong in its own way (a few are right), to the APIs with these keys."""
     rng = random.Random(seed)
-    valid = valid_requests()
+    valid = valid_requests(keys)
     while True:
         yield MUTATIONS[rng.randrange(len(MUTATIONS))](rng, bytearray(rng.choice(valid)))
 

@@ -1,5 +1,6 @@
 """The command itself: names, help, errors, and how little it imports."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -109,3 +110,11 @@ def test_only_what_is_needed_is_imported(code: str, absent: list[str]) -> None:
     check = f"import sys; {code}; print([name for name in {absent!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_misspelt_command_names_the_right_ones(run_tool: RunTool) -> None:
+    ran = run_tool("kafka-cluster", "foo")
+    assert ran.status == 1
+    assert re.match(
+        r"'foo' is not one of '?cluster-id'?, '?unregister'?, '?list-endpoints'? \(see ", ran.errors
+    )

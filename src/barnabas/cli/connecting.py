@@ -69,8 +69,8 @@ def cluster_from(
     return Cluster(
         addresses,
         client_id=known.get("client.id", client_id),
-        request_timeout_ms=milliseconds(known, "request.timeout.ms", REQUEST_TIMEOUT_MS),
-        api_timeout_ms=milliseconds(known, "default.api.timeout.ms", API_TIMEOUT_MS),
+        request_timeout_ms=whole_number(known, "request.timeout.ms", REQUEST_TIMEOUT_MS),
+        api_timeout_ms=whole_number(known, "default.api.timeout.ms", API_TIMEOUT_MS),
     )
 
 
@@ -78,10 +78,6 @@ def refuse_security(properties: Mapping[str, str]) -> None:
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol != "PLAINTEXT":
         raise ToolError(f"security.protocol={protocol} is not supported yet: only PLAINTEXT")
-
-
-def milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
-    return whole_number(properties, name, default)
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:

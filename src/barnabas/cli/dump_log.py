@@ -122,7 +122,7 @@ def dump_file(
     if path.suffix in (".log", ".checkpoint"):
         out.line(title_of(path))
         dump = SegmentDump(path, view)
-        with progress(path.name, path.stat().st_size, size_bytes=True) as advance:
+        with progress(path.name, path.stat().st_size, size_bytes=True, beside_output=False) as advance:
             shown = 0
             for line in dump.lines():
                 out.line(line)

@@ -86,9 +86,8 @@ def explain(error: argparse.ArgumentError, arguments: Sequence[str]) -> str:
     if message.startswith("expected"):
         return f"Option {bare} requires an argument"
     if message.startswith("invalid choice"):
-        return f"{message.replace('invalid choice: ', '')} for {bare}".replace(
-            "(choose from", "is not one of ("
-        )
+        given, _, choices = message.removeprefix("invalid choice: ").partition(" (choose from ")
+        return f"{given} is not one of {choices.removesuffix(')')}"
     for position, argument in enumerate(arguments):
         given, equals, value = argument.partition("=")
         if given in names and "invalid" in message:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from barnabas.cli.message_json import compact, to_json
-from barnabas.protocol import KafkaError, Message, ProtocolError, uuid
+from barnabas.protocol import KafkaError, Message, ProtocolError
 from barnabas.records.record import Record
 
 Decoded = tuple[str | None, str | None]
@@ -149,7 +149,3 @@ def messages_of(declarations: ModuleType) -> list[type[Message]]:
         each for each in vars(declarations).values() if isinstance(each, type) and issubclass(each, Message)
     ]
     return [each for each in found if each is not Message]
-
-
-def id_text(topic_id: bytes) -> str:
-    return uuid.to_text(topic_id)

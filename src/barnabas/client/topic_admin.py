@@ -27,7 +27,6 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 PARTITIONS_PER_ANSWER = 2_000
 PAGES_MAX = 100_000
 BROKER_DEFAULT = -1
-TOPIC_IDS_SINCE = 10  # version of Metadata
 
 TopicAnswer = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 

@@ -32,6 +32,7 @@ def add_arguments(parser: ToolParser) -> None:
         )
         command.strict = parser.strict
         module.add_arguments(command)
+        parser.old_spellings |= command.old_spellings
 
 
 def run(options: argparse.Namespace, out: Output) -> Any:

@@ -21,7 +21,6 @@ from barnabas.storage.log_slice import LogSlice
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
-_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 
@@ -89,7 +88,7 @@ class Outbox:
             while self._parts:
                 part = self._parts[0]
                 is_slice = isinstance(part, LogSlice)
-                if is_slice and not is_cached(part, self._sent):
+                if is_slice and not part.is_cached(self._sent, CHUNK_BYTES):
                     self._warm(part)
                     return False
                 if plain is not None and not self._transport.get_write_buffer_size():
@@ -174,7 +173,7 @@ def small_enough(parts: list[Any]) -> bytes | None:
     """All parts as one piece, or None when a slice is too long or not in the page cache."""
     for index, part in enumerate(parts):
         if isinstance(part, LogSlice):
-            if len(part) > SMALL_BYTES or not is_cached(part, 0):
+            if len(part) > SMALL_BYTES or not part.is_cached(0, len(part)):
                 return None
             parts[index] = part.read()
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -195,19 +194,3 @@ def joined(parts: list[Any]) -> list[Any]:
     if run:
         out.append(b"".join(run))
     return out
-
-
-def is_cached(part: LogSlice, start: int) -> bool:
-    """Whether the next chunk is in the page cache, judged by its first and last byte (reads run ahead)."""
-    if part.hot or not _NOWAIT:
-        return True
-    probe = bytearray(1)
-    last = min(start + CHUNK_BYTES, len(part)) - 1
-    try:
-        for offset in (start, last):
-            os.preadv(part.fileno(), [probe], part.position + offset, _NOWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # the file system cannot tell
-    return True

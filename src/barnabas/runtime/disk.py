@@ -16,6 +16,7 @@ READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 FILE_MODE = 0o644
 
+NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # only Linux can read without waiting
 IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
 
 
@@ -35,6 +36,17 @@ class Disk:
     makedirs = staticmethod(os.makedirs)
     rmdir = staticmethod(os.rmdir)
     listdir = staticmethod(os.listdir)
+
+    def is_cached(self, descriptor: int, position: int) -> bool:
+        """Whether a byte is in the page cache, so that reading it does not wait for the device."""
+        if not NOWAIT:
+            return True
+        try:
+            return os.preadv(descriptor, [bytearray(1)], position, NOWAIT) == 1
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # the file system cannot tell
 
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)

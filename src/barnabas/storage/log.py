@@ -20,6 +20,8 @@ from barnabas.storage.transaction_index import AbortedTransaction
 
 HOT_BYTES = 16 << 20  # how far behind its end a log is taken to be in the page cache
 
+WARM_BYTES = 1 << 20
+
 
 class Log(LogTail):
     """See `LogTail` for the offsets and for appending."""
@@ -212,6 +214,26 @@ class Log(LogTail):
             offset >= writer.recent_start
             or writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
         )
+
+    def is_at_hand(self, offset: int, max_bytes: int) -> bool:
+        """Whether `read` touches no disk: the end of the log, or where a reader goes on in cached pages."""
+        if self.is_hot(offset):
+            return True
+        cursor = self.cursors.get(offset)
+        if cursor is None:
+            return False
+        segment, start, _ = cursor
+        end = min(start + max_bytes, segment.size)
+        descriptor = segment.open().descriptor
+        disk = self.context.disk
+        return disk.is_cached(descriptor, start) and disk.is_cached(descriptor, end - 1)
+
+    def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
+        """Bring what `read` will need into memory; slow, for a thread."""
+        found = self.read_cold(offset, max_bytes, upper_offset)
+        position = 0
+        while position < len(found):
+            position += len(found.read_part(position, WARM_BYTES))
 
     def read(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True

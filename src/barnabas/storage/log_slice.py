@@ -52,6 +52,16 @@ class LogSlice:
         data = self._disk.pread(self.file.descriptor, self.length, self.position)
         return data if len(data) == self.length else self._read_rest(data)
 
+    def is_cached(self, start: int, count: int) -> bool:
+        """Whether these bytes are in the page cache, judged by the first and the last (reads run ahead)."""
+        if self.hot or self.file is None:
+            return True
+        descriptor, position = self.file.descriptor, self.position
+        last = min(start + count, self.length) - 1
+        return self._disk.is_cached(descriptor, position + start) and self._disk.is_cached(
+            descriptor, position + last
+        )
+
     def read_part(self, start: int, count: int) -> bytes:
         """At most `count` bytes from `start` on."""
         if self.file is None:

@@ -8,6 +8,10 @@ id.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+
 from barnabas.broker.broker import Broker
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
@@ -15,18 +19,22 @@ from barnabas.broker.needs import read_topics
 from barnabas.broker.partition import Partition
 from barnabas.broker.reading import NOT_KNOWN, PartitionData, read, refused
 from barnabas.broker.routes import handles
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
+from barnabas.storage.log import Log
 
 Topic = FetchResponse.FetchableTopicResponse
 REPLICA_STATE_SINCE = 15
 LEADERS_SINCE = 16
 FIRST_FOLLOWER = 0
+ColdRead = tuple[Log, int, int, int]  # from which offset, how many bytes, up to which offset
 
 
 @handles(FetchRequest, "4-18", needs=read_topics("topics.topic"))
-def fetch(request: FetchRequest, context: RequestContext) -> FetchResponse | Deferred:
+def fetch(
+    request: FetchRequest, context: RequestContext
+) -> FetchResponse | Deferred | Awaitable[Message | None]:
     broker = context.broker
     follower = (
         request.replica_state.replica_id if context.version >= REPLICA_STATE_SINCE else request.replica_id
@@ -37,6 +45,9 @@ def fetch(request: FetchRequest, context: RequestContext) -> FetchResponse | Def
     if session.error_code:
         return FetchResponse(error_code=session.error_code)
     attempt = Fetching(request, session, broker, follower, context.version)
+    cold = attempt.cold()
+    if cold:
+        return attempt.after_warming(cold)
     response = attempt.look()
     if response is not None:
         return response
@@ -97,6 +108,46 @@ class Fetching:
         if can_wait and not is_urgent and total < request.min_bytes:
             return None
         return self.answer(results)
+
+    def cold(self) -> list[ColdRead]:
+        """Reads that would wait for the disk."""
+        found: list[ColdRead] = []
+        room = self._max_bytes
+        for asked in self._session.partitions:
+            partition: Partition | None = asked.attachment
+            if partition is None:
+                try:
+                    partition = self.find(asked)
+                except KafkaError:
+                    continue
+            offset, log = asked.request.fetch_offset, partition.log
+            upper = partition.high_watermark
+            if log.log_start_offset <= offset < upper and room > 0:
+                size = min(asked.request.partition_max_bytes, room)
+                room -= size
+                if not log.is_at_hand(offset, size):
+                    found.append((log, offset, size, upper))
+        return found
+
+    async def after_warming(self, cold: list[ColdRead]) -> Message | None:
+        """A thread reads first, so that a cold catch-up delays nobody; then it is as any other fetch."""
+
+        def warm() -> None:
+            for log, offset, size, upper in cold:
+                with contextlib.suppress(KafkaError):  # looking again says what is wrong
+                    log.warm(offset, size, upper)
+
+        await self._broker.threads.run(warm)
+        response = self.look()
+        if response is not None:
+            return response
+        waiting: asyncio.Future[Message | None] = self._broker.loop.create_future()
+        deferred = self.wait()
+        deferred.then(waiting.set_result)
+        try:
+            return await waiting
+        finally:
+            deferred.cancel()
 
     def find(self, asked: SessionPartition) -> Partition:
         """The partition; remembered in the session, since a consumer asks for the same ones again and

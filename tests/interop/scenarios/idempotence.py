@@ -20,6 +20,7 @@ def new_producer(talk: Talk) -> int:
     while True:
         answer = talk.silently(INIT, 4, transactional_id=None, transaction_timeout_ms=60_000)
         if answer["error_code"] == "NONE":
+            talk.neutral("producer_id", answer["producer_id"])  # named in the order of birth
             return int(answer["producer_id"])
         assert answer["error_code"] == "COORDINATOR_LOAD_IN_PROGRESS" and time.monotonic() < deadline, answer
 

@@ -52,11 +52,6 @@ LEDGER = (
         "both batches are stored and answered, where Apache Kafka drops the first one without a word",
     ),
     (
-        r"walks\.topics_come_and_go",
-        r".* 28: alter cleanup\.policy 2 ''",
-        "a topic that is not there is reported before an empty value for one of its settings",
-    ),
-    (
         r"settings\.wrong_changes",
         r".*operation (9|-1)",
         "an unknown operation is an invalid request, not an unknown server error",

@@ -175,7 +175,7 @@ def _list_entries(
 
 def _combined(operation: Operation, entries: list[str], given: list[str]) -> list[str]:
     if operation == Operation.APPEND:
-        return entries + [entry for entry in dict.fromkeys(given) if entry and entry not in entries]
+        return entries + [entry for entry in dict.fromkeys(given) if entry not in entries]
     return [entry for entry in entries if entry not in given]
 
 

@@ -130,6 +130,8 @@ def timestamps_in_no_order(talk: Talk) -> None:
             talk.silently(ApiKey.PRODUCE, 9, **produce(talk, name, data))
         for _ in range(120):
             moment = rng.choice((rng.randrange(60_000), -1, -2, -3, -4))
+            if moment == -3 and kind == "LogAppendTime":
+                continue  # which batches share the last millisecond is a matter of luck
             place = [{"name": name, "partitions": [{"partition_index": 0, "timestamp": moment}]}]
             talk.ask(f"{kind}: {moment}", ApiKey.LIST_OFFSETS, 9, replica_id=-1, topics=place)
         for _ in range(60):

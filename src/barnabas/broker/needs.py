@@ -58,6 +58,10 @@ def describe_cluster() -> Need:
     return Need("describe", "cluster")
 
 
+def alter_cluster() -> Need:
+    return Need("alter", "cluster")
+
+
 def cluster_action() -> Need:
     return Need("cluster_action", "cluster")
 

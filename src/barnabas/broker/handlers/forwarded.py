@@ -12,11 +12,13 @@ from barnabas.broker import needs
 from barnabas.broker.context import RequestContext
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 BOTH = "broker controller"
 
@@ -41,5 +43,11 @@ incremental_alter_configs = handles(
     listeners=BOTH,
 )(to_controller)
 describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(
+    to_controller
+)
+alter_configs = handles(
+    AlterConfigsRequest, "0-2", needs=needs.alter_configs("resources.resource_name"), listeners=BOTH
+)(to_controller)
+unregister_broker = handles(UnregisterBrokerRequest, "0-0", needs=needs.alter_cluster(), listeners=BOTH)(
     to_controller
 )

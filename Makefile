@@ -18,10 +18,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)

@@ -23,6 +23,7 @@ from barnabas.connection.inbox import Inbox
 from barnabas.protocol import ApiKey, KafkaError, Message, ProtocolError
 from barnabas.protocol.codec import codec
 from barnabas.protocol.headers import RequestHeader
+from barnabas.records.batch import BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
@@ -195,12 +196,17 @@ class Channel(asyncio.BufferedProtocol):
             return False
         shortcut, batch = known
         started = perf_counter_ns()
+        partition = shortcut.partition
+        header = None if partition.rules.header_suffices else bytes(batch[:BATCH_OVERHEAD])
         try:
-            base_offset, append_time_ms = shortcut.partition.append(
+            base_offset, append_time_ms = partition.append(
                 batch, shortcut.acks, version, self.listener.broker.clock.now_ms()
             )
         except KafkaError:
-            return False  # nothing was staged: the ordinary way finds the same, and how to say it
+            # Nothing was staged: the ordinary way finds the same, in a batch as it came, and how to say it.
+            if header is not None:
+                batch[:BATCH_OVERHEAD] = header
+            return False
         if self.tick.is_open:
             self.tick.answer_again(self, shortcut, correlation_id, base_offset, append_time_ms)
         else:  # a duplicate: nothing to write

@@ -120,6 +120,21 @@ def epochs_fence(talk: Talk) -> None:
 
 
 @scenario
+def sequences_where_the_broker_stamps_or_recompresses(talk: Talk) -> None:
+    kinds = {
+        "append": {"message_timestamp_type": "LogAppendTime"},
+        "gzip": {"compression_type": "gzip"},
+        "both": {"message_timestamp_type": "LogAppendTime", "compression_type": "gzip"},
+    }
+    for kind, settings in kinds.items():
+        topic, producer = talk.topic(kind, **settings), new_producer(talk)
+        for sequence in (0, 1, 2, 4, 2, 3, 9, 4):
+            send(talk, kind, topic, producer, 1, sequence)
+        send(talk, kind, topic, producer, 0, 5)
+        stored(talk, topic)
+
+
+@scenario
 def sequences_wrap(talk: Talk) -> None:
     topic, producer = talk.topic(), new_producer(talk)
     send(talk, "near the end", topic, producer, 0, INT32_MAX - 1, 1)

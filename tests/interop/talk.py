@@ -8,6 +8,7 @@ Does not know: which broker it talks to.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,6 +29,9 @@ ADDRESSES = {"host", "port", "log_dir", "cluster_id", "broker_epoch", "finalized
 SIZES = {"partition_size", "total_bytes", "usable_bytes"}
 HOUR_MS = 3_600_000
 SERVED_TIMEOUT_S = 20.0
+MEMBER_IDS = {"member_id", "leader"}
+GENERATED = re.compile(r"(.*?)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22})")
+"""A member id that the broker made: the name of the client or instance, if any, and a UUID in either spelling."""
 
 
 def scenario(function: Callable[[Talk], None]) -> Callable[[Talk], None]:
@@ -154,7 +158,7 @@ class Talk:
             return "<bytes>" if value > 0 else value
         if isinstance(value, int):
             return self.named_number(field, value)
-        return value
+        return self.named_member(value) if field in MEMBER_IDS else value
 
     def named_uuid(self, value: bytes) -> str:
         if value == NULL_UUID:
@@ -167,6 +171,13 @@ class Talk:
         if (field == "producer_id" and value >= 0) or (field == "session_id" and value > 0):
             return self._names.setdefault((field, value), f"<{field} {self._count(field)}>")
         return value
+
+    def named_member(self, value: str) -> str:
+        made = GENERATED.fullmatch(value)
+        if made is None:
+            return value
+        number = self._names.setdefault(("member_id", value), f"<member {self._count('member_id')}>")
+        return made[1] + number
 
     def _count(self, field: str) -> int:
         return sum(1 for kind, _ in self._names if kind == field) + 1

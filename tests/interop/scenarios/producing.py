@@ -221,6 +221,16 @@ def payloads_that_do_not_unpack(talk: Talk) -> None:
 
 
 @scenario
+def records_that_are_malformed_inside_a_good_batch(talk: Talk) -> None:
+    topic = talk.topic()
+    for at in (61, 63, 65, 70):
+        data = bytearray(batch(b"aaaa", b"bbbb"))
+        data[at] ^= 0x10
+        changed = resealed(bytes(data), 57, "i", 2)
+        talk.ask(f"byte {at} changed, the CRC right", PRODUCE, 9, **produce(talk, topic, changed))
+
+
+@scenario
 def every_compression(talk: Talk) -> None:
     topic = talk.topic()
     for compression in Compression:

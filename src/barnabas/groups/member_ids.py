@@ -1,0 +1,24 @@
+"""Ids of new members: a readable prefix and a random UUID, as Kafka makes them.
+
+In: the client or instance id, and a source of random bits. Out: text.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+UUID_BITS = 128
+VERSION_AND_VARIANT = (0xF << 76) | (0x3 << 62)
+RANDOM_UUID = (0x4 << 76) | (0x2 << 62)
+
+
+class Rng(Protocol):
+    """Where random bits come from; `random.Random` is one."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+def new_member_id(prefix: str, rng: Rng) -> str:
+    """`<client id or instance id>-<random UUID>`."""
+    digits = f"{rng.getrandbits(UUID_BITS) & ~VERSION_AND_VARIANT | RANDOM_UUID:032x}"
+    return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,0 +1,87 @@
+"""One record of `__consumer_offsets`: a key that names its type, and a value, or none for a tombstone.
+
+In: the bytes of key and value, each behind two bytes: the type of the record in front of a key, the version
+in front of a value. Out: messages, and back to the bytes that Apache Kafka 4.3.1 writes.
+Does not know: batches, offsets, what the records mean.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from barnabas.protocol import Message, ProtocolError
+from barnabas.protocol.log_records import consumer_offsets
+from barnabas.protocol.log_records.consumer_offsets import OffsetCommitValue
+from barnabas.protocol.types import NULL_UUID
+
+TYPE_SIZE = 2
+VALUE_VERSIONS = {"GroupMetadataValue": 3}  # all others are written in version 0, offsets as below
+VALUE_VERSION_WITH_EXPIRY = 1
+VALUE_VERSION_OF_OFFSETS = 3
+VALUE_VERSION_WITH_TOPIC_ID = 4
+
+
+class Entry(NamedTuple):
+    """A record; without a value it is a tombstone, and the key is gone."""
+
+    key: Message
+    value: Message | None
+
+
+def encode(entry: Entry) -> tuple[bytes, bytes | None]:
+    """Key and value as they stand in a record."""
+    key, value = entry
+    key_bytes = type_prefix(type(key)) + key.encode(0)
+    if value is None:
+        return key_bytes, None
+    version = offset_version(value) if isinstance(value, OffsetCommitValue) else value_version(type(value))
+    return key_bytes, version.to_bytes(TYPE_SIZE, "big") + value.encode(version)
+
+
+def decode(key_bytes: bytes | memoryview, value_bytes: bytes | memoryview | None) -> Entry | None:
+    """A record's messages, or None when its type is not known: written by something newer."""
+    if len(key_bytes) < TYPE_SIZE:
+        raise ProtocolError("key", "a record of __consumer_offsets needs two bytes that say its type")
+    classes = record_types().get(int.from_bytes(key_bytes[:TYPE_SIZE], "big", signed=True))
+    if classes is None:
+        return None
+    key_class, value_class = classes
+    key = key_class.decode(key_bytes[TYPE_SIZE:], 0)
+    if value_bytes is None:
+        return Entry(key, None)
+    if len(value_bytes) < TYPE_SIZE:
+        raise ProtocolError(value_class.__name__, "two bytes with the version are missing")
+    version = int.from_bytes(value_bytes[:TYPE_SIZE], "big", signed=True)
+    return Entry(key, value_class.decode(value_bytes[TYPE_SIZE:], version))
+
+
+def offset_version(value: OffsetCommitValue) -> int:
+    """Only version 1 can say when an offset expires, only version 4 which topic it is of."""
+    if value.expire_timestamp != -1:
+        return VALUE_VERSION_WITH_EXPIRY
+    return VALUE_VERSION_OF_OFFSETS if value.topic_id == NULL_UUID else VALUE_VERSION_WITH_TOPIC_ID
+
+
+@cache
+def value_version(value_class: type[Message]) -> int:
+    return VALUE_VERSIONS.get(value_class.__name__, 0)
+
+
+@cache
+def type_prefix(key_class: type[Message]) -> bytes:
+    kind = key_class.schema.key
+    assert kind is not None, f"{key_class.__name__} is no key of __consumer_offsets"
+    return kind.to_bytes(TYPE_SIZE, "big")
+
+
+@cache
+def record_types() -> dict[int, tuple[type[Message], type[Message]]]:
+    """Key and value classes by the number of the type."""
+    found = {}
+    for name, key_class in vars(consumer_offsets).items():
+        if name.endswith("Key") and isinstance(key_class, type) and issubclass(key_class, Message):
+            value_class: type[Message] = getattr(consumer_offsets, name.removesuffix("Key") + "Value")
+            assert key_class.schema.key is not None
+            found[key_class.schema.key] = (key_class, value_class)
+    return found

@@ -1,0 +1,76 @@
+"""Settings of the group coordinator, typed, out of a node's settings.
+
+In: values by name (`BrokerSettings` or any mapping). Out: one frozen value, cheap to read in decisions.
+Does not know: where values come from, settings of single groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+MS_A_MINUTE = 60_000
+
+
+class Values(Protocol):
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Defaults are Kafka's."""
+
+    # Classic groups
+    initial_rebalance_delay_ms: int = 3000
+    session_timeout_ms_min: int = 6000
+    session_timeout_ms_max: int = 1_800_000
+    group_size_max: int = 2**31 - 1
+    new_member_join_timeout_ms: int = 300_000  # not to be set in Kafka either
+
+    # Offsets
+    offset_metadata_bytes_max: int = 4096
+    offsets_retention_ms: int = 10_080 * MS_A_MINUTE
+    offsets_retention_check_interval_ms: int = 600_000
+
+    # Consumer groups
+    rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    consumer_assignment_interval_ms: int = 1000
+    consumer_assignment_interval_ms_min: int = 0
+    consumer_assignment_interval_ms_max: int = 15_000
+    consumer_heartbeat_interval_ms: int = 5000
+    consumer_heartbeat_interval_ms_min: int = 5000
+    consumer_heartbeat_interval_ms_max: int = 15_000
+    consumer_session_timeout_ms: int = 45_000
+    consumer_session_timeout_ms_min: int = 45_000
+    consumer_session_timeout_ms_max: int = 60_000
+    consumer_group_size_max: int = 2**31 - 1
+    consumer_migration_policy: str = "bidirectional"  # in small letters
+    consumer_regex_refresh_interval_ms: int = 600_000
+
+    @classmethod
+    def of(cls, values: Values) -> GroupSettings:
+        """The settings of a node, as `BrokerSettings` holds them."""
+        return cls(
+            initial_rebalance_delay_ms=values["group.initial.rebalance.delay.ms"],
+            session_timeout_ms_min=values["group.min.session.timeout.ms"],
+            session_timeout_ms_max=values["group.max.session.timeout.ms"],
+            group_size_max=values["group.max.size"],
+            offset_metadata_bytes_max=values["offset.metadata.max.bytes"],
+            offsets_retention_ms=values["offsets.retention.minutes"] * MS_A_MINUTE,
+            offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
+            rebalance_protocols=tuple(values["group.coordinator.rebalance.protocols"]),
+            consumer_assignors=tuple(values["group.consumer.assignors"]),
+            consumer_assignment_interval_ms=values["group.consumer.assignment.interval.ms"],
+            consumer_assignment_interval_ms_min=values["group.consumer.min.assignment.interval.ms"],
+            consumer_assignment_interval_ms_max=values["group.consumer.max.assignment.interval.ms"],
+            consumer_heartbeat_interval_ms=values["group.consumer.heartbeat.interval.ms"],
+            consumer_heartbeat_interval_ms_min=values["group.consumer.min.heartbeat.interval.ms"],
+            consumer_heartbeat_interval_ms_max=values["group.consumer.max.heartbeat.interval.ms"],
+            consumer_session_timeout_ms=values["group.consumer.session.timeout.ms"],
+            consumer_session_timeout_ms_min=values["group.consumer.min.session.timeout.ms"],
+            consumer_session_timeout_ms_max=values["group.consumer.max.session.timeout.ms"],
+            consumer_group_size_max=values["group.consumer.max.size"],
+            consumer_migration_policy=values["group.consumer.migration.policy"].lower(),
+            consumer_regex_refresh_interval_ms=values["group.consumer.regex.refresh.interval.ms"],
+        )

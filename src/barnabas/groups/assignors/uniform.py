@@ -1,0 +1,80 @@
+"""The uniform assignor: all members get the same number of partitions, give or take one, and keep theirs.
+
+Where all read the same topics the shares are known beforehand, and no more partitions move than must: members
+that hold more than the smaller share get the larger ones. Otherwise `balancing` evens out step by step.
+Does not know: racks (Apache Kafka's does not look at them either), who still holds what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from barnabas.groups.assignors.balancing import balance
+from barnabas.groups.assignors.spec import Assignment, GroupSpec
+
+
+class UniformAssignor:
+    name = "uniform"
+
+    def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
+        if not spec.members:
+            return {}
+        return share_equally(spec) if spec.is_homogeneous() else balance(spec)
+
+
+def share_equally(spec: GroupSpec) -> Mapping[str, Assignment]:
+    """Equal shares of the same topics for all; what a member holds within its share stays with it."""
+    taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
+    held = {member_id: still_valid(spec, member_id, taken) for member_id in sorted(spec.members)}
+    total = sum(topic.partition_count for topic in spec.topics.values())
+    smaller, larger_shares = divmod(total, len(spec.members))
+
+    # Larger shares go first to those who would otherwise have to give something up.
+    order = sorted(held, key=lambda member_id: (-len(held[member_id]), member_id))
+    free: list[tuple[bytes, int]] = []
+    wanting: list[tuple[str, int]] = []
+    for position, member_id in enumerate(order):
+        share = smaller + (position < larger_shares)
+        partitions = held[member_id]
+        if len(partitions) > share:
+            free.extend(partitions[share:])
+            del partitions[share:]
+        elif len(partitions) < share:
+            wanting.append((member_id, share - len(partitions)))
+
+    free.extend(not_taken(spec, taken))
+    free.sort()
+    supply = iter(free)
+    for member_id, count in wanting:
+        held[member_id].extend(next(supply) for _ in range(count))
+    return {member_id: by_topic(partitions) for member_id, partitions in held.items()}
+
+
+def still_valid(spec: GroupSpec, member_id: str, taken: dict[bytes, set[int]]) -> list[tuple[bytes, int]]:
+    """What a member was given and may keep: it reads the topic, the partition exists, nobody else took it."""
+    member = spec.members[member_id]
+    kept = []
+    for topic_id in sorted(member.assigned):
+        if topic_id not in member.topic_ids:
+            continue
+        count, of_topic = spec.topics[topic_id].partition_count, taken[topic_id]
+        for partition in sorted(member.assigned[topic_id]):
+            if partition < count and partition not in of_topic:
+                of_topic.add(partition)
+                kept.append((topic_id, partition))
+    return kept
+
+
+def not_taken(spec: GroupSpec, taken: Mapping[bytes, set[int]]) -> Iterator[tuple[bytes, int]]:
+    for topic_id, topic in spec.topics.items():
+        of_topic = taken[topic_id]
+        for partition in range(topic.partition_count):
+            if partition not in of_topic:
+                yield topic_id, partition
+
+
+def by_topic(partitions: list[tuple[bytes, int]]) -> Assignment:
+    grouped: dict[bytes, list[int]] = {}
+    for topic_id, partition in sorted(partitions):
+        grouped.setdefault(topic_id, []).append(partition)
+    return {topic_id: frozenset(of_topic) for topic_id, of_topic in grouped.items()}

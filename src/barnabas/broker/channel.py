@@ -76,7 +76,8 @@ class Channel(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
         self.outbox = Outbox(self.listener.loop, self.transport, self._output_done)
         peer = transport.get_extra_info("peername")
-        self.host = self.context.host = peer[0] if peer else ""
+        # An IPv4 client of a socket for both protocols is the same client.
+        self.host = self.context.host = peer[0].removeprefix("::ffff:") if peer else ""
         self.last_active = self.listener.loop.time()
         if not self.listener.admit(self):
             # uvloop starts to read after this call whatever was said in it: what it reads is kept.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker import gauges, routes
 from barnabas.broker.broker import Broker
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.maintenance import Maintenance
 from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.broker.metrics import Metrics
@@ -131,9 +132,12 @@ class Node:
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         tick = Tick(arena, loop.call_soon, self._sync)
         replicas = Replicas(broker, tick)
+        broker.groups = GroupCoordinator(broker, self._rng)
+        replicas.on_leadership = broker.groups.leadership_changed
         await self._threads.run(replicas.load, self._metadata_log.image)
         replicas.take_over(self._metadata_log.image)
         self._metadata_log.add_listener(replicas.publish)
+        self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.on_failure = self._failed
         await self._lifecycle.unfence()
         self._metadata_log.run_slow_work_with(self._threads.run)
@@ -206,12 +210,15 @@ class Node:
 
     def _bind(self) -> None:
         for endpoint in self.settings.listeners:
-            family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-            bound = socket.socket(family, socket.SOCK_STREAM)
+            # No host means every interface, those of both protocols where the system can do that.
+            host = "::" if not endpoint.host and socket.has_dualstack_ipv6() else endpoint.host
+            bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
             self._sockets[endpoint.name] = bound
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if host == "::":
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not endpoint.host else 1)
             try:
-                bound.bind((endpoint.host, endpoint.port))
+                bound.bind((host, endpoint.port))
             except OSError as error:
                 raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
             # Taken at once, so that a second node notices before it touches anything; accepted later.
@@ -275,6 +282,7 @@ class Node:
         """Leave in order: the next start needs no recovery."""
         await self._maintenance.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
+        await self.broker.groups.close()
         if self._metrics_server is not None:
             self._metrics_server.close()
         for listener in self._listeners:

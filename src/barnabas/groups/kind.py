@@ -6,17 +6,20 @@ over; the questions below them are those of offsets and administration, the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
-from barnabas.protocol import Message
+from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 KEEP_ALL = None  # offsets of the group do not expire now
 SINCE_COMMIT = -1  # each offset counts from its own commit
+
+PartitionCheck = Callable[[bytes, int], ErrorCode]
+"""Topic id and partition in, the error of committing to it (or NONE) out."""
 
 
 class GroupKind(Protocol):
@@ -46,8 +49,11 @@ class GroupKind(Protocol):
 
     def check_commit(
         self, group_id: str, member_id: str, instance_id: str | None, epoch: int, version: int, now_ms: int
-    ) -> None:
-        """KafkaError unless this member (or, without members, anybody) may commit in this epoch."""
+    ) -> PartitionCheck | None:
+        """KafkaError unless this member (or, without members, anybody) may commit in this epoch.
+
+        What is returned, if anything, judges every partition on its own.
+        """
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """KafkaError unless a member that names itself is one, with the current epoch."""

@@ -26,6 +26,7 @@ class GroupSettings:
     session_timeout_ms_max: int = 1_800_000
     group_size_max: int = 2**31 - 1
     new_member_join_timeout_ms: int = 300_000  # not to be set in Kafka either
+    record_bytes_max: int = 1_048_588  # of one record, or of the records of one request
 
     # Offsets
     offset_metadata_bytes_max: int = 4096
@@ -56,6 +57,7 @@ class GroupSettings:
             session_timeout_ms_min=values["group.min.session.timeout.ms"],
             session_timeout_ms_max=values["group.max.session.timeout.ms"],
             group_size_max=values["group.max.size"],
+            record_bytes_max=values["message.max.bytes"],
             offset_metadata_bytes_max=values["offset.metadata.max.bytes"],
             offsets_retention_ms=values["offsets.retention.minutes"] * MS_A_MINUTE,
             offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],

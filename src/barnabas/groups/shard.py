@@ -1,46 +1,342 @@
 """One partition of `__consumer_offsets`: every request about its groups goes in here.
 
 In: requests (batched ones hold only groups of this shard), records to take over, time, metadata. Out:
-outcomes. The work is done by one object a kind of group, and by `Offsets`; this module only knows which of them to ask.
+outcomes. The work is done by one object a kind of group, and by `Offsets`; this module knows whom to ask.
 Does not know: the log, sockets, the clock, who may do what.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.groups.classic.coordinator import ClassicGroups
+from barnabas.groups.expiry import Expiry, in_outcomes
+from barnabas.groups.kind import GroupKind
 from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Caller, Outcome, Token
+from barnabas.groups.offset_requests import (
+    TOPIC_ID_VERSION,
+    Commit,
+    Deletion,
+    FetchedGroup,
+    asked_groups,
+    fetch_group,
+    fetch_response,
+)
+from barnabas.groups.offsets import Offsets
+from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
-from barnabas.protocol import Message
+from barnabas.metadata.topics import TopicsImage
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.consumer_offsets import (
+    GroupMetadataKey,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+
+GROUP_NOT_FOUND_VERSION = 9  # of OffsetCommit: older clients know only that their generation is wrong
+NOT_FOUND_IS_AN_ERROR_VERSION = 6  # of DescribeGroups: before, such a group is shown as Dead
+CONSUMER_RECORDS = "ConsumerGroup"
+
+Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
+
+
+def consumer_groups(
+    settings: GroupSettings, rng: Rng, tokens: Tokens, classic: ClassicGroups
+) -> GroupKind | None:
+    """The consumer protocol, as far as it is there."""
+    from importlib import import_module
+
+    try:
+        module = import_module("barnabas.groups.consumer.coordinator")
+    except ModuleNotFoundError:
+        return None
+    found: GroupKind = module.ConsumerGroups(settings, rng, tokens, classic)
+    return found
 
 
 class GroupShard:
     def __init__(self, settings: GroupSettings, rng: Rng, now_ms: int) -> None:
         self.settings = settings
-        raise NotImplementedError
+        tokens = Tokens()
+        self.classic = ClassicGroups(settings, rng, tokens)
+        self.consumer = consumer_groups(settings, rng, tokens, self.classic)
+        self.offsets = Offsets()
+        self._kinds: list[GroupKind] = [self.classic]
+        if self.consumer is not None:
+            self._kinds.append(self.consumer)
+        self._expiry = Expiry(settings, self.offsets)
+        self._topics: TopicsImage | None = None
+
+    # What the host calls
 
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         """Decides on a request; its records must be applied before the next one."""
-        raise NotImplementedError
+        handler = HANDLERS.get(type(request))
+        if handler is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"groups take no {type(request).__name__}")
+        outcome = handler(self, request, caller, image, now_ms)
+        if outcome.waits_as is not None:
+            answer_if_done(outcome)
+        return outcome
 
     def apply(self, entry: Entry) -> None:
         """Takes over a record, decided or replayed. Cannot fail, does not look at the clock."""
-        raise NotImplementedError
+        key, value = entry
+        if isinstance(key, OffsetCommitKey):
+            self._apply_offset(key, value)  # type: ignore[arg-type]
+        elif isinstance(key, GroupMetadataKey):
+            self.classic.apply(entry)
+        elif isinstance(key, LegacyOffsetCommitKey):
+            self._apply_offset(*upgraded(key, value))
+        elif self.consumer is not None and type(key).__name__.startswith(CONSUMER_RECORDS):
+            if value is not None:
+                self.classic.forget_simple(key.group_id)  # type: ignore[attr-defined]
+            self.consumer.apply(entry)
 
     def loaded(self, now_ms: int) -> None:
         """Everything was replayed: members that were restored get fresh sessions."""
-        raise NotImplementedError
+        for kind in self._kinds:
+            kind.loaded(now_ms)
+        self._expiry.start(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        raise NotImplementedError
+        """When `on_time` wants to be called; never too late, and too early does no harm."""
+        found = self._expiry.next_deadline_ms()
+        for kind in self._kinds:
+            deadline_ms = kind.next_deadline_ms()
+            if deadline_ms is not None and (found is None or deadline_ms < found):
+                found = deadline_ms
+        return found
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
-        raise NotImplementedError
+        outcomes = [outcome for kind in self._kinds for outcome in kind.on_time(now_ms, image)]
+        return outcomes + self._expiry.on_time(now_ms, self._kinds, self._kind_of)
 
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
-        raise NotImplementedError
+        """Topics came, grew or went: offsets of those that went are removed."""
+        outcomes = [outcome for kind in self._kinds for outcome in kind.metadata_changed(image, now_ms)]
+        before, self._topics = self._topics, image.topics
+        if before is not None and before is not image.topics:
+            for topic in list(self.offsets.topics):
+                known, found = before.by_name.get(topic), image.topics.by_name.get(topic)
+                if known is not None and (found is None or found.id != known.id):
+                    outcomes += in_outcomes(self.offsets.tombstones_of_topic(topic))
+        return outcomes
 
     def unload(self) -> list[tuple[Token, Message]]:
         """Answers for all who wait (NOT_COORDINATOR): the partition is led elsewhere now."""
-        raise NotImplementedError
+        return [answer for kind in self._kinds for answer in kind.unload()]
+
+    # Whose group it is
+
+    def _kind_of(self, group_id: str) -> GroupKind | None:
+        if self.classic.owns(group_id):
+            return self.classic
+        return next((kind for kind in self._kinds if kind.owns(group_id)), None)
+
+    def _apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        if value is not None and self._kind_of(key.group) is None:
+            self.classic.create_simple(key.group, value.commit_timestamp)
+        self.offsets.apply(key, value)
+
+    def _classic_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        consumer = self.consumer
+        if consumer is None or not consumer.owns(request.group_id):
+            return self.classic.handle(request, caller, image, now_ms)
+        if not isinstance(request, JoinGroupRequest) or not consumer.is_empty(request.group_id):
+            return consumer.handle(request, caller, image, now_ms)
+        # Nobody is left in it: a client of the classic protocol takes the group over as it is.
+        tombstones = consumer.tombstones(request.group_id)
+        outcome = self.classic.handle(request, caller, image, now_ms)
+        if self.classic.owns(request.group_id):
+            outcome.records[:0] = tombstones
+        return outcome
+
+    def _consumer_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        if self.consumer is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the consumer protocol is not served")
+        return self.consumer.handle(request, caller, image, now_ms)
+
+    # Offsets
+
+    def _commit(
+        self, request: OffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        commit = Commit(request, caller.version, image.topics)
+        if not commit.accepted:
+            return Outcome(reply=commit.response)
+        epoch = request.generation_id_or_member_epoch
+        check = None
+        kind = self._kind_of(request.group_id)
+        if kind is None:
+            if epoch >= 0:
+                is_old = caller.version < GROUP_NOT_FOUND_VERSION
+                error = ErrorCode.ILLEGAL_GENERATION if is_old else ErrorCode.GROUP_ID_NOT_FOUND
+                return Outcome(reply=commit.refuse(error))
+        else:
+            try:
+                check = kind.check_commit(
+                    request.group_id,
+                    request.member_id,
+                    request.group_instance_id,
+                    epoch,
+                    caller.version,
+                    now_ms,
+                )
+            except KafkaError as refused:
+                return Outcome(reply=commit.refuse(refused.code))
+        if commit.size() > self.settings.record_bytes_max:
+            return Outcome(reply=commit.refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
+        records = commit.records(self.settings.offset_metadata_bytes_max, now_ms, check)
+        return Outcome(records, commit.response)
+
+    def _fetch(
+        self, request: OffsetFetchRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        version = caller.version
+        groups = []
+        for asked in asked_groups(request, version):
+            kind = self._kind_of(asked.group_id)
+            try:
+                if kind is not None:
+                    kind.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
+            except KafkaError as refused:
+                groups.append(FetchedGroup(group_id=asked.group_id, error_code=refused.code))
+                continue
+            uses_ids = version >= TOPIC_ID_VERSION
+            groups.append(
+                fetch_group(
+                    self.offsets, asked, image.topics, uses_ids=uses_ids, is_stable=request.require_stable
+                )
+            )
+        return Outcome(reply=fetch_response(groups, version))
+
+    def _delete_offsets(
+        self, request: OffsetDeleteRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        group_id = request.group_id
+        if not group_id:
+            return Outcome(reply=OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        kind = self._kind_of(group_id)
+        if kind is None:
+            return Outcome(reply=OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
+        try:
+            kind.check_offset_delete(group_id)
+        except KafkaError as refused:
+            return Outcome(reply=OffsetDeleteResponse(error_code=refused.code))
+        deletion = Deletion(request, image.topics)
+        names = {topic for topic, _ in deletion.accepted}
+        subscribed = {topic for topic in names if kind.is_subscribed(group_id, topic)}
+        return Outcome(deletion.records(self.offsets, subscribed), deletion.response)
+
+    # Administration
+
+    def _delete_groups(
+        self, request: DeleteGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        response = DeleteGroupsResponse()
+        records: list[Entry] = []
+        for group_id in dict.fromkeys(request.groups_names):
+            result = DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)
+            response.results.append(result)
+            kind = self._kind_of(group_id)
+            if kind is None:
+                result.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                continue
+            try:
+                kind.check_delete(group_id)
+            except KafkaError as refused:
+                result.error_code = refused.code
+            else:
+                records += self.offsets.tombstones(group_id)
+                records += kind.tombstones(group_id)
+        return Outcome(records, response)
+
+    def _list_groups(
+        self, request: ListGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        """Filters do not mind case; names that no state or type has match nothing."""
+        states = {state.strip().lower() for state in request.states_filter}
+        types = {kind.strip().lower() for kind in request.types_filter}
+        listed = [
+            group
+            for kind in self._kinds
+            for group in kind.listed()
+            if (not states or group.group_state.lower() in states)
+            and (not types or group.group_type.lower() in types)
+        ]
+        return Outcome(reply=ListGroupsResponse(groups=listed))
+
+    def _describe_groups(
+        self, request: DescribeGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        return Outcome(
+            reply=DescribeGroupsResponse(
+                groups=[self._describe(group_id, caller.version) for group_id in request.groups]
+            )
+        )
+
+    def _describe(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
+        found = self.classic.describe(group_id)
+        if found is not None:
+            return found
+        dead = DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state="Dead")
+        if version >= NOT_FOUND_IS_AN_ERROR_VERSION:
+            dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            is_other = self._kind_of(group_id) is not None
+            dead.error_message = f"Group {group_id} {'is not a classic group' if is_other else 'not found'}."
+        return dead
+
+
+def answer_if_done(outcome: Outcome) -> None:
+    """A request that waits and is answered in the same breath does not wait."""
+    for position, (token, response) in enumerate(outcome.answers):
+        if token == outcome.waits_as:
+            outcome.reply, outcome.waits_as = response, None
+            del outcome.answers[position]
+            return
+
+
+def upgraded(
+    key: LegacyOffsetCommitKey, value: Message | None
+) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
+    """An offset as very old versions of Kafka wrote it."""
+    new_key = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
+    if not isinstance(value, LegacyOffsetCommitValue):
+        return new_key, None
+    return new_key, OffsetCommitValue(
+        offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+    )
+
+
+HANDLERS: dict[type[Message], Handler] = {
+    HeartbeatRequest: GroupShard._classic_protocol,
+    JoinGroupRequest: GroupShard._classic_protocol,
+    SyncGroupRequest: GroupShard._classic_protocol,
+    LeaveGroupRequest: GroupShard._classic_protocol,
+    ConsumerGroupHeartbeatRequest: GroupShard._consumer_protocol,
+    ConsumerGroupDescribeRequest: GroupShard._consumer_protocol,
+    OffsetCommitRequest: GroupShard._commit,
+    OffsetFetchRequest: GroupShard._fetch,
+    OffsetDeleteRequest: GroupShard._delete_offsets,
+    DeleteGroupsRequest: GroupShard._delete_groups,
+    ListGroupsRequest: GroupShard._list_groups,
+    DescribeGroupsRequest: GroupShard._describe_groups,
+}

@@ -1,0 +1,264 @@
+"""All classic groups of a shard, behind what the shard asks of every kind of group.
+
+In: the requests of the classic protocol, DescribeGroups, records, time. Out: outcomes and answers.
+Live groups change when requests are decided; records matter when the log is replayed, and to forget a group.
+Does not know: offsets, other kinds of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.joining import join
+from barnabas.groups.classic.membership import heartbeat, leave, sync
+from barnabas.groups.classic.rebalance import (
+    ClassicState,
+    Deadline,
+    Due,
+    complete_join,
+    drop_member,
+    initial_join_is_over,
+    member_is_gone,
+    prepare,
+    renew_session,
+    syncs_are_over,
+)
+from barnabas.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from barnabas.groups.deadlines import Deadlines
+from barnabas.groups.kind import KEEP_ALL, SINCE_COMMIT, PartitionCheck
+from barnabas.groups.member_ids import Rng
+from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
+from barnabas.groups.records import Entry
+from barnabas.groups.settings import GroupSettings
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
+from barnabas.protocol.messages.describe_groups import DescribeGroupsResponse
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest
+from barnabas.protocol.messages.list_groups import ListGroupsResponse
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+GROUP_TYPE = "classic"
+NO_GENERATION = -1
+
+DescribedGroup = DescribeGroupsResponse.DescribedGroup
+
+
+class ClassicGroups:
+    """See `groups.kind.GroupKind` for what the methods mean."""
+
+    __slots__ = ("_is_loaded", "state")
+
+    def __init__(self, settings: GroupSettings, rng: Rng, tokens: Tokens) -> None:
+        self.state = ClassicState(settings, rng, tokens)
+        self._is_loaded = False
+
+    # Requests
+
+    def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        if isinstance(request, HeartbeatRequest):
+            return Outcome(reply=heartbeat(self.state, request, now_ms))
+        if isinstance(request, JoinGroupRequest):
+            return join(self.state, request, caller, now_ms)
+        if isinstance(request, SyncGroupRequest):
+            return sync(self.state, request, caller, now_ms)
+        if isinstance(request, LeaveGroupRequest):
+            return leave(self.state, request, caller, now_ms)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"no classic group takes a {type(request).__name__}")
+
+    # Records
+
+    def apply(self, entry: Entry) -> None:
+        key, value = entry
+        assert isinstance(key, GroupMetadataKey)
+        groups = self.state.groups
+        if value is None:
+            gone = groups.pop(key.group, None)
+            if gone is not None:
+                self._bury(gone)
+        elif isinstance(value, GroupMetadataValue) and not (self._is_loaded and key.group in groups):
+            groups[key.group] = ClassicGroup.restored(key.group, value)
+
+    def create_simple(self, group_id: str, now_ms: int) -> None:
+        """A group that only holds offsets: nothing of its own is written down."""
+        self.state.groups[group_id] = ClassicGroup(group_id, now_ms)
+
+    def forget_simple(self, group_id: str) -> None:
+        """Records of another kind of group have come for an id that had offsets only."""
+        group = self.state.groups.get(group_id)
+        if group is not None and group.is_simple:
+            del self.state.groups[group_id]
+
+    def take_over(self, group: ClassicGroup, outcome: Outcome, now_ms: int, *, rebalances: bool) -> None:
+        """A group that was of another kind until now, with members whose sessions begin anew.
+
+        Its record (`group.value`) and the tombstones of what it was belong into the same outcome.
+        """
+        self.state.groups[group.group_id] = group
+        for member in group.members.values():
+            renew_session(self.state, group, member, now_ms)
+        if rebalances:
+            prepare(self.state, group, outcome, now_ms)
+
+    def loaded(self, now_ms: int) -> None:
+        self._is_loaded = True
+        for group in self.state.groups.values():
+            for member in group.members.values():
+                renew_session(self.state, group, member, now_ms)
+            if len(group.members) > self.state.settings.group_size_max:
+                prepare(self.state, group, Outcome(), now_ms)  # nobody waits yet: no answers, no records
+
+    def unload(self) -> list[tuple[Token, Message]]:
+        outcome = Outcome()
+        error = ErrorCode.NOT_COORDINATOR
+        for group in self.state.groups.values():
+            for member in group.members.values():
+                if member.join_token is not None:
+                    response = JoinGroupResponse(error_code=error, member_id=member.member_id)
+                    outcome.answers.append((member.join_token, response))
+                if member.sync_token is not None:
+                    outcome.answers.append((member.sync_token, SyncGroupResponse(error_code=error)))
+        self.state.groups.clear()
+        self.state.deadlines = Deadlines()
+        return outcome.answers
+
+    # Time
+
+    def next_deadline_ms(self) -> int | None:
+        return self.state.deadlines.next_ms()
+
+    def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
+        outcomes = []
+        while (timer := self.state.deadlines.pop_due(now_ms)) is not None:
+            assert isinstance(timer.owner, Deadline)
+            outcome = Outcome()
+            self._is_due(timer.owner, outcome, now_ms)
+            if not outcome.is_nothing:
+                outcomes.append(outcome)
+        return outcomes
+
+    def _is_due(self, deadline: Deadline, outcome: Outcome, now_ms: int) -> None:
+        due, group, member_id = deadline
+        if due is Due.SESSION:
+            member = group.members.get(member_id)
+            if member is not None and not member.is_alive_by_waiting:
+                drop_member(group, member, outcome)
+                member_is_gone(self.state, group, outcome, now_ms)
+        elif due is Due.PENDING:
+            group.remove(member_id)
+            if group.state is PREPARING_REBALANCE and group.have_all_joined:
+                complete_join(self.state, group, outcome, now_ms)
+        elif due is Due.INITIAL_JOIN:
+            initial_join_is_over(self.state, group, outcome, now_ms)
+        elif due is Due.JOIN:
+            complete_join(self.state, group, outcome, now_ms)
+        else:
+            syncs_are_over(self.state, group, outcome, now_ms)
+
+    def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
+        return []  # leaders of classic groups watch topics themselves
+
+    # What offsets and administration ask
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        return self.state.groups.get(group_id)
+
+    def owns(self, group_id: str) -> bool:
+        return group_id in self.state.groups
+
+    def is_empty(self, group_id: str) -> bool:
+        group = self.state.groups[group_id]
+        return group.state is EMPTY and not group.pending
+
+    def group_ids(self) -> list[str]:
+        return list(self.state.groups)
+
+    def check_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, epoch: int, version: int, now_ms: int
+    ) -> PartitionCheck | None:
+        group = self.state.groups[group_id]
+        if epoch < 0 and group.state is EMPTY:
+            return None
+        if epoch < 0 and not member_id and instance_id is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member = group.check_member(member_id, instance_id)
+        if epoch != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if group.state is COMPLETING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        renew_session(self.state, group, member, now_ms)
+        return None
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """Anybody may read the offsets of a classic group."""
+
+    def check_offset_delete(self, group_id: str) -> None:
+        group = self.state.groups[group_id]
+        if group.state is not EMPTY and not group.is_of_consumers:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        return self.state.groups[group_id].is_subscribed(topic)
+
+    def check_delete(self, group_id: str) -> None:
+        if self.state.groups[group_id].state is not EMPTY:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def tombstones(self, group_id: str) -> list[Entry]:
+        return [Entry(GroupMetadataKey(group=group_id), None)]
+
+    def expires_since(self, group_id: str) -> int | None:
+        group = self.state.groups[group_id]
+        if group.protocol_type is None:
+            return SINCE_COMMIT
+        if group.state is EMPTY:
+            return group.state_since_ms  # -1, as in old records, is SINCE_COMMIT
+        if group.is_of_consumers and group.state is STABLE and group.subscribed is not None:
+            return SINCE_COMMIT
+        return KEEP_ALL
+
+    def listed(self) -> Iterator[ListGroupsResponse.ListedGroup]:
+        for group in self.state.groups.values():
+            yield ListGroupsResponse.ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=GROUP_TYPE,
+            )
+
+    def describe(self, group_id: str) -> DescribedGroup | None:
+        group = self.state.groups.get(group_id)
+        if group is None:
+            return None
+        is_stable = group.state is STABLE
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=(group.protocol or "") if is_stable else "",
+            members=[
+                DescribedGroup.DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=member.metadata(group.protocol) if is_stable else b"",
+                    member_assignment=member.assignment if is_stable else b"",
+                )
+                for member in group.members.values()
+            ],
+        )
+
+    def _bury(self, group: ClassicGroup) -> None:
+        """Its timers may still be in the heap, and must not wake it."""
+        for timer in (group.join_timer, group.sync_timer, *group.pending.values()):
+            if timer is not None:
+                timer.cancel()
+        group.pending.clear()
+        for member in group.members.values():
+            if member.session is not None:
+                member.session.cancel()
+        group.state = DEAD

@@ -1,0 +1,281 @@
+"""One classic group: members, generation, state, and the rules that hold them together.
+
+In: members that come, change and go. Out: who leads, which protocol all of them speak, what is written down.
+Does not know: requests, time (but for stamps handed in), other groups.
+"""
+
+from __future__ import annotations
+
+from barnabas.groups.classic.member import ClassicMember, Protocols, restored
+from barnabas.groups.classic.states import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    MAY_FOLLOW,
+    STABLE,
+    ClassicGroupState,
+)
+from barnabas.groups.classic.subscriptions import subscribed_topics
+from barnabas.groups.deadlines import Timer
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
+from barnabas.protocol.messages.join_group import JoinGroupResponse
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+NO_TIMESTAMP = -1
+JAVA_HASH_BUCKETS = 16
+
+
+class ClassicGroup:
+    __slots__ = (
+        "_subscribed",
+        "generation",
+        "group_id",
+        "initial_delay_ms",
+        "initial_remaining_ms",
+        "join_timer",
+        "joins_waiting",
+        "leader",
+        "members",
+        "new_member_added",
+        "pending",
+        "previous_state",
+        "protocol",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "supported",
+        "sync_timer",
+        "unsynced",
+    )
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.group_id = group_id
+        self.state = EMPTY
+        self.previous_state = DEAD
+        self.state_since_ms = now_ms
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None  # invariant: None or one of the members
+        self.members: dict[str, ClassicMember] = {}
+        self.static_members: dict[str, str] = {}  # member ids by instance id
+        self.supported: dict[str, int] = {}  # how many members speak a protocol
+        self.joins_waiting = 0  # invariant: as many members have a join_token
+        self.pending: dict[str, Timer[object]] = {}  # ids handed out that nobody joined with yet
+        self.unsynced: dict[str, None] = {}  # members of this generation that did not sync, in order
+        self.new_member_added = False
+        self.initial_delay_ms = 0
+        self.initial_remaining_ms = 0
+        self.join_timer: Timer[object] | None = None
+        self.sync_timer: Timer[object] | None = None
+        self._subscribed: tuple[int, frozenset[str] | None] | None = None  # generation, topics
+
+    def transition(self, state: ClassicGroupState, now_ms: int) -> None:
+        assert self.state in MAY_FOLLOW[state], f"{self.group_id}: {self.state.value} became {state.value}"
+        self.previous_state = self.state
+        self.state = state
+        self.state_since_ms = now_ms
+
+    # Members
+
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
+        assert member.instance_id not in self.static_members
+        if not self.members:
+            self.protocol_type = protocol_type
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self._count_protocols(member.protocols, 1)
+        if member.join_token is not None:
+            self.joins_waiting += 1
+        self.forget_pending(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member, or an id that was pending. Whoever waits has been answered before."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            assert member.join_token is None and member.sync_token is None
+            self._count_protocols(member.protocols, -1)
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
+            if member.session is not None:
+                member.session.cancel()
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.forget_pending(member_id)
+        self.unsynced.pop(member_id, None)
+
+    def forget_pending(self, member_id: str) -> None:
+        timer = self.pending.pop(member_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
+        """The same member under a new id, in the same place."""
+        old = self.members[old_id]
+        client = (old.client_id, old.client_host)
+        new = ClassicMember(
+            new_id, old.instance_id, client, old.rebalance_timeout_ms, old.session_timeout_ms, old.protocols
+        )
+        new.assignment = old.assignment
+        if old.session is not None:
+            old.session.cancel()
+        del self.members[old_id]
+        self.members[new_id] = new
+        if self.leader == old_id:
+            self.leader = new_id
+        assert old.instance_id is not None
+        self.static_members[old.instance_id] = new_id
+        return new
+
+    def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
+        self._count_protocols(member.protocols, -1)
+        member.protocols = protocols
+        self._count_protocols(protocols, 1)
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        if instance_id is not None:
+            known = self.static_members.get(instance_id)
+            if known is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if known != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    @property
+    def have_all_joined(self) -> bool:
+        return len(self.members) == self.joins_waiting and not self.pending
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def is_simple(self) -> bool:
+        """Nobody ever joined: it only holds offsets."""
+        return self.protocol_type is None and self.state is EMPTY and not self.pending
+
+    # Leader, protocol, generation
+
+    def elect_joined_leader(self) -> bool:
+        """Whether the leader is among those who joined, which the first of them becomes if it is not."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].join_token is None:
+            joined = (m.member_id for m in self.members.values() if m.join_token is not None)
+            found = next(joined, None)
+            if found is None:
+                return False
+            self.leader = found
+        return True
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        if self.state is EMPTY:
+            return bool(protocol_type and protocols)
+        size = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self.supported.get(name, 0) == size for name, _ in protocols
+        )
+
+    def select_protocol(self) -> str:
+        """What most members like best of what all of them speak; of equals the one that Kafka picks."""
+        size = len(self.members)
+        candidates = {name for name, count in self.supported.items() if count == size}
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(sorted(votes, key=java_hash_order), key=votes.__getitem__)
+
+    def next_generation(self, now_ms: int) -> None:
+        self.generation += 1
+        self.protocol = self.select_protocol() if self.members else None
+        self.transition(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
+        self.unsynced.clear()
+
+    @property
+    def is_of_consumers(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    @property
+    def subscribed(self) -> frozenset[str] | None:
+        """Topics of all members in this generation, read when asked for; None when nobody can know."""
+        if self._subscribed is None or self._subscribed[0] != self.generation:
+            self._subscribed = (self.generation, self._read_subscriptions())
+        return self._subscribed[1]
+
+    def _read_subscriptions(self) -> frozenset[str] | None:
+        if not self.is_of_consumers:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol is None:
+            return None
+        return subscribed_topics(member.metadata(self.protocol) for member in self.members.values())
+
+    def is_subscribed(self, topic: str) -> bool:
+        topics = self.subscribed
+        return self.is_of_consumers if topics is None else topic in topics
+
+    def shown_members(self) -> list[JoinGroupResponse.JoinGroupResponseMember]:
+        """What the leader learns of all members."""
+        return [
+            JoinGroupResponse.JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata(self.protocol),
+            )
+            for member in self.members.values()
+        ]
+
+    # What is written down
+
+    def value(self, assignments: dict[str, bytes]) -> GroupMetadataValue:
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=self.state_since_ms,
+            members=[
+                member.record(self.protocol, assignments[member.member_id])
+                for member in self.members.values()
+            ],
+        )
+
+    @classmethod
+    def restored(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        group = cls(group_id, value.current_state_timestamp)
+        group.generation = value.generation
+        group.protocol = value.protocol
+        for record in value.members:
+            member = restored(record, value.protocol)
+            if member.member_id not in group.members and member.instance_id not in group.static_members:
+                group.add(member, value.protocol_type)
+        group.state = STABLE if group.members else EMPTY
+        group.protocol_type = value.protocol_type or None
+        group.leader = value.leader if value.leader in group.members else next(iter(group.members), None)
+        return group
+
+    def _count_protocols(self, protocols: Protocols, by: int) -> None:
+        for name, _ in protocols:
+            count = self.supported.get(name, 0) + by
+            if count:
+                self.supported[name] = count
+            else:
+                self.supported.pop(name, None)
+
+
+def java_hash_order(text: str) -> int:
+    """Where a small Java HashMap keeps a string: that is the order in which Kafka looks at votes."""
+    code = 0
+    for letter in text:
+        code = (31 * code + ord(letter)) & 0xFFFFFFFF
+    return (code ^ code >> 16) % JAVA_HASH_BUCKETS

@@ -1,0 +1,106 @@
+"""A member of a classic group: who it is, what it can do, what it was given, what it waits for.
+
+Does not know: its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.groups.deadlines import Timer
+from barnabas.groups.outcome import Token
+from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""Names with their metadata, the member's favourite first."""
+
+
+class ClassicMember:
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "join_token",
+        "join_version",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session",
+        "session_timeout_ms",
+        "sync_token",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client: tuple[str, str],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Protocols,
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id, self.client_host = client
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self.assignment = b""
+        self.is_new = False  # joined, and not told the outcome of any rebalance yet
+        self.join_token: Token | None = None
+        self.join_version = 0  # of the request that waits
+        self.sync_token: Token | None = None
+        self.session: Timer[object] | None = None
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def is_alive_by_waiting(self) -> bool:
+        """Whoever waits sends no heartbeats. New members may be gone all the same: nobody would notice."""
+        return not self.is_new and (self.join_token is not None or self.sync_token is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: Iterable[str]) -> str:
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def record(self, protocol: str | None, assignment: bytes) -> GroupMetadataValue.MemberMetadata:
+        return GroupMetadataValue.MemberMetadata(
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout=self.rebalance_timeout_ms,
+            session_timeout=self.session_timeout_ms,
+            subscription=self.metadata(protocol),
+            assignment=assignment,
+        )
+
+
+def restored(record: GroupMetadataValue.MemberMetadata, protocol: str | None) -> ClassicMember:
+    """A member as the log remembers it: with the one protocol that the group had chosen."""
+    timeout_ms = record.rebalance_timeout if record.rebalance_timeout != -1 else record.session_timeout
+    member = ClassicMember(
+        record.member_id,
+        record.group_instance_id,
+        (record.client_id, record.client_host),
+        timeout_ms,
+        record.session_timeout,
+        ((protocol or "", bytes(record.subscription)),),
+    )
+    member.assignment = bytes(record.assignment)
+    return member
+
+
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    """Those of a request; of two with one name the first counts."""
+    found: dict[str, bytes] = {}
+    for protocol in request.protocols:
+        found.setdefault(protocol.name, bytes(protocol.metadata))
+    return tuple(found.items())

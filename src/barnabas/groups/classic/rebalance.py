@@ -1,0 +1,279 @@
+"""Rebalancing a classic group: members are called to join, and when all have, or time is over, it goes on.
+
+In: a group that somebody joined, left or changed. Out: answers for those who waited, deadlines, and a record
+when the group became empty. Every change of state but the leader's assignment happens here.
+Does not know: requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.member import ClassicMember
+from barnabas.groups.classic.states import (
+    CAN_REBALANCE,
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from barnabas.groups.deadlines import Deadlines, Timer
+from barnabas.groups.member_ids import Rng
+from barnabas.groups.outcome import Outcome, Token, Tokens
+from barnabas.groups.records import Entry
+from barnabas.groups.settings import GroupSettings
+from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
+from barnabas.protocol.messages.join_group import JoinGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+NULLABLE_PROTOCOL_VERSION = 7  # of JoinGroup: before it, no protocol is the empty name
+
+
+class Due(Enum):
+    SESSION = "session"
+    PENDING = "pending"
+    INITIAL_JOIN = "initial join"
+    JOIN = "join"
+    SYNC = "sync"
+
+
+class Deadline(NamedTuple):
+    """What a timer is for."""
+
+    due: Due
+    group: ClassicGroup
+    member_id: str = ""
+
+
+@dataclass(slots=True)
+class ClassicState:
+    """All classic groups of a shard, and what decisions on them need."""
+
+    settings: GroupSettings
+    rng: Rng
+    tokens: Tokens
+    groups: dict[str, ClassicGroup] = field(default_factory=dict)
+    deadlines: Deadlines[object] = field(default_factory=Deadlines)
+
+
+# Answers to those who wait
+
+
+def answer_join(group: ClassicGroup, member: ClassicMember, response: Message, outcome: Outcome) -> None:
+    if member.join_token is not None:
+        outcome.answers.append((member.join_token, response))
+        member.join_token = None
+        group.joins_waiting -= 1
+
+
+def answer_sync(member: ClassicMember, response: Message, outcome: Outcome) -> bool:
+    if member.sync_token is None:
+        return False
+    outcome.answers.append((member.sync_token, response))
+    member.sync_token = None
+    return True
+
+
+def await_join(
+    group: ClassicGroup, member: ClassicMember, token: Token, version: int, outcome: Outcome
+) -> None:
+    """The member waits from now on; an earlier join of its own that still waits is told to come again."""
+    answer_join(group, member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), outcome)
+    member.join_token, member.join_version = token, version
+    group.joins_waiting += 1
+    outcome.waits_as = token
+
+
+def join_refusal(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, member_id=member_id)
+
+
+def bare_join_refusal(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
+    """Without a protocol, which only newer versions can say."""
+    protocol = None if version >= NULLABLE_PROTOCOL_VERSION else ""
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol)
+
+
+def generation_of(group: ClassicGroup, member_id: str, *, shows_members: bool) -> JoinGroupResponse:
+    """The answer to a join: the group's current generation."""
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        leader=group.leader or "",
+        member_id=member_id,
+        members=group.shown_members() if shows_members else [],
+    )
+
+
+def drop_member(group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
+    """Remove a member; if it still waits, it learns that it is none and may join anew."""
+    answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID), outcome)
+    answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), outcome)
+    group.remove(member.member_id)
+
+
+# Deadlines
+
+
+def renew_session(
+    state: ClassicState,
+    group: ClassicGroup,
+    member: ClassicMember,
+    now_ms: int,
+    timeout_ms: int | None = None,
+) -> None:
+    session = member.session
+    if session is None:
+        session = member.session = Timer(Deadline(Due.SESSION, group, member.member_id))
+    if timeout_ms is None:
+        timeout_ms = member.session_timeout_ms
+    state.deadlines.set(session, now_ms + timeout_ms)
+
+
+def await_joins(state: ClassicState, group: ClassicGroup, due: Due, deadline_ms: int) -> None:
+    timer = group.join_timer
+    if timer is None:
+        timer = group.join_timer = Timer(None)
+    timer.owner = Deadline(due, group)
+    state.deadlines.set(timer, deadline_ms)
+
+
+def await_syncs(state: ClassicState, group: ClassicGroup, now_ms: int) -> None:
+    timer = group.sync_timer
+    if timer is None:
+        timer = group.sync_timer = Timer(Deadline(Due.SYNC, group))
+    state.deadlines.set(timer, now_ms + group.rebalance_timeout_ms)
+
+
+def cancel_joins(group: ClassicGroup) -> None:
+    if group.join_timer is not None:
+        group.join_timer.cancel()
+
+
+def cancel_syncs(group: ClassicGroup) -> None:
+    group.unsynced.clear()
+    if group.sync_timer is not None:
+        group.sync_timer.cancel()
+
+
+# The course of a rebalance
+
+
+def rebalance_or_go_on(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """Something changed: a rebalance begins, or the one that is under way may be complete now."""
+    if group.state in CAN_REBALANCE:
+        prepare(state, group, outcome, now_ms)
+    else:
+        go_on(state, group, outcome, now_ms)
+
+
+def prepare(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """Call everybody to join: heartbeats and syncs say that a rebalance is in progress."""
+    if group.state is COMPLETING_REBALANCE:
+        hand_out(state, group, {}, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now_ms)
+    cancel_syncs(group)
+    if group.state is EMPTY:  # the first members: others may be on their way
+        delay_ms = state.settings.initial_rebalance_delay_ms
+        group.initial_delay_ms = delay_ms
+        group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        await_joins(state, group, Due.INITIAL_JOIN, now_ms + delay_ms)
+        group.transition(PREPARING_REBALANCE, now_ms)
+        return
+    group.transition(PREPARING_REBALANCE, now_ms)
+    if group.have_all_joined:
+        complete_join(state, group, outcome, now_ms)
+    else:
+        await_joins(state, group, Due.JOIN, now_ms + group.rebalance_timeout_ms)
+
+
+def go_on(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """Complete the join if everybody is there; the first one of a group waits for its time."""
+    if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.have_all_joined:
+        complete_join(state, group, outcome, now_ms)
+
+
+def initial_join_is_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """The delay of an empty group is over: it is extended as long as members come, up to their timeout."""
+    if group.state is not PREPARING_REBALANCE:
+        return
+    if group.new_member_added and group.initial_remaining_ms:
+        group.new_member_added = False
+        delay_ms = min(state.settings.initial_rebalance_delay_ms, group.initial_remaining_ms)
+        group.initial_remaining_ms = max(group.initial_remaining_ms - group.initial_delay_ms, 0)
+        group.initial_delay_ms = delay_ms
+        await_joins(state, group, Due.INITIAL_JOIN, now_ms + delay_ms)
+    else:
+        complete_join(state, group, outcome, now_ms)
+
+
+def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """The next generation: whoever did not join is out, static members apart."""
+    if group.state is not PREPARING_REBALANCE:
+        return
+    cancel_joins(group)
+    for member in list(group.members.values()):
+        if member.join_token is None and not member.is_static:
+            group.remove(member.member_id)
+    if group.members and not group.elect_joined_leader():
+        # Only static members, and none came: their sessions will end, or they will join.
+        await_joins(state, group, Due.JOIN, now_ms + group.rebalance_timeout_ms)
+        return
+    group.next_generation(now_ms)
+    group.new_member_added = False
+    if group.state is EMPTY:
+        outcome.records.append(group_record(group, group.value({})))
+        return
+    for member in group.members.values():
+        shows_members = member.member_id == group.leader
+        if member.join_token is not None:
+            response = generation_of(group, member.member_id, shows_members=shows_members)
+            answer_join(group, member, response, outcome)
+        renew_session(state, group, member, now_ms)
+        member.is_new = False
+        group.unsynced[member.member_id] = None
+    await_syncs(state, group, now_ms)
+
+
+def hand_out(
+    state: ClassicState,
+    group: ClassicGroup,
+    assignments: dict[str, bytes],
+    error: ErrorCode,
+    outcome: Outcome,
+    now_ms: int,
+) -> None:
+    """Every member's part (nothing, in case of an error), told to those who wait for it."""
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+        if member.sync_token is not None:
+            response = SyncGroupResponse(error_code=error, assignment=member.assignment)
+            if error == ErrorCode.NONE:
+                response.protocol_type, response.protocol_name = group.protocol_type, group.protocol
+            answer_sync(member, response, outcome)
+            renew_session(state, group, member, now_ms)
+
+
+def member_is_gone(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """What follows when a member's time was over."""
+    if group.state is STABLE or group.state is COMPLETING_REBALANCE:
+        rebalance_or_go_on(state, group, outcome, now_ms)
+    elif group.state is PREPARING_REBALANCE and group.have_all_joined:
+        complete_join(state, group, outcome, now_ms)
+
+
+def syncs_are_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """Members that joined and never asked for their part are out."""
+    if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.unsynced:
+        return
+    for member_id in list(group.unsynced):
+        drop_member(group, group.members[member_id], outcome)
+    prepare(state, group, outcome, now_ms)
+
+
+def group_record(group: ClassicGroup, value: GroupMetadataValue | None) -> Entry:
+    return Entry(GroupMetadataKey(group=group.group_id), value)

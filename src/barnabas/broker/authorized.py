@@ -39,6 +39,13 @@ ON_TOPIC = bits(
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+ON_GROUP = bits(
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
 ON_CLUSTER = bits(
     Operation.CREATE,
     Operation.ALTER,

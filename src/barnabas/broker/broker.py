@@ -16,6 +16,7 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
+    from barnabas.broker.group_coordinator import GroupCoordinator
     from barnabas.broker.metrics import Metrics
     from barnabas.broker.partitions import Partitions
     from barnabas.broker.producer_ids import ProducerIds
@@ -51,6 +52,7 @@ class Broker:
         self.controller: Controller
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
+        self.groups: GroupCoordinator
 
     # -- the cluster -------------------------------------------------------------------------------
 

@@ -68,3 +68,19 @@ def cluster_action() -> Need:
 
 def idempotent_write() -> Need:
     return Need("idempotent_write", "cluster")
+
+
+def read_group(name: str) -> Need:
+    return Need("read", "group", name)
+
+
+def describe_groups(names: str) -> Need:
+    return Need("describe", "group", names, per_item=True)
+
+
+def delete_groups(names: str) -> Need:
+    return Need("delete", "group", names, per_item=True)
+
+
+def describe_coordinator(names: str) -> Need:
+    return Need("describe", "by_key_type", names, per_item=True)

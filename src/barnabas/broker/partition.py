@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
+from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.records.validation import validate_produce
 from barnabas.replication.partition_state import PartitionState
 
@@ -30,8 +30,8 @@ INT64_MAX = 2**63 - 1
 class Partition:
     __slots__ = (
         "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log",
-        "metrics", "min_insync_replicas", "replica_count", "rules", "state", "syncs_by_count", "topic",
-        "topic_id",
+        "metrics", "min_insync_replicas", "on_lost", "replica_count", "rules", "state", "syncs_by_count",
+        "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class Partition:
         self.leader_epoch = -1
         self.is_leader = False
         self.is_dirty = False  # staged in this tick and not yet written
+        self.on_lost: Callable[[KafkaError], None] | None = None  # staged batches could not be written
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
 
@@ -92,10 +93,7 @@ class Partition:
         """Stage a producer's batch. Out: its base offset, and the append time or -1."""
         in_sync = len(self.state.isr)
         if acks == -1 and in_sync < self.min_insync_replicas and in_sync < self.replica_count:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {in_sync} replicas in sync, min.insync.replicas is {self.min_insync_replicas}",
-            )
+            raise self._not_enough_replicas()
         batch, header = validate_produce(records, self.rules, version, now_ms, self)
         if header.attributes & TRANSACTIONAL_FLAG:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
@@ -118,9 +116,45 @@ class Partition:
         metrics.produce_requests += 1
         return base_offset, header.max_timestamp if header.attributes & APPEND_TIME_FLAG else NO_TIMESTAMP
 
+    def append_own(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        """Stage a batch that this broker made itself (a coordinator's records), as with acks=all."""
+        in_sync = len(self.state.isr)
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere")
+        if in_sync < self.min_insync_replicas and in_sync < self.replica_count:
+            raise self._not_enough_replicas()
+        if len(batch) > self.rules.batch_bytes_max:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a batch of {len(batch)} bytes for {self}, {self.rules.batch_bytes_max} are allowed",
+            )
+        if self.rules.append_time:
+            header.stamp(batch, header.attributes | APPEND_TIME_FLAG, now_ms)
+        header.assign(batch, self.log.end_offset, self.leader_epoch)
+        self.log.stage(batch, header, now_ms)
+        if not self.is_dirty:
+            self.is_dirty = True
+            self._tick.staged(self)
+        metrics = self.metrics
+        metrics.bytes_in += len(batch)
+        metrics.messages_in += header.record_count
+        metrics.produce_requests += 1
+
+    def _not_enough_replicas(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{self} has {len(self.state.isr)} replicas in sync, "
+            f"min.insync.replicas is {self.min_insync_replicas}",
+        )
+
     def write_staged(self) -> None:
         self.is_dirty = False
-        self.log.write_staged()
+        try:
+            self.log.write_staged()
+        except KafkaError as error:
+            if self.on_lost is not None:
+                self.on_lost(error)
+            raise
 
     def advance(self) -> None:
         """What was written counts: raise the high watermark and let readers see it."""

@@ -8,6 +8,7 @@ Does not know: who decided, requests.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partition import Partition
@@ -33,6 +34,8 @@ class Replicas:
     def __init__(self, broker: Broker, tick: Tick) -> None:
         self._broker = broker
         self._tick = tick
+        # Told of every internal partition that is led here, or not any more: a coordinator's.
+        self.on_leadership: Callable[[Partition], None] | None = None
 
     # -- taking over -----------------------------------------------------------------------------
 
@@ -100,6 +103,11 @@ class Replicas:
             partition.lead(registration.leader_epoch, registration.isr)
         else:
             partition.resign(registration.leader_epoch)
+        self._tell(partition)
+
+    def _tell(self, partition: Partition) -> None:
+        if partition.is_internal and self.on_leadership is not None:
+            self.on_leadership(partition)
 
     def _add(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> Partition:
         broker = self._broker
@@ -132,6 +140,7 @@ class Replicas:
             self._tick.close()
         broker.partitions.remove(partition)
         partition.resign(partition.leader_epoch)
+        self._tell(partition)
         broker.log_dirs.delete(TopicPartition(topic, index), now_ms=broker.clock.now_ms())
 
     # -- settings --------------------------------------------------------------------------------

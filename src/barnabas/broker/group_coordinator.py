@@ -1,0 +1,232 @@
+"""The group coordinator of this broker: one host for every partition of `__consumer_offsets` that it leads.
+
+In: leadership, metadata, requests. Out: hosts that answer; one timer for all of them, set to the earliest
+deadline. A request for a group goes to the host of its partition; one that names several groups, or all of
+them, is split and the answers are put together.
+Does not know: the state of groups, records, how answers wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.group_host import NOT_HERE, GroupHost
+from barnabas.broker.group_refusals import refusal
+from barnabas.broker.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, partition_for
+from barnabas.groups.settings import GroupSettings
+from barnabas.groups.shard import GroupShard
+from barnabas.protocol import ErrorCode, Message
+
+if TYPE_CHECKING:
+    import random
+
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.partition import Partition
+    from barnabas.metadata.delta import MetadataDelta
+    from barnabas.metadata.image import MetadataImage
+
+log = logging.getLogger("barnabas.groups")
+LOADS_AT_ONCE_MAX = 2
+LATE_MS = 1000  # a timer as late as this says that the process stood still
+SECOND_LOOK_MS = 50
+
+Combine = Callable[[list[Any]], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a request that names several groups comes apart, and its answers together."""
+
+    part: Callable[[list[int]], Message]  # the request for those at these places
+    results: Callable[[Any], list[Any]]  # what an answer says of each
+    whole: Combine  # the answer with the results of all
+
+
+class GroupCoordinator:
+    def __init__(self, broker: Broker, rng: random.Random) -> None:
+        self._broker = broker
+        self._rng = rng
+        self.topic = OffsetsTopic(broker)
+        self.settings = GroupSettings.of(broker.settings)
+        self.hosts: dict[int, GroupHost] = {}
+        self._partition_count = 0
+        self._load_slots = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
+        self._deadlines: list[tuple[int, int, GroupHost]] = []
+        self._numbers = count()  # breaks ties between equal deadlines
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._is_closed = False
+
+    # -- leadership ------------------------------------------------------------------------------
+
+    def leadership_changed(self, partition: Partition) -> None:
+        """A partition began or ceased to be led here; also called when nothing changed."""
+        if partition.topic != OFFSETS_TOPIC or self._is_closed:
+            return
+        host = self.hosts.get(partition.index)
+        if host is not None and (host.partition is not partition or not partition.is_leader):
+            del self.hosts[partition.index]
+            host.close()
+            host = None
+        if host is None and partition.is_leader:
+            host = self.hosts[partition.index] = GroupHost(
+                self._broker, partition, self._make_shard, self.arm, self._load_slots
+            )
+            host.start()
+
+    def _make_shard(self) -> GroupShard:
+        return GroupShard(self.settings, self._rng, self._broker.clock.now_ms())
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Committed metadata changed; partitions have followed it already."""
+        if delta.topics is None or self._is_closed:
+            return
+        self._partition_count = 0
+        now_ms = self._broker.clock.now_ms()
+        for host in list(self.hosts.values()):
+            host.metadata_changed(now_ms)
+
+    async def close(self) -> None:
+        """Coordinates nothing any more: everybody who waits is answered."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        hosts, self.hosts = list(self.hosts.values()), {}
+        for host in hosts:
+            host.close()
+        loads = [host.load_task for host in hosts if host.load_task is not None]
+        if loads:
+            await asyncio.wait(loads)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def host_of(self, group_id: str) -> GroupHost | None:
+        """The host of a group's partition, if this broker leads it."""
+        if not self._partition_count:
+            self._partition_count = self.topic.partition_count
+        return self.hosts.get(partition_for(group_id, self._partition_count))
+
+    def handle(self, group_id: str, request: Message, context: RequestContext) -> Message | Deferred | None:
+        """The answer to a request for one group."""
+        host = self.host_of(group_id)
+        if host is None:
+            return refusal(request, NOT_HERE, context.version)
+        return host.handle(request, context)
+
+    def ask_by_group(
+        self, groups: Sequence[str], split: Split, context: RequestContext
+    ) -> Message | Deferred:
+        """A request that names several groups, split by shard; the results keep the order of `groups`."""
+        places: dict[GroupHost | None, list[int]] = {}
+        for place, group_id in enumerate(groups):
+            places.setdefault(self.host_of(group_id), []).append(place)
+        answers: list[Message | Deferred] = []
+        for host, some in places.items():
+            request = split.part(some)
+            if host is None:
+                answers.append(refusal(request, NOT_HERE, context.version))
+            else:
+                answers.append(host.ask(request, context))
+
+        def combine(found: list[Any]) -> Message:
+            results: list[Any] = [None] * len(groups)
+            for some, answer in zip(places.values(), found, strict=True):
+                for place, result in zip(some, split.results(answer), strict=True):
+                    results[place] = result
+            return split.whole(results)
+
+        return gather(answers, combine)
+
+    def ask_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
+        """A request about the groups of all shards."""
+        return gather([host.ask(request, context) for host in self.hosts.values()], combine)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def arm(self, host: GroupHost) -> None:
+        """See that the host is called at its next deadline. A later deadline than before costs nothing: the
+        host is called too early once."""
+        deadline_ms = host.shard.next_deadline_ms()
+        if deadline_ms is None or (host.armed_ms is not None and host.armed_ms <= deadline_ms):
+            return
+        host.armed_ms = deadline_ms
+        heapq.heappush(self._deadlines, (deadline_ms, next(self._numbers), host))
+        if self._timer is None or deadline_ms < self._timer_ms:
+            self._set_timer(deadline_ms)
+
+    def _set_timer(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_ms = max(deadline_ms - self._broker.clock.now_ms(), 0)
+        self._timer = self._broker.loop.call_later(delay_ms / 1000, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._is_closed:
+            return
+        now_ms = self._broker.clock.now_ms()
+        if now_ms - self._timer_ms > LATE_MS:
+            # This process stood still: heartbeats may lie unread in the sockets. They come first.
+            self._timer_ms = now_ms
+            self._timer = self._broker.loop.call_later(SECOND_LOOK_MS / 1000, self._on_time)
+            return
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now_ms:
+            deadline_ms, _, host = heapq.heappop(deadlines)
+            if host.armed_ms == deadline_ms:
+                host.armed_ms = None
+                if self.hosts.get(host.partition.index) is host:
+                    host.on_time(now_ms)
+                    if host.armed_ms is not None and host.armed_ms <= now_ms:
+                        host.armed_ms = now_ms + 1  # the next turn of the loop, so that others have theirs
+                        heapq.heappush(deadlines, (now_ms + 1, next(self._numbers), host))
+        if deadlines:
+            self._set_timer(deadlines[0][0])
+
+    # -- for who watches ---------------------------------------------------------------------------
+
+    def partitions_by_state(self) -> dict[str, int]:
+        states = {"loading": 0, "active": 0, "failed": 0}
+        for host in self.hosts.values():
+            if host.error is None:
+                states["active"] += 1
+            else:
+                loading = host.error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                states["loading" if loading else "failed"] += 1
+        return states
+
+
+def gather(answers: list[Message | Deferred], combine: Combine) -> Message | Deferred:
+    """All answers put together, now or when the last of them is there."""
+    found: list[Message | None] = [answer if isinstance(answer, Message) else None for answer in answers]
+    missing = sum(answer is None for answer in found)
+    if not missing:
+        return combine(found)
+
+    def cancel() -> None:
+        for answer in answers:
+            if isinstance(answer, Deferred):
+                answer.cancel()
+
+    whole = Deferred(cancel)
+
+    def arrived(place: int, message: Message | None) -> None:
+        nonlocal missing
+        found[place] = message
+        missing -= 1
+        if not missing:
+            whole.resolve(combine(found))
+
+    for place, answer in enumerate(answers):
+        if isinstance(answer, Deferred):
+            answer.then(lambda message, place=place: arrived(place, message))  # type: ignore[misc]
+    return whole

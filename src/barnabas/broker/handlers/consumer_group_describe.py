@@ -1,0 +1,35 @@
+"""ConsumerGroupDescribe: state, epochs, members and assignments of consumer groups (KIP-848)."""
+
+from __future__ import annotations
+
+from barnabas.broker import authorized
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.group_coordinator import Split
+from barnabas.broker.needs import describe_groups
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+
+
+@handles(ConsumerGroupDescribeRequest, "0-1", needs=describe_groups("group_ids"))
+def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> Message | Deferred:
+    names = request.group_ids
+
+    def part(places: list[int]) -> ConsumerGroupDescribeRequest:
+        return ConsumerGroupDescribeRequest(group_ids=[names[place] for place in places])
+
+    def whole(groups: list[ConsumerGroupDescribeResponse.DescribedGroup]) -> ConsumerGroupDescribeResponse:
+        if request.include_authorized_operations:
+            for group in groups:
+                if not group.error_code:
+                    group.authorized_operations = authorized.ON_GROUP
+        return ConsumerGroupDescribeResponse(groups=groups)
+
+    split = Split(part, lambda answer: answer.groups, whole)
+    return context.broker.groups.ask_by_group(names, split, context)

@@ -1,0 +1,17 @@
+"""ConsumerGroupHeartbeat: a member of a consumer group joins, lives, leaves (KIP-848)."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import read_group
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+@handles(ConsumerGroupHeartbeatRequest, "0-1", needs=read_group("group_id"))
+def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> Message | Deferred | None:
+    return context.broker.groups.handle(request.group_id, request, context)

@@ -1,0 +1,22 @@
+"""DeleteGroups: groups without members are forgotten, with their offsets."""
+
+from __future__ import annotations
+
+from barnabas.broker import needs
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.group_coordinator import Split
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+
+@handles(DeleteGroupsRequest, "0-2", needs=needs.delete_groups("groups_names"))
+def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> Message | Deferred:
+    names = list(dict.fromkeys(request.groups_names))
+
+    def part(places: list[int]) -> DeleteGroupsRequest:
+        return DeleteGroupsRequest(groups_names=[names[place] for place in places])
+
+    split = Split(part, lambda answer: answer.results, lambda results: DeleteGroupsResponse(results=results))
+    return context.broker.groups.ask_by_group(names, split, context)

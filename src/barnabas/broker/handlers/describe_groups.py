@@ -1,0 +1,29 @@
+"""DescribeGroups: state, protocol and members of classic groups."""
+
+from __future__ import annotations
+
+from barnabas.broker import authorized, needs
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.group_coordinator import Split
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+
+@handles(DescribeGroupsRequest, "0-6", needs=needs.describe_groups("groups"))
+def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> Message | Deferred:
+    names = request.groups
+
+    def part(places: list[int]) -> DescribeGroupsRequest:
+        return DescribeGroupsRequest(groups=[names[place] for place in places])
+
+    def whole(groups: list[DescribeGroupsResponse.DescribedGroup]) -> DescribeGroupsResponse:
+        if request.include_authorized_operations:
+            for group in groups:
+                if not group.error_code:
+                    group.authorized_operations = authorized.ON_GROUP
+        return DescribeGroupsResponse(groups=groups)
+
+    split = Split(part, lambda answer: answer.groups, whole)
+    return context.broker.groups.ask_by_group(names, split, context)

@@ -1,0 +1,15 @@
+"""Heartbeat: a member of a classic group says that it is alive."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import read_group
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+
+
+@handles(HeartbeatRequest, "0-4", needs=read_group("group_id"))
+def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Message | Deferred | None:
+    return context.broker.groups.handle(request.group_id, request, context)

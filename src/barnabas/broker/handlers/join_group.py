@@ -1,0 +1,15 @@
+"""JoinGroup: a member enters a classic group, and waits until all have."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import read_group
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+
+
+@handles(JoinGroupRequest, "0-9", needs=read_group("group_id"))
+def join_group(request: JoinGroupRequest, context: RequestContext) -> Message | Deferred | None:
+    return context.broker.groups.handle(request.group_id, request, context)

@@ -1,0 +1,15 @@
+"""OffsetCommit: how far a group has read is written down."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import read_group
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+
+
+@handles(OffsetCommitRequest, "2-10", needs=read_group("group_id"))
+def offset_commit(request: OffsetCommitRequest, context: RequestContext) -> Message | Deferred | None:
+    return context.broker.groups.handle(request.group_id, request, context)

@@ -1,0 +1,30 @@
+"""OffsetFetch: how far groups have read, one of them (up to version 7) or several."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.group_coordinator import Split
+from barnabas.broker.needs import describe_groups
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+BATCHED_SINCE = 8
+
+
+@handles(OffsetFetchRequest, "1-10", needs=describe_groups("groups.group_id"))
+def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Message | Deferred | None:
+    groups = request.groups
+    if context.version < BATCHED_SINCE:
+        return context.broker.groups.handle(request.group_id, request, context)
+    if len(groups) == 1:
+        return context.broker.groups.handle(groups[0].group_id, request, context)
+
+    def part(places: list[int]) -> OffsetFetchRequest:
+        return OffsetFetchRequest(
+            groups=[groups[place] for place in places], require_stable=request.require_stable
+        )
+
+    split = Split(part, lambda answer: answer.groups, lambda found: OffsetFetchResponse(groups=found))
+    return context.broker.groups.ask_by_group([group.group_id for group in groups], split, context)

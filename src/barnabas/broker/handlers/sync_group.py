@@ -1,0 +1,15 @@
+"""SyncGroup: members of a classic group get their assignments from their leader."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import read_group
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+
+
+@handles(SyncGroupRequest, "0-5", needs=read_group("group_id"))
+def sync_group(request: SyncGroupRequest, context: RequestContext) -> Message | Deferred | None:
+    return context.broker.groups.handle(request.group_id, request, context)

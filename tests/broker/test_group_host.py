@@ -1,0 +1,367 @@
+"""A host of groups appends before it answers, replays what it finds, and starts anew when it cannot write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_journal import CoordinatorJournal
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.group_coordinator import GroupCoordinator
+from barnabas.broker.group_host import GroupHost
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.partition import Partition
+from barnabas.broker.tick import Tick
+from barnabas.broker.topic_rules import rules_of
+from barnabas.connection.arena import Arena
+from barnabas.groups.records import Entry, encode
+from barnabas.metadata.image import EMPTY_IMAGE
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.records.batch import BatchHeader
+from barnabas.records.control import EndMarker, build_end_marker
+from barnabas.records.record import Record, build_batch
+from barnabas.runtime.threads import Threads
+from barnabas.settings import BrokerSettings, TopicSettings
+from barnabas.storage.log import Log
+
+from .fake_shard import FakeShard
+
+CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+OFFSETS = "__consumer_offsets"
+
+
+class Clock:
+    ms = 1_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class World:
+    """A coordinator of one partition, with a real log and no sockets."""
+
+    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings = BrokerSettings.load(
+            {
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.listener.names": "C",
+                "listeners": "PLAINTEXT://:0,C://:0",
+                "listener.security.protocol.map": "C:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+                "controller.quorum.voters": "1@h:1",
+                "offsets.topic.num.partitions": "1",
+            }
+        )
+        self.clock = Clock()
+        self.tick = Tick(Arena(), loop.call_soon, lambda due, done: done({}))
+        self.broker = SimpleNamespace(
+            settings=self.settings,
+            clock=self.clock,
+            threads=Threads(loop, 2),
+            loop=loop,
+            image=EMPTY_IMAGE,
+        )
+        self.log = Log.create(
+            str(folder / f"{OFFSETS}-0"), rules_of(self._topic_settings()).log, now_ms=self.clock.ms
+        )
+        self.partition = Partition(OFFSETS, 0, b"i" * 16, self.log, 1, self.tick, Metrics().topic(OFFSETS))
+        self.partition.follow(rules_of(self._topic_settings()))
+        self.partition.lead(0, (1,))
+        self.coordinator = GroupCoordinator(cast(Any, self.broker), cast(Any, None))
+
+    def _topic_settings(self) -> TopicSettings:
+        return TopicSettings.resolve({}, self.settings)
+
+    def lead(self) -> GroupHost:
+        self.coordinator.leadership_changed(self.partition)
+        return self.coordinator.hosts[0]
+
+    def ask(self, request: Message, version: int = 5) -> Any:
+        """The answer, or a Deferred for one that waits."""
+        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version)
+        return self.coordinator.hosts[0].ask(request, cast(RequestContext, context))
+
+    def write(self, batch: bytearray) -> None:
+        view = memoryview(batch)
+        self.partition.append_own(view, BatchHeader(view), self.clock.ms)
+        self.tick.close()
+
+
+Scenario = Callable[[World], Awaitable[None]]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
+    monkeypatch.setattr("barnabas.broker.group_coordinator.GroupShard", FakeShard)
+
+    def run(scenario: Scenario) -> None:
+        async def all_of_it() -> None:
+            world = World(tmp_path, asyncio.get_running_loop())
+            try:
+                await scenario(world)
+            finally:
+                await world.coordinator.close()
+                world.broker.threads.close()
+                world.log.close()
+
+        asyncio.run(all_of_it())
+
+    return run
+
+
+def commit(offset: int, *, partitions: int = 1, metadata: str = "") -> OffsetCommitRequest:
+    committed = [
+        CommitTopic.OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=offset, committed_metadata=metadata
+        )
+        for index in range(partitions)
+    ]
+    return OffsetCommitRequest(group_id="g", topics=[CommitTopic(name="t", partitions=committed)])
+
+
+def fetch() -> OffsetFetchRequest:
+    topic = OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+    return OffsetFetchRequest(group_id="g", topics=[topic])
+
+
+def join(rebalance_timeout_ms: int = 60_000) -> JoinGroupRequest:
+    return JoinGroupRequest(group_id="g", rebalance_timeout_ms=rebalance_timeout_ms)
+
+
+def fetched(answer: Any) -> int:
+    offset: int = answer.topics[0].partitions[0].committed_offset
+    return offset
+
+
+def error_of(answer: Any) -> int:
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
+
+
+async def resolved(deferred: Any) -> Any:
+    assert isinstance(deferred, Deferred)
+    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+    deferred.then(future.set_result)
+    return await asyncio.wait_for(future, 10)
+
+
+async def active(world: World) -> None:
+    """Until the host has loaded."""
+    while world.coordinator.hosts[0].error is not None:
+        await asyncio.sleep(0.001)
+
+
+def test_a_commit_is_answered_after_it_is_written(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        answer = world.ask(commit(7))
+        assert world.log.written_offset == 0
+        assert error_of(await resolved(answer)) == ErrorCode.NONE
+        assert world.log.written_offset == 1
+
+    play(scenario)
+
+
+def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        world.ask(commit(7))
+        seen = world.ask(fetch())
+        assert isinstance(seen, Deferred)
+        assert fetched(await resolved(seen)) == 7
+        assert isinstance(world.ask(HeartbeatRequest(group_id="g")), Message)
+
+    play(scenario)
+
+
+def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.partition.lead(1, (1, 2))
+        world.lead()
+        answer = world.ask(commit(7))
+        world.tick.close()
+        assert not answer.is_done
+        world.partition.state.advance_follower(2, 1)
+        world.partition.wake_all()
+        assert answer.is_done
+
+    play(scenario)
+
+
+def test_records_come_back_from_the_log(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        await resolved(world.ask(commit(7)))
+        await resolved(world.ask(commit(8)))
+        world.partition.resign(1)
+        world.coordinator.leadership_changed(world.partition)
+        assert not world.coordinator.hosts
+        world.partition.lead(2, (1,))
+        world.lead()
+        refused = world.ask(fetch())
+        assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert world.ask(HeartbeatRequest(group_id="g")).error_code == ErrorCode.NONE
+        await active(world)
+        assert fetched(world.ask(fetch())) == 8
+
+    play(scenario)
+
+
+def test_who_waits_is_sent_away_with_the_partition(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        waiting = world.ask(join())
+        world.partition.resign(1)
+        world.coordinator.leadership_changed(world.partition)
+        assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_who_waits_is_answered_when_the_records_of_the_answer_are_written(
+    play: Callable[[Scenario], None],
+) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        waiting = world.ask(join())
+        synced = world.ask(SyncGroupRequest(group_id="g"))
+        assert not waiting.is_done
+        world.tick.close()
+        assert waiting.is_done and synced.is_done
+
+    play(scenario)
+
+
+def test_a_connection_that_is_gone_is_forgotten(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        waiting = world.ask(join())
+        waiting.cancel()
+        assert not host._waiting
+        await resolved(world.ask(SyncGroupRequest(group_id="g")))
+
+    play(scenario)
+
+
+def test_deadlines_are_kept_by_one_timer(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        late, early = world.ask(join(60_000)), world.ask(join(5))
+        world.clock.ms += 5
+        assert (await resolved(early)).generation_id == 2
+        assert not late.is_done
+
+    play(scenario)
+
+
+def test_a_failed_write_drops_the_shard_and_replays_the_log(
+    play: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        await resolved(world.ask(commit(7)))
+        lost, waiting = world.ask(commit(9)), world.ask(join())
+
+        def fail(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(type(world.log.context.disk), "pwritev", fail)
+            world.tick.close()
+        assert host.error is not None and host.error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert error_of(await resolved(lost)) == ErrorCode.NOT_COORDINATOR
+        assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
+        await active(world)
+        assert fetched(world.ask(fetch())) == 7
+        await resolved(world.ask(commit(10)))
+        assert fetched(world.ask(fetch())) == 10
+
+    play(scenario)
+
+
+def test_a_commit_that_is_too_large_harms_nobody_else(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        await resolved(world.ask(commit(7)))
+        waiting = world.ask(join())
+        assert error_of(world.ask(commit(8, partitions=50, metadata="m" * 30_000))) != ErrorCode.NONE
+        assert host.error is None
+        assert not waiting.is_done
+        assert fetched(world.ask(fetch())) == 7
+
+    play(scenario)
+
+
+def test_tombstones_are_written_in_as_many_batches_as_they_need(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        journal = CoordinatorJournal(world.partition, 0)
+        keys = [b"k" * 300_000 for _ in range(10)]
+        with pytest.raises(KafkaError):
+            journal.append([(key, None) for key in keys], 0)
+        journal.append_in_parts([(key, None) for key in keys], 0)
+        world.tick.close()
+        assert world.log.written_offset == 10
+
+    play(scenario)
+
+
+def test_offsets_of_transactions_count_when_their_marker_says_so(play: Callable[[Scenario], None]) -> None:
+    def offset(topic: str, value: int) -> Record:
+        entry = Entry(OffsetCommitKey(group="g", topic=topic, partition=0), OffsetCommitValue(offset=value))
+        key, encoded = encode(entry)
+        return Record(key=key, value=encoded)
+
+    async def scenario(world: World) -> None:
+        def transactional(producer_id: int, *records: Record) -> bytearray:
+            return build_batch(records, producer_id=producer_id, producer_epoch=0, transactional=True)
+
+        def end(producer_id: int, *, aborted: bool) -> bytearray:
+            return build_end_marker(EndMarker(aborted, 0), producer_id, 0, 0)
+
+        world.write(transactional(1, offset("kept", 1), offset("overtaken", 1)))
+        world.write(transactional(2, offset("aborted", 1)))
+        world.write(build_batch([offset("overtaken", 2)]))
+        world.write(end(1, aborted=False))
+        world.write(end(2, aborted=True))
+        world.write(transactional(3, offset("open", 1)))
+        host = world.lead()
+        await active(world)
+        shard = cast(FakeShard, host.shard)
+        assert shard.offsets == {("g", "kept", 0): 1, ("g", "overtaken", 0): 2}
+
+    play(scenario)
+
+
+def test_records_of_unknown_types_are_left_alone(
+    play: Callable[[Scenario], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        world.write(build_batch([Record(key=b"\x7f\x00?", value=b"?")]))
+        world.lead()
+        await active(world)
+        assert "unknown type 32512" in caplog.text
+
+    play(scenario)
+
+
+def test_a_damaged_log_has_no_coordinator(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.write(build_batch([Record(key=b"\x00\x01", value=b"\x00\x03")]))
+        host = world.lead()
+        assert host.load_task is not None
+        await host.load_task
+        assert world.ask(fetch()).error_code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)

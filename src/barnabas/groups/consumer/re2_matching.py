@@ -22,7 +22,7 @@ from barnabas.groups.consumer.re2_syntax import (
     parse,
 )
 
-INSTRUCTIONS_MAX = 20_000
+INSTRUCTIONS_MAX = 3_000
 STATES_MAX = 2_000
 PATTERNS_CACHED_MAX = 1_000
 

@@ -1,0 +1,74 @@
+"""Whether a member of a consumer group may commit or read offsets in the epoch that it names.
+
+In: a group, a member's id and epoch. Out: nothing, or KafkaError. A commit with an older epoch is judged
+partition by partition: it counts if the member has had the partition since that epoch or longer (KIP-1251).
+Does not know: offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import ConsumerMember
+from barnabas.protocol import ErrorCode, KafkaError
+
+VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
+
+PartitionCheck = Callable[[str, bytes, int], None]
+"""KafkaError unless the offset of this partition (topic name, topic id, number) may be committed."""
+
+
+def check_commit(group: ConsumerGroup, member_id: str, epoch: int, version: int) -> PartitionCheck | None:
+    """KafkaError for the whole request; a check for each partition, or None if all may be committed."""
+    if epoch < 0 and not group.members:
+        return None
+    member = member_of(group, member_id)
+    if not member.is_classic and version < VERSION_WITH_MEMBER_EPOCHS:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "OffsetCommit version 9 or above must be used by members using the consumer group protocol",
+        )
+    if epoch == member.epoch:
+        return None
+    if epoch > member.epoch:
+        word = "generation id" if member.is_classic else "member epoch"
+        refuse(member, f"Received {word} {epoch} is newer than current member epoch {member.epoch}.")
+
+    def check_partition(topic: str, topic_id: bytes, partition: int) -> None:
+        since = member.assignment_epoch(topic_id, partition)
+        if since is None:
+            refuse(member, f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
+        elif epoch < since:
+            word = "generation id" if member.is_classic else "member epoch"
+            refuse(
+                member,
+                f"Received {word} {epoch} is older than assignment epoch {since} for partition "
+                f"{topic}-{partition}.",
+            )
+
+    return check_partition
+
+
+def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+    if member_id is None and epoch < 0:
+        return
+    member = member_of(group, member_id)
+    if epoch != member.epoch:
+        word = "generation id" if member.is_classic else "member epoch"
+        refuse(
+            member, f"The received {word} {epoch} does not match the expected member epoch {member.epoch}."
+        )
+
+
+def member_of(group: ConsumerGroup, member_id: str | None) -> ConsumerMember:
+    member = group.members.get(member_id or "")
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return member
+
+
+def refuse(member: ConsumerMember, message: str) -> None:
+    code = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+    raise KafkaError(code, message)

@@ -1,0 +1,238 @@
+"""All consumer groups of a shard, behind what the shard asks of every kind of group.
+
+In: ConsumerGroupHeartbeat and ConsumerGroupDescribe, records, time, metadata. Out: outcomes and answers.
+Groups change in `apply` alone, so an outcome's records are applied before the group is decided on again.
+Does not know: offsets, the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from barnabas.groups.assignors.spec import Assignor
+from barnabas.groups.consumer import commits, describing, leaving, regexes, replay, validation
+from barnabas.groups.consumer.commits import PartitionCheck
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.heartbeat import heartbeat, quiet
+from barnabas.groups.consumer.member import (
+    JOINING_EPOCH,
+    STATIC_LEAVING_EPOCH,
+    ConsumerMember,
+    MemberState,
+)
+from barnabas.groups.consumer.state import NO_VERSION, ConsumerState, Due, OtherKinds
+from barnabas.groups.deadlines import Deadlines
+from barnabas.groups.kind import SINCE_COMMIT
+from barnabas.groups.member_ids import Rng
+from barnabas.groups.outcome import Caller, Outcome, Token
+from barnabas.groups.records import Entry
+from barnabas.groups.settings import GroupSettings
+from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.protocol.messages.list_groups import ListGroupsResponse
+
+CHANGED_TOPICS_MAX = 64  # more than these at once, and every group looks again
+
+
+class ConsumerGroups:
+    """See `groups.kind.GroupKind` for what the methods mean."""
+
+    __slots__ = ("_image", "others", "state")
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        rng: Rng,
+        others: OtherKinds,
+        assignors: Mapping[str, Assignor] | None = None,
+    ) -> None:
+        self.state = ConsumerState(settings, rng, assignors)
+        self.others = others
+        self._image: MetadataImage = EMPTY_IMAGE
+
+    # Requests
+
+    def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            answer = quiet(self.state, request, caller, image, now_ms)
+            if answer is not None:
+                return answer
+            try:
+                return self._heartbeat(request, caller, image, now_ms)
+            except KafkaError as error:
+                reply = ConsumerGroupHeartbeatResponse(
+                    error_code=error.code, error_message=error.message or None
+                )
+                return Outcome(reply=reply)
+        if isinstance(request, ConsumerGroupDescribeRequest):
+            return Outcome(reply=self.describe(request, image))
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"no consumer group takes a {type(request).__name__}")
+
+    def _heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        state = self.state
+        if state.topics_version == NO_VERSION:
+            state.topics_version = image.provenance.offset
+        validation.check(request, caller.version, state.assignors)
+        if request.member_epoch < JOINING_EPOCH:
+            group = state.group(request.group_id)
+            member = leaving.leaver(group, request)
+            if request.member_epoch == STATIC_LEAVING_EPOCH:
+                return leaving.pause(group, member)
+            reply = ConsumerGroupHeartbeatResponse(
+                member_id=member.member_id, member_epoch=request.member_epoch
+            )
+            return Outcome(records=leaving.remove(state, group, [member], image), reply=reply)
+        found, records = self._group_for(request)
+        outcome = heartbeat(state, found, request, caller, (now_ms, image))
+        outcome.records[:0] = records
+        return outcome
+
+    def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> tuple[ConsumerGroup, list[Entry]]:
+        """The group, or a new one for who joins; and the records that end an empty group of another kind."""
+        group_id = request.group_id
+        group = self.state.groups.get(group_id)
+        if group is not None:
+            return group, []
+        joins = request.member_epoch == JOINING_EPOCH
+        if not self.others.owns(group_id):
+            if not joins:
+                message = f"Consumer group {group_id} not found."
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+            return ConsumerGroup(group_id), []
+        if joins and self.others.is_empty(group_id):
+            return ConsumerGroup(group_id), self.others.tombstones(group_id)
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+    def describe(
+        self, request: ConsumerGroupDescribeRequest, image: MetadataImage
+    ) -> ConsumerGroupDescribeResponse:
+        described = []
+        for group_id in request.group_ids:
+            group = self.state.groups.get(group_id)
+            if group is None:
+                described.append(describing.not_found(group_id, self.others.owns(group_id)))
+            else:
+                described.append(describing.described(group, self.state.default_assignor, image))
+        return ConsumerGroupDescribeResponse(groups=described)
+
+    # Records
+
+    def apply(self, entry: Entry) -> None:
+        replay.apply(self.state, entry)
+
+    def loaded(self, now_ms: int) -> None:
+        """Sessions begin anew, with the broker's own timeout until the first heartbeat tells the group's."""
+        state = self.state
+        timeout_ms = state.settings.consumer_session_timeout_ms
+        for group in state.groups.values():
+            for member in group.members.values():
+                session_ms = member.classic.session_timeout_ms if member.classic else timeout_ms
+                state.set_timer(Due.SESSION, group.group_id, member.member_id, now_ms + session_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic:
+                    at_ms = now_ms + member.rebalance_timeout_ms
+                    state.set_timer(Due.REBALANCE, group.group_id, member.member_id, at_ms)
+
+    def unload(self) -> list[tuple[Token, Message]]:
+        self.state.groups.clear()
+        self.state.timers.clear()
+        self.state.deadlines = Deadlines()
+        return []
+
+    # Time
+
+    def next_deadline_ms(self) -> int | None:
+        return self.state.deadlines.next_ms()
+
+    def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
+        """At most one outcome a group: its records are applied before the group is decided on again."""
+        expired: dict[str, dict[str, ConsumerMember]] = {}
+        to_resolve: list[str] = []
+        state = self.state
+        while (deadline := state.pop_due(now_ms)) is not None:
+            group = state.groups.get(deadline.group_id)
+            if group is None:
+                continue
+            if deadline.due is Due.REGEX:
+                to_resolve.append(deadline.group_id)
+            elif member := group.members.get(deadline.member_id):
+                expired.setdefault(deadline.group_id, {})[deadline.member_id] = member
+        outcomes = []
+        for group_id, members in expired.items():
+            records = leaving.remove(state, state.groups[group_id], members.values(), image)
+            outcomes.append(Outcome(records=records))
+        for group_id in to_resolve:
+            if group_id in expired:
+                state.set_timer(Due.REGEX, group_id, regexes.EVERYBODY, now_ms)
+                continue
+            records = regexes.resolve(state, state.groups[group_id], image, now_ms)
+            if records:
+                outcomes.append(Outcome(records=records))
+        return outcomes
+
+    def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
+        """Groups whose topics changed look at them with their next heartbeat; nothing is written now."""
+        before, after = self._image.topics.by_name, image.topics.by_name
+        self._image = image
+        if before is after:
+            return []
+        state = self.state
+        if state.topics_version == NO_VERSION or any(name not in before for name in after):
+            state.topics_version = image.provenance.offset
+        changed = {name for name, topic in after.items() if before.get(name) is not topic}
+        changed.update(name for name in before if name not in after)
+        is_many = len(changed) > CHANGED_TOPICS_MAX
+        for group in state.groups.values():
+            if is_many or any(group.is_subscribed(name) for name in changed):
+                group.metadata_is_fresh = False
+        return []
+
+    # What offsets and administration ask
+
+    def get(self, group_id: str) -> ConsumerGroup | None:
+        return self.state.groups.get(group_id)
+
+    def owns(self, group_id: str) -> bool:
+        return group_id in self.state.groups
+
+    def is_empty(self, group_id: str) -> bool:
+        return not self.state.groups[group_id].members
+
+    def group_ids(self) -> list[str]:
+        return list(self.state.groups)
+
+    def check_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, epoch: int, version: int, now_ms: int
+    ) -> PartitionCheck | None:
+        return commits.check_commit(self.state.groups[group_id], member_id, epoch, version)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        commits.check_fetch(self.state.groups[group_id], member_id, epoch)
+
+    def check_offset_delete(self, group_id: str) -> None:
+        """Offsets of topics that nobody reads may always be deleted."""
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        return self.state.groups[group_id].is_subscribed(topic)
+
+    def check_delete(self, group_id: str) -> None:
+        if self.state.groups[group_id].members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def tombstones(self, group_id: str) -> list[Entry]:
+        return leaving.tombstones(self.state.groups[group_id])
+
+    def expires_since(self, group_id: str) -> int | None:
+        return SINCE_COMMIT
+
+    def listed(self) -> Iterator[ListGroupsResponse.ListedGroup]:
+        return (describing.listed(group) for group in self.state.groups.values())

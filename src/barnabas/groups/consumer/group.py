@@ -1,0 +1,194 @@
+"""One consumer group as its records tell it: epochs, members, the target assignment, resolved expressions.
+
+In: members and other facts, as `replay` reads them from records. Out: what decisions ask: how many read a
+topic, who has a partition, which assignor most members want. Indexes follow every change.
+Does not know: time, metadata, requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from barnabas.groups.assignors.spec import NO_PARTITIONS, Assignment
+from barnabas.groups.consumer.member import ConsumerMember, Owned
+
+FIRST_EPOCH = 1  # of a group without members; the first that joins makes it 2
+
+
+class ConsumerGroupState(StrEnum):
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    topics: frozenset[str] = frozenset()
+    version: int = 0  # offset of the metadata that was looked at
+    timestamp_ms: int = 0
+
+
+class ConsumerGroup:
+    __slots__ = (
+        "assignment_epoch",
+        "assignment_timestamp_ms",
+        "assignor_counts",
+        "classic_count",
+        "classic_protocol_counts",
+        "epoch",
+        "group_id",
+        "has_partition_metadata",
+        "members",
+        "metadata_hash",
+        "metadata_is_fresh",
+        "owner_epochs",
+        "regex_counts",
+        "resolved",
+        "static_members",
+        "target",
+        "topic_counts",
+        "topic_regex_counts",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.has_partition_metadata = False  # a record of before 4.1 is still there
+        self.assignment_epoch = FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_members: dict[str, str] = {}  # member ids by instance id
+        self.target: dict[str, Assignment] = {}
+        self.resolved: dict[str, ResolvedRegex] = {}
+        self.topic_counts: dict[str, int] = {}  # members that named a topic
+        self.topic_regex_counts: dict[str, int] = {}  # resolved expressions that found a topic
+        self.regex_counts: dict[str, int] = {}  # members that sent an expression
+        self.assignor_counts: dict[str, int] = {}
+        self.owner_epochs: dict[bytes, dict[int, int]] = {}  # epochs of those who have partitions
+        self.classic_count = 0
+        self.classic_protocol_counts: dict[str, int] = {}
+        self.metadata_is_fresh = False  # soft: the hash was compared since topics last changed
+
+    # Questions
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def owner_epoch(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch of the member that has a partition, or still has to give it up; None if it is free."""
+        return self.owner_epochs.get(topic_id, {}).get(partition)
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target_of(self, member_id: str, instance_id: str | None) -> Assignment:
+        """A static member that comes back finds the target of its last incarnation."""
+        if instance_id is not None:
+            member_id = self.static_members.get(instance_id, member_id)
+        return self.target.get(member_id, NO_PARTITIONS)
+
+    def is_subscribed(self, topic: str) -> bool:
+        return topic in self.topic_counts or topic in self.topic_regex_counts
+
+    def subscribed_topics(self) -> set[str]:
+        return {*self.topic_counts, *self.topic_regex_counts}
+
+    def preferred_assignor(
+        self, before: ConsumerMember | None = None, after: ConsumerMember | None = None
+    ) -> str | None:
+        """What most members ask for, as if `after` stood in the place of `before`."""
+        counts = dict(self.assignor_counts)
+        if before is not None and before.assignor is not None:
+            add(counts, before.assignor, -1)
+        if after is not None and after.assignor is not None:
+            add(counts, after.assignor, 1)
+        return min(counts, key=lambda name: (-counts[name], name)) if counts else None
+
+    # Changes
+
+    def set_member(self, member: ConsumerMember) -> None:
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._forget(before)
+        self.members[member.member_id] = member
+        self._count(member, 1)
+        self._own(member.assigned, member.epoch)
+        self._own(member.revoking, member.epoch)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove_member(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        self._forget(member)
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+
+    def set_resolved(self, pattern: str, resolved: ResolvedRegex | None) -> None:
+        before = self.resolved.pop(pattern, None)
+        if before is not None:
+            add_all(self.topic_regex_counts, before.topics, -1)
+        if resolved is not None:
+            self.resolved[pattern] = resolved
+            add_all(self.topic_regex_counts, resolved.topics, 1)
+
+    def _forget(self, member: ConsumerMember) -> None:
+        self._count(member, -1)
+        self._disown(member.assigned, member.epoch)
+        self._disown(member.revoking, member.epoch)
+
+    def _count(self, member: ConsumerMember, by: int) -> None:
+        add_all(self.topic_counts, member.topics, by)
+        if member.regex:
+            add(self.regex_counts, member.regex, by)
+        if member.assignor is not None:
+            add(self.assignor_counts, member.assignor, by)
+        if member.classic is not None:
+            self.classic_count += by
+            add_all(self.classic_protocol_counts, (name for name, _ in member.classic.protocols), by)
+
+    def _own(self, partitions: Owned, epoch: int) -> None:
+        for topic_id, numbers in partitions.items():
+            epochs = self.owner_epochs.setdefault(topic_id, {})
+            for number in numbers:
+                # A log that compaction cut may name two owners for a moment: the later epoch is right.
+                epochs[number] = max(epoch, epochs.get(number, epoch))
+
+    def _disown(self, partitions: Owned, epoch: int) -> None:
+        for topic_id, numbers in partitions.items():
+            epochs = self.owner_epochs.get(topic_id)
+            if epochs is None:
+                continue
+            for number in numbers:
+                if epochs.get(number) == epoch:
+                    del epochs[number]
+            if not epochs:
+                del self.owner_epochs[topic_id]
+
+
+def add(counts: dict[str, int], name: str, by: int) -> None:
+    count = counts.get(name, 0) + by
+    if count > 0:
+        counts[name] = count
+    else:
+        counts.pop(name, None)
+
+
+def add_all(counts: dict[str, int], names: Iterable[str], by: int) -> None:
+    for name in names:
+        add(counts, name, by)

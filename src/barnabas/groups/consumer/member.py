@@ -1,0 +1,130 @@
+"""A member of a consumer group: what it subscribed to, which partitions it has, and how far it is.
+
+A frozen value: a heartbeat makes a new one, and the records say in which parts it differs. Partitions are
+kept with the epoch in which they were assigned, so that commits of an older epoch can be judged (KIP-1251).
+Does not know: its group, the target assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from barnabas.protocol.log_records.consumer_offsets import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+)
+
+JOINING_EPOCH = 0
+LEAVING_EPOCH = -1
+STATIC_LEAVING_EPOCH = -2
+NO_TIMEOUT_MS = -1
+
+Owned = Mapping[bytes, Mapping[int, int]]
+"""By topic id the partitions, each with the epoch of its assignment; no topic without partitions."""
+
+NOTHING: Owned = {}
+ClassicMemberMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
+RecordedPartitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+
+
+class MemberState(IntEnum):
+    """How far a member is with the target assignment; the values are those of the records."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1  # has to give up partitions, and did not say that it did
+    UNRELEASED_PARTITIONS = 2  # waits for partitions that others still have
+    UNKNOWN = 127  # written by something newer
+
+    @classmethod
+    def _missing_(cls, value: object) -> MemberState:
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicSide:
+    """What is known of a member that speaks the classic protocol within a consumer group."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]  # names with metadata, the favourite first
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    member_id: str
+    epoch: int = JOINING_EPOCH
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = NO_TIMEOUT_MS
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    regex: str | None = ""  # empty or None: not subscribed by an expression
+    assignor: str | None = None
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)
+    classic: ClassicSide | None = None
+
+    @property
+    def is_classic(self) -> bool:
+        return self.classic is not None
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def moved_to(self, epoch: int, state: MemberState, assigned: Owned, revoking: Owned) -> ConsumerMember:
+        """The member one step on. The epoch that it leaves, even for the same one, is remembered."""
+        return replace(
+            self, epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking
+        )
+
+    def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
+        """Since when the member has the partition, if it does; those on their way out count."""
+        found = self.assigned.get(topic_id, {}).get(partition)
+        return found if found is not None else self.revoking.get(topic_id, {}).get(partition)
+
+    def with_subscription(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+        metadata = value.classic_member_metadata
+        classic = None
+        if metadata is not None:
+            protocols = tuple((each.name, bytes(each.metadata)) for each in metadata.supported_protocols)
+            classic = ClassicSide(metadata.session_timeout_ms, protocols)
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=frozenset(value.subscribed_topic_names),
+            regex=value.subscribed_topic_regex,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+            classic=classic,
+        )
+
+    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+        return replace(
+            self,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=MemberState(value.state),
+            assigned=owned(value.assigned_partitions, value.member_epoch),
+            revoking=owned(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def without_assignment(self) -> ConsumerMember:
+        return replace(self, epoch=-1, previous_epoch=-1, assigned=NOTHING, revoking=NOTHING)
+
+
+def owned(recorded: list[RecordedPartitions], epoch: int) -> Owned:
+    """Partitions of a record; one of before 4.2 does not say since when, then the member's epoch counts."""
+    found: dict[bytes, dict[int, int]] = {}
+    for topic in recorded:
+        epochs = topic.assignment_epochs
+        if not epochs or len(epochs) != len(topic.partitions):
+            epochs = [epoch] * len(topic.partitions)
+        found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return found

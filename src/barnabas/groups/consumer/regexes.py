@@ -1,0 +1,119 @@
+"""Subscriptions by regular expression: when to look for topics, and what the group does with what was found.
+
+In: members that change their expression, metadata. Out: a request to resolve (a timer that is due at once),
+and later the records of the topics found, with a new group epoch if they differ.
+Looking is not part of the heartbeat, as in Apache Kafka: the member learns of it with a later one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from barnabas.groups.consumer import entries
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import ConsumerMember
+from barnabas.groups.consumer.re2_matching import matcher
+from barnabas.groups.consumer.re2_syntax import RegexError
+from barnabas.groups.consumer.state import ConsumerState, Due
+from barnabas.groups.records import Entry
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol import ErrorCode, KafkaError
+
+REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group look more often than this
+EVERYBODY = ""  # expressions belong to the group, not to one member
+
+
+class Change(Enum):
+    NONE = "none"
+    UPDATED = "updated"
+    UPDATED_AND_RESOLVED = "updated and resolved"  # which topics it means is known already
+
+
+def update(
+    state: ConsumerState,
+    group: ConsumerGroup,
+    before: ConsumerMember,
+    after: ConsumerMember,
+    records: list[Entry],
+    now_ms: int,
+) -> Change:
+    """What a member's new expression means for the group, and whether it is time to look for topics."""
+    old, new = before.regex or "", after.regex or ""
+    change, must_resolve = Change.NONE, False
+    if before.regex != after.regex:
+        change = Change.UPDATED
+        if old and group.regex_counts.get(old) == 1:
+            records.append(entries.no_regex(group.group_id, old))
+        if new:
+            if not group.regex_counts.get(new):
+                check(new)
+                must_resolve = True
+            elif new in group.resolved:
+                change = Change.UPDATED_AND_RESOLVED
+        elif old:
+            change = Change.UPDATED_AND_RESOLVED
+    if not must_resolve and not group.regex_counts:
+        return change
+    if state.is_set(Due.REGEX, group.group_id, EVERYBODY):
+        return change
+    last = next(iter(group.resolved.values()), None)
+    if last is not None and now_ms <= last.timestamp_ms + REFRESH_INTERVAL_MS_MIN:
+        return change
+    if must_resolve or is_outdated(state, group, (old, new), now_ms):
+        state.set_timer(Due.REGEX, group.group_id, EVERYBODY, now_ms)
+    return change
+
+
+def is_outdated(state: ConsumerState, group: ConsumerGroup, change: tuple[str, str], now_ms: int) -> bool:
+    """Some expression was never looked at, or topics came since, or it is long ago."""
+    old, new = change
+    wanted = set(group.regex_counts)
+    if old != new:
+        if old and group.regex_counts.get(old) == 1:
+            wanted.discard(old)
+        if new:
+            wanted.add(new)
+    if not wanted:
+        return False
+    last = next(iter(group.resolved.values()), None)
+    if last is None or len(wanted) != len(group.resolved):
+        return True
+    interval_ms = state.settings.consumer_regex_refresh_interval_ms
+    return last.version < state.topics_version or now_ms > last.timestamp_ms + interval_ms
+
+
+def check(pattern: str) -> None:
+    try:
+        matcher(pattern)
+    except RegexError as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}.",
+        ) from error
+
+
+def resolve(state: ConsumerState, group: ConsumerGroup, image: MetadataImage, now_ms: int) -> list[Entry]:
+    """Records of all expressions of the group; another epoch if they mean other topics than before."""
+    records = []
+    topics = set(group.topic_counts)
+    changed = False
+    for pattern in sorted(group.regex_counts):
+        found = matching(pattern, image)
+        before = group.resolved.get(pattern)
+        changed = changed or found != (before.topics if before is not None else frozenset())
+        topics |= found
+        version = image.provenance.offset
+        records.append(entries.regex(group.group_id, pattern, found, version, now_ms))
+    metadata_hash = state.hashes.of_group(topics, image)
+    if changed or metadata_hash != group.metadata_hash:
+        records.append(entries.epoch(group.group_id, group.epoch + 1, metadata_hash))
+        group.metadata_is_fresh = True
+    return records
+
+
+def matching(pattern: str, image: MetadataImage) -> frozenset[str]:
+    try:
+        matches = matcher(pattern).matches
+    except RegexError:
+        return frozenset()  # replayed from somebody who knew more
+    return frozenset(name for name in image.topics.by_name if matches(name))

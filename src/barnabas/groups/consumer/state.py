@@ -1,0 +1,162 @@
+"""What all decisions on the consumer groups of a shard share: the groups, settings, timers, hashes.
+
+In: settings, assignors, a source of randomness. Out: lookups, and timers that are set and cancelled by name.
+Timers are soft: they are set anew when a shard is loaded. Does not know: requests, records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from barnabas.groups.assignors.registry import chosen
+from barnabas.groups.assignors.spec import Assignor
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.metadata_hash import MetadataHashes
+from barnabas.groups.deadlines import Deadlines, Timer
+from barnabas.groups.member_ids import Rng
+from barnabas.groups.records import Entry
+from barnabas.groups.settings import GroupSettings
+from barnabas.metadata.configs import ConfigResource, ConfigsImage, ResourceType
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol import ErrorCode, KafkaError
+
+NO_VERSION = -1
+
+
+class Due(Enum):
+    SESSION = "session"
+    REBALANCE = "rebalance"  # revoke in time
+    JOIN = "join"  # a classic member joins again in time
+    SYNC = "sync"  # a classic member fetches its assignment in time
+    REGEX = "regex"  # resolve expressions of the group
+
+
+class Deadline(NamedTuple):
+    due: Due
+    group_id: str
+    member_id: str
+
+
+class Times(NamedTuple):
+    """The settings that a group may have of its own."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
+class OtherKinds(Protocol):
+    """What is asked of the groups of other kinds: an id belongs to one kind at a time."""
+
+    def owns(self, group_id: str) -> bool: ...
+
+    def is_empty(self, group_id: str) -> bool: ...
+
+    def tombstones(self, group_id: str) -> list[Entry]: ...
+
+
+class ConsumerState:
+    __slots__ = (
+        "_configs",
+        "_times",
+        "assignors",
+        "deadlines",
+        "default_assignor",
+        "groups",
+        "hashes",
+        "rng",
+        "settings",
+        "timers",
+        "topics_version",
+    )
+
+    def __init__(
+        self, settings: GroupSettings, rng: Rng, registered: Mapping[str, Assignor] | None = None
+    ) -> None:
+        self.settings = settings
+        self.rng = rng
+        self.assignors = chosen(settings.consumer_assignors, registered)
+        self.default_assignor = next(iter(self.assignors))
+        self.groups: dict[str, ConsumerGroup] = {}
+        self.hashes = MetadataHashes()
+        self.topics_version = NO_VERSION  # of the metadata that last brought new topics
+        self.deadlines: Deadlines[Deadline] = Deadlines()
+        self.timers: dict[Deadline, Timer[Deadline]] = {}
+        self._configs: ConfigsImage | None = None
+        self._times: dict[str, Times] = {}
+
+    # Groups
+
+    def group(self, group_id: str) -> ConsumerGroup:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def times(self, group_id: str, image: MetadataImage) -> Times:
+        if image.configs is not self._configs:
+            self._configs = image.configs
+            self._times.clear()
+        times = self._times.get(group_id)
+        if times is None:
+            times = self._times[group_id] = self._read_times(group_id, image.configs)
+        return times
+
+    def _read_times(self, group_id: str, configs: ConfigsImage) -> Times:
+        settings = self.settings
+        own = configs.of(ConfigResource(ResourceType.GROUP, group_id))
+
+        def value(name: str, default: int, least: int, most: int) -> int:
+            text = own.get(name)
+            return default if text is None else min(max(int(text), least), most)
+
+        return Times(
+            value(
+                "consumer.session.timeout.ms",
+                settings.consumer_session_timeout_ms,
+                settings.consumer_session_timeout_ms_min,
+                settings.consumer_session_timeout_ms_max,
+            ),
+            value(
+                "consumer.heartbeat.interval.ms",
+                settings.consumer_heartbeat_interval_ms,
+                settings.consumer_heartbeat_interval_ms_min,
+                settings.consumer_heartbeat_interval_ms_max,
+            ),
+            value(
+                "consumer.assignment.interval.ms",
+                settings.consumer_assignment_interval_ms,
+                settings.consumer_assignment_interval_ms_min,
+                settings.consumer_assignment_interval_ms_max,
+            ),
+        )
+
+    # Timers
+
+    def set_timer(self, due: Due, group_id: str, member_id: str, at_ms: int) -> None:
+        deadline = Deadline(due, group_id, member_id)
+        timer = self.timers.get(deadline)
+        if timer is None:
+            timer = self.timers[deadline] = Timer(deadline)
+        self.deadlines.set(timer, at_ms)
+
+    def is_set(self, due: Due, group_id: str, member_id: str) -> bool:
+        return Deadline(due, group_id, member_id) in self.timers
+
+    def cancel_timer(self, due: Due, group_id: str, member_id: str) -> None:
+        timer = self.timers.pop(Deadline(due, group_id, member_id), None)
+        if timer is not None:
+            timer.cancel()
+
+    def cancel_timers(self, group_id: str, member_id: str) -> None:
+        for due in Due:
+            self.cancel_timer(due, group_id, member_id)
+
+    def pop_due(self, now_ms: int) -> Deadline | None:
+        timer = self.deadlines.pop_due(now_ms)
+        if timer is None:
+            return None
+        self.timers.pop(timer.owner, None)
+        return timer.owner

@@ -7,16 +7,12 @@ Does not know: offsets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
+from barnabas.groups.kind import PartitionCheck
 from barnabas.protocol import ErrorCode, KafkaError
 
 VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
-
-PartitionCheck = Callable[[str, bytes, int], None]
-"""KafkaError unless the offset of this partition (topic name, topic id, number) may be committed."""
 
 
 def check_commit(group: ConsumerGroup, member_id: str, epoch: int, version: int) -> PartitionCheck | None:
@@ -35,17 +31,9 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, version: int)
         word = "generation id" if member.is_classic else "member epoch"
         refuse(member, f"Received {word} {epoch} is newer than current member epoch {member.epoch}.")
 
-    def check_partition(topic: str, topic_id: bytes, partition: int) -> None:
+    def check_partition(topic_id: bytes, partition: int) -> ErrorCode:
         since = member.assignment_epoch(topic_id, partition)
-        if since is None:
-            refuse(member, f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
-        elif epoch < since:
-            word = "generation id" if member.is_classic else "member epoch"
-            refuse(
-                member,
-                f"Received {word} {epoch} is older than assignment epoch {since} for partition "
-                f"{topic}-{partition}.",
-            )
+        return ErrorCode.NONE if since is not None and epoch >= since else too_old(member)
 
     return check_partition
 
@@ -70,5 +58,9 @@ def member_of(group: ConsumerGroup, member_id: str | None) -> ConsumerMember:
 
 
 def refuse(member: ConsumerMember, message: str) -> None:
-    code = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
-    raise KafkaError(code, message)
+    raise KafkaError(too_old(member), message)
+
+
+def too_old(member: ConsumerMember) -> ErrorCode:
+    """How a member hears that its epoch is wrong, in the words of its protocol."""
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

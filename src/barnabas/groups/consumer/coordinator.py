@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.consumer import commits, describing, leaving, regexes, replay, validation
-from barnabas.groups.consumer.commits import PartitionCheck
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.heartbeat import heartbeat, quiet
 from barnabas.groups.consumer.member import (
@@ -22,9 +21,9 @@ from barnabas.groups.consumer.member import (
 )
 from barnabas.groups.consumer.state import NO_VERSION, ConsumerState, Due, OtherKinds
 from barnabas.groups.deadlines import Deadlines
-from barnabas.groups.kind import SINCE_COMMIT
+from barnabas.groups.kind import SINCE_COMMIT, PartitionCheck
 from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Caller, Outcome, Token
+from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -45,17 +44,19 @@ CHANGED_TOPICS_MAX = 64  # more than these at once, and every group looks again
 class ConsumerGroups:
     """See `groups.kind.GroupKind` for what the methods mean."""
 
-    __slots__ = ("_image", "others", "state")
+    __slots__ = ("_image", "others", "state", "tokens")
 
     def __init__(
         self,
         settings: GroupSettings,
         rng: Rng,
+        tokens: Tokens,
         others: OtherKinds,
         assignors: Mapping[str, Assignor] | None = None,
     ) -> None:
         self.state = ConsumerState(settings, rng, assignors)
         self.others = others
+        self.tokens = tokens
         self._image: MetadataImage = EMPTY_IMAGE
 
     # Requests

@@ -104,12 +104,14 @@ Scenario = Callable[[World], Awaitable[None]]
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
-    monkeypatch.setattr("barnabas.broker.group_coordinator.GroupShard", FakeShard)
+    monkeypatch.setattr("barnabas.groups.shard.GroupShard", FakeShard)
 
     def run(scenario: Scenario) -> None:
         async def all_of_it() -> None:
             world = World(tmp_path, asyncio.get_running_loop())
             try:
+                world.coordinator.start()
+                await world.coordinator.started()
                 await scenario(world)
             finally:
                 await world.coordinator.close()

@@ -18,6 +18,9 @@ from barnabas.records.record import Record, build_batch
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
 
+LOADING = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading its groups.")
+NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate the group.")
+
 KeyAndValue = tuple[bytes, bytes | None]
 RECORD_OVERHEAD_MAX = 30  # sizes, deltas and attributes around key and value
 

@@ -13,15 +13,13 @@ import heapq
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.coordinator_journal import LOADING, NOT_HERE
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_host import NOT_HERE, GroupHost
-from barnabas.broker.group_refusals import refusal
 from barnabas.broker.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, partition_for
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.shard import GroupShard
 from barnabas.protocol import ErrorCode, Message
 
 if TYPE_CHECKING:
@@ -29,7 +27,9 @@ if TYPE_CHECKING:
 
     from barnabas.broker.broker import Broker
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.group_host import GroupHost
     from barnabas.broker.partition import Partition
+    from barnabas.groups.shard import GroupShard
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
 
@@ -55,8 +55,10 @@ class GroupCoordinator:
         self._broker = broker
         self._rng = rng
         self.topic = OffsetsTopic(broker)
-        self.settings = GroupSettings.of(broker.settings)
         self.hosts: dict[int, GroupHost] = {}
+        self._led: dict[int, Partition] = {}  # those of `hosts`; before `start` there are no hosts
+        self._starting: asyncio.Task[None] | None = None
+        self._is_started = False
         self._partition_count = 0
         self._load_slots = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
         self._deadlines: list[tuple[int, int, GroupHost]] = []
@@ -67,23 +69,56 @@ class GroupCoordinator:
 
     # -- leadership ------------------------------------------------------------------------------
 
+    def start(self) -> None:
+        """Take up the groups. What they need is brought in by a thread, when the node answers already."""
+        self._starting = self._broker.loop.create_task(self._start())
+
+    async def _start(self) -> None:
+        await self._broker.threads.run(import_module, "barnabas.broker.group_host")
+        await self._broker.threads.run(import_module, "barnabas.groups.shard")
+        self._is_started = True
+        for partition in list(self._led.values()):
+            self._take_up(partition)
+
+    @property
+    def is_started(self) -> bool:
+        return self._is_started
+
+    async def started(self) -> None:
+        """Until groups are taken up (some of them may still be loading)."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+
     def leadership_changed(self, partition: Partition) -> None:
         """A partition began or ceased to be led here; also called when nothing changed."""
         if partition.topic != OFFSETS_TOPIC or self._is_closed:
             return
-        host = self.hosts.get(partition.index)
-        if host is not None and (host.partition is not partition or not partition.is_leader):
-            del self.hosts[partition.index]
-            host.close()
-            host = None
-        if host is None and partition.is_leader:
-            host = self.hosts[partition.index] = GroupHost(
-                self._broker, partition, self._make_shard, self.arm, self._load_slots
-            )
-            host.start()
+        index = partition.index
+        known = self._led.get(index)
+        if known is not None and (known is not partition or not partition.is_leader):
+            del self._led[index]
+            host = self.hosts.pop(index, None)
+            if host is not None:
+                host.close()
+        if partition.is_leader and index not in self._led:
+            self._led[index] = partition
+            if self._is_started:
+                self._take_up(partition)
+
+    def _take_up(self, partition: Partition) -> None:
+        from barnabas.broker.group_host import GroupHost
+
+        host = self.hosts[partition.index] = GroupHost(
+            self._broker, partition, self._make_shard, self.arm, self._load_slots
+        )
+        host.start()
 
     def _make_shard(self) -> GroupShard:
-        return GroupShard(self.settings, self._rng, self._broker.clock.now_ms())
+        from barnabas.groups.settings import GroupSettings
+        from barnabas.groups.shard import GroupShard
+
+        settings = GroupSettings.of(self._broker.settings)
+        return GroupShard(settings, self._rng, self._broker.clock.now_ms())
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata changed; partitions have followed it already."""
@@ -97,6 +132,8 @@ class GroupCoordinator:
     async def close(self) -> None:
         """Coordinates nothing any more: everybody who waits is answered."""
         self._is_closed = True
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
         if self._timer is not None:
             self._timer.cancel()
         hosts, self.hosts = list(self.hosts.values()), {}
@@ -118,8 +155,14 @@ class GroupCoordinator:
         """The answer to a request for one group."""
         host = self.host_of(group_id)
         if host is None:
-            return refusal(request, NOT_HERE, context.version)
+            return self._refusal(group_id, request, context)
         return host.handle(request, context)
+
+    def _refusal(self, group_id: str, request: Message, context: RequestContext) -> Message:
+        from barnabas.broker.group_refusals import refusal
+
+        index = partition_for(group_id, self._partition_count)
+        return refusal(request, LOADING if index in self._led else NOT_HERE, context.version)
 
     def ask_by_group(
         self, groups: Sequence[str], split: Split, context: RequestContext
@@ -132,7 +175,7 @@ class GroupCoordinator:
         for host, some in places.items():
             request = split.part(some)
             if host is None:
-                answers.append(refusal(request, NOT_HERE, context.version))
+                answers.append(self._refusal(groups[some[0]], request, context))
             else:
                 answers.append(host.ask(request, context))
 
@@ -147,6 +190,10 @@ class GroupCoordinator:
 
     def ask_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
         """A request about the groups of all shards."""
+        if len(self.hosts) < len(self._led):
+            from barnabas.broker.group_refusals import refusal
+
+            return refusal(request, LOADING, context.version)
         return gather([host.ask(request, context) for host in self.hosts.values()], combine)
 
     # -- time ------------------------------------------------------------------------------------

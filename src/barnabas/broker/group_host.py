@@ -16,7 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinator_journal import CoordinatorJournal, as_coordinator_error
+from barnabas.broker.coordinator_journal import (
+    LOADING,
+    NOT_HERE,
+    CoordinatorJournal,
+    as_coordinator_error,
+)
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_loading import Loading
 from barnabas.broker.group_refusals import refusal, spoil
@@ -32,8 +37,6 @@ if TYPE_CHECKING:
     from barnabas.groups.shard import GroupShard
 
 log = logging.getLogger("barnabas.groups")
-LOADING = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading its groups.")
-NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate the group.")
 
 Answers = list[tuple[Token, Message]]
 

@@ -142,6 +142,7 @@ class Node:
         await self._lifecycle.unfence()
         self._metadata_log.run_slow_work_with(self._threads.run)
         await self._listen(tick)
+        broker.groups.start()
         await self._serve_metrics()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()

@@ -8,6 +8,7 @@ clients stop instead of asking for ever.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from contextlib import suppress
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_coordinator
@@ -28,7 +29,8 @@ Coordinator = FindCoordinatorResponse.Coordinator
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    if request.key_type == GROUP and not context.broker.groups.topic.exists:
+    groups = context.broker.groups
+    if request.key_type == GROUP and not (groups.is_started and groups.topic.exists):
         return create_then_answer(request, context, context.version)
     return answer(request, context, context.version)
 
@@ -36,10 +38,11 @@ def find_coordinator(
 async def create_then_answer(
     request: FindCoordinatorRequest, context: RequestContext, version: int
 ) -> FindCoordinatorResponse:
-    try:
-        await context.broker.groups.topic.create()
-    except KafkaError:
-        pass  # logged where it happened; the answer below says that there is no coordinator
+    groups = context.broker.groups
+    await groups.started()
+    if not groups.topic.exists:
+        with suppress(KafkaError):  # logged where it happened: the answer is that there is no coordinator
+            await groups.topic.create()
     return answer(request, context, version)
 
 

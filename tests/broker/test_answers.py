@@ -7,6 +7,7 @@ import pytest
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.records.batch import headers
 from barnabas.records.record import read_records
 from barnabas.testing import Broker
 
@@ -121,6 +122,20 @@ def test_an_error_with_acks_0_closes_the_connection(broker: Broker, topic: str) 
     with Conversation(broker) as talk:
         talk.send(produce("no such topic", batch(b"x"), acks=0), answered=False)
         assert talk.is_closed()
+
+
+def test_a_large_backlog_comes_in_one_answer_while_others_are_served(broker: Broker, topic: str) -> None:
+    values = [bytes([number]) * 900_000 for number in range(30)]
+    with Conversation(broker) as reader, Conversation(broker) as other:
+        for value in values:
+            other.ask(*produce(topic, batch(value)))
+        request, version = fetch(topic, 0)
+        request.max_bytes = request.topics[0].partitions[0].partition_max_bytes = 100 << 20
+        reader.send((request, version))
+        assert other.ask(*metadata(topic)).topics[0].name == topic
+        fetched = records_of(reader.receive())
+    found = [read_records(fetched[at : at + header.size])[0].value for at, header in headers(fetched)]
+    assert found == values
 
 
 def test_acks_0_is_not_answered(broker: Broker, topic: str) -> None:

@@ -20,13 +20,14 @@ from barnabas.storage.log_slice import LogSlice
 
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024
+TURN_BYTES_MAX = 4 * CHUNK_BYTES  # that one channel sends before others have their turn
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
 _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 
 class Outbox:
     __slots__ = (
-        "_done", "_fd", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent",
+        "_done", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent",
         "_socket", "_transport", "_warming",
     )  # fmt: skip
 
@@ -72,8 +73,7 @@ class Outbox:
         self._is_closed = True
         self._parts.clear()
         if self._socket is not None:
-            if self._is_watching:
-                self._loop.remove_writer(self._socket.fileno())
+            self._unwatch()
             self._socket.close()
             self._socket = None
 
@@ -81,18 +81,23 @@ class Outbox:
 
     def _pump(self) -> bool:
         """Send until nothing is left (True) or something must be waited for (False)."""
-        if self._warming is not None or self._is_watching or self._is_paused or self._is_closed:
+        if self._warming is not None or self._is_paused or self._is_closed:
             return False
         plain = self._plain_socket()
+        budget = TURN_BYTES_MAX
         try:
             while self._parts:
                 part = self._parts[0]
                 is_slice = isinstance(part, LogSlice)
                 if is_slice and not part.is_cached(self._sent, CHUNK_BYTES):
+                    self._unwatch()
                     self._warm(part)
                     return False
                 if plain is not None and not self._transport.get_write_buffer_size():
+                    if budget <= 0:
+                        raise BlockingIOError  # others first; a writable socket comes back at once
                     sent = self._send_plain(plain, part, is_slice)
+                    budget -= sent
                 else:
                     sent = self._send_through(part, is_slice)
                 self._sent += sent
@@ -100,16 +105,20 @@ class Outbox:
                     self._parts.popleft()
                     self._sent = 0
                 if self._is_paused:
+                    self._unwatch()
                     return False
         except (BlockingIOError, InterruptedError):
             assert plain is not None
-            self._is_watching = True
-            self._loop.add_writer(plain.fileno(), self._writable)
+            if not self._is_watching:
+                self._is_watching = True
+                self._loop.add_writer(plain.fileno(), self._writable)
             return False
         except OSError:
+            self._unwatch()
             self._parts.clear()
             self._transport.abort()
             return False
+        self._unwatch()
         return True
 
     def _send_plain(self, plain: socket.socket, part: Any, is_slice: bool) -> int:
@@ -131,11 +140,13 @@ class Outbox:
         return len(data)
 
     def _writable(self) -> None:
-        assert self._socket is not None
-        self._loop.remove_writer(self._socket.fileno())
-        self._is_watching = False
         if self._pump():
             self._done()
+
+    def _unwatch(self) -> None:
+        if self._is_watching and self._socket is not None:
+            self._is_watching = False
+            self._loop.remove_writer(self._socket.fileno())
 
     def _warm(self, part: LogSlice) -> None:
         """Let a thread read the next chunk, so that sending it does not wait for the disk."""

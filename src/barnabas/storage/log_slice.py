@@ -53,14 +53,11 @@ class LogSlice:
         return data if len(data) == self.length else self._read_rest(data)
 
     def is_cached(self, start: int, count: int) -> bool:
-        """Whether these bytes are in the page cache, judged by the first and the last (reads run ahead)."""
+        """Whether these bytes are in the page cache, judged by the last one (reads run ahead)."""
         if self.hot or self.file is None:
             return True
-        descriptor, position = self.file.descriptor, self.position
         last = min(start + count, self.length) - 1
-        return self._disk.is_cached(descriptor, position + start) and self._disk.is_cached(
-            descriptor, position + last
-        )
+        return self._disk.is_cached(self.file.descriptor, self.position + last)
 
     def read_part(self, start: int, count: int) -> bytes:
         """At most `count` bytes from `start` on."""

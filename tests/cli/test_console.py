@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.cli import librdkafka
 from barnabas.testing.broker import free_port
 
 from .conftest import RunTool
@@ -137,11 +138,15 @@ def test_a_topic_that_is_not_there_yet_is_waited_for(
     assert ran.errors.endswith("Processed a total of 0 messages\n")
 
 
-def test_groups_are_refused_with_the_way_out(broker: str, run_tool: RunTool) -> None:
+def test_without_its_engine_a_group_is_refused_with_the_way_out(
+    broker: str, run_tool: RunTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(librdkafka, "is_installed", lambda: False)
     ran = run_tool("kafka-console-consumer", "--bootstrap-server", broker, "--topic", "t", "--group", "g")
     assert ran.status == 1
     assert ran.errors.startswith(
-        "--group g: this tool does not join consumer groups yet. Without --group it reads"
+        "--group g: joining a group needs the package confluent-kafka (pip install confluent-kafka). "
+        "Without --group this tool reads all partitions on its own"
     )
 
 

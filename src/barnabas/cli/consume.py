@@ -1,39 +1,40 @@
 """consume: print the records of topics as they come, with the options of kafka-console-consumer.
 
-In: options. Out: formatted records; at the end a count on standard error. Without a group every partition
+In: options. Out: formatted records; at the end a count on standard error. With a group this is one member of
+it (`consume_group`); under Kafka's name a group is made up for the run, as there. Without one every partition
 is read by this one process, from its end or its beginning; partitions that appear later are followed too.
 """
 
 import argparse
 import asyncio
-import re
 
 from barnabas.cli.client_settings import CONSUMER_NAMES, consumer_settings
 from barnabas.cli.connecting import add_bootstrap, cluster_from, load_properties
-from barnabas.cli.formatters import Formatter, formatter
+from barnabas.cli.consume_group import group_of, joins, read_as_member
+from barnabas.cli.formatters import formatter
 from barnabas.cli.output import Output, cancelled_when_unread
 from barnabas.cli.parsing import ToolError, ToolParser, UsageError, exactly_one, key_values
+from barnabas.cli.record_printer import Printer
+from barnabas.cli.topic_filter import compile_include
 from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Consumer, OnOutOfRange
+from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
 from barnabas.client.errors import Unreachable
-from barnabas.client.fetched import ConsumerRecord, DamagedBatch
+from barnabas.client.fetched import DamagedBatch
 from barnabas.client.offset_admin import OffsetSpec
 from barnabas.client.topology import TopicPartition
 
 EXAMPLES = (
     "--topic orders --from-beginning",
+    "--topic orders --group readers",
     "--topic orders --partition 0 --offset 42 --max-messages 1",
     "--topic orders --formatter-property print.key=true --formatter-property print.timestamp=true",
 )
 DISCOVERY_S = 5.0  # how often new partitions are looked for
 POLL_MS = 1_000
-GROUP_REFUSED = (
-    "--group {group}: this tool does not join consumer groups yet. Without --group it reads all partitions "
-    "on its own and commits nothing"
-)
 
 
 def add_arguments(parser: ToolParser) -> None:
+    parser.set_defaults(as_kafka=parser.strict)
     parser.old_spellings |= {"--whitelist": "--include"}
     add_bootstrap(parser)
     parser.add_argument("--topic", help="the topic to read")
@@ -81,29 +82,45 @@ async def run(options: argparse.Namespace, out: Output) -> int | None:
     check_options(options)
     deprecations(options, out)
     properties = consumer_properties(options)
-    refuse_group(options, properties)
-    for name in sorted(set(properties) - CONSUMER_NAMES):
-        out.note(f"the consumer setting {name} has no effect in this tool")
+    group = group_of(options.group, properties)
+    if group is not None and options.partition is not None:
+        raise UsageError("Options group and partition cannot be specified together.")
     write = formatter(options.formatter, formatter_properties(options))
     settings = consumer_settings(properties)
-    printer = Printer(write, options, out)
+    printer = Printer(write, out, limit=options.max_messages, skip_errors=options.skip_message_on_error)
     async with cluster_from(options, properties, client_id="console-consumer") as cluster:
-        consumer = Consumer(cluster, settings)
-        start = OffsetSpec.EARLIEST
-        if settings.on_out_of_range is not OnOutOfRange.EARLIEST:
-            start = OffsetSpec.LATEST
-        discovery = Discovery(options, cluster, consumer, out)
+        by_default = options.as_kafka and options.partition is None
+        membership = await joins(cluster, group, by_default=by_default)
         try:
             await cluster.refresh()
-            await discovery.begin(start)
             with cancelled_when_unread():
-                await follow(consumer, discovery, printer, options)
+                if membership is not None:
+                    await read_as_member(membership, options, properties, cluster, printer, out)
+                else:
+                    for name in sorted(set(properties) - CONSUMER_NAMES):
+                        out.note(f"the consumer setting {name} has no effect in this tool")
+                    await read_alone(options, settings, cluster, printer, out)
         finally:
-            await consumer.close()
             out.note(f"Processed a total of {printer.count} messages")
             if options.enable_systest_events:
                 out.line("shutdown_complete")
     return None
+
+
+async def read_alone(
+    options: argparse.Namespace, settings: ConsumerSettings, cluster: Cluster, printer: Printer, out: Output
+) -> None:
+    """Read every partition without a group, and commit nothing."""
+    consumer = Consumer(cluster, settings)
+    start = OffsetSpec.EARLIEST
+    if settings.on_out_of_range is not OnOutOfRange.EARLIEST:
+        start = OffsetSpec.LATEST
+    discovery = Discovery(options, cluster, consumer, out)
+    try:
+        await discovery.begin(start)
+        await follow(consumer, discovery, printer, options)
+    finally:
+        await consumer.close()
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -147,15 +164,6 @@ def consumer_properties(options: argparse.Namespace) -> dict[str, str]:
     if options.isolation_level is not None:
         properties["isolation.level"] = options.isolation_level
     return properties
-
-
-def refuse_group(options: argparse.Namespace, properties: dict[str, str]) -> None:
-    group = options.group or properties.get("group.id")
-    if group is None:
-        return
-    if options.partition is not None:
-        raise UsageError("Options group and partition cannot be specified together.")
-    raise ToolError(GROUP_REFUSED.format(group=group))
 
 
 def formatter_properties(options: argparse.Namespace) -> dict[str, str]:
@@ -246,47 +254,6 @@ class Discovery:
         if not self._told_missing:
             self._told_missing = True
             self._out.note(f"{what} does not exist yet: waiting for it")
-
-
-def compile_include(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ToolError(f"--include {text} is not a regular expression: {error}") from None
-
-
-class Printer:
-    def __init__(self, write: Formatter, options: argparse.Namespace, out: Output) -> None:
-        self._write = write
-        self._skip = options.skip_message_on_error
-        self._limit: int | None = options.max_messages if options.max_messages not in (None, -1) else None
-        self._out = out
-        self.count = 0
-
-    @property
-    def is_done(self) -> bool:
-        return self._limit is not None and self.count >= self._limit
-
-    def note(self, text: str) -> None:
-        self._out.note(text)
-
-    def show(self, records: list[ConsumerRecord]) -> None:
-        if self._limit is not None:
-            records = records[: self._limit - self.count]
-        written = []
-        try:
-            for record in records:
-                self.count += 1
-                try:
-                    written.append(self._write(record))
-                except ToolError as error:
-                    where = f"{record.topic}-{record.partition}, offset {record.offset}"
-                    if not self._skip:
-                        raise ToolError(f"cannot print the record at {where}: {error}") from None
-                    self._out.note(f"skipped the record at {where}: {error}")
-        finally:
-            self._out.bytes(b"".join(written))
-            self._out.flush()
 
 
 async def follow(

@@ -1,19 +1,22 @@
 """perf consumer: read a number of records as fast as possible and print the rates.
 
-In: options of kafka-consumer-perf-test. Out: its columns. All partitions are read by this process without a
-group, so `rebalance.time.ms` is always 0; the engine is librdkafka where it is installed, else our client.
+In: options of kafka-consumer-perf-test. Out: its columns. Without --group all partitions are read by this
+process and `rebalance.time.ms` is 0; the engine is librdkafka where it is installed, else our client. With
+--group it is the time until librdkafka had joined and was given partitions.
 """
 
 import argparse
 import asyncio
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from barnabas.cli import librdkafka
 from barnabas.cli.client_settings import consumer_settings
 from barnabas.cli.connecting import add_bootstrap, cluster_from, load_properties
+from barnabas.cli.consume_group import group_of, joins
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, ToolParser, check_bootstrap, exactly_one, key_values, required
 from barnabas.cli.perf_numbers import MEGABYTE
@@ -67,7 +70,7 @@ def add_arguments(parser: ToolParser) -> None:
     )
     parser.add_argument("--command-config", metavar="FILE", help="a file of consumer settings")
     parser.add_argument("--consumer.config", dest="consumer_config", metavar="FILE", help=argparse.SUPPRESS)
-    parser.add_argument("--group", metavar="ID", help=argparse.SUPPRESS)
+    parser.add_argument("--group", metavar="ID", help="the consumer group to join (default: none)")
     parser.add_argument("--socket-buffer-size", type=int, metavar="N", help=argparse.SUPPRESS)
     parser.add_argument("--print-metrics", action="store_true", help=argparse.SUPPRESS)
 
@@ -82,17 +85,21 @@ async def run(options: argparse.Namespace, out: Output) -> None:
         options.num_records = options.messages
     if options.reporting_interval <= 0:
         raise ToolError("Reporting interval must be greater than 0.")
-    if options.group is not None:
-        out.note(f"--group {options.group}: the test reads all partitions itself, no group is joined")
     properties = load_properties(options.command_config or options.consumer_config)
     properties |= key_values(options.command_property)
     properties.setdefault("max.partition.fetch.bytes", str(options.fetch_size))
+    group = group_of(options.group, properties)
     out.note(f"engine: {librdkafka.engine_name()}")
     async with cluster_from(options, properties, client_id="perf-consumer-client") as cluster:
         positions = await first_positions(cluster, options)
+        await joins(cluster, group, by_default=False)  # says why, where that cannot be
         report = Report(options, out)
-        if librdkafka.is_installed():
-            configuration = librdkafka.settings(properties) | {"bootstrap.servers": options.bootstrap_server}
+        configuration = librdkafka.settings(properties) | {"bootstrap.servers": options.bootstrap_server}
+        if group is not None:
+            configuration["auto.offset.reset"] = "latest" if options.from_latest else "earliest"
+            topics = sorted({where.topic for where in positions})
+            await asyncio.to_thread(as_member, configuration | {"group.id": group}, topics, report)
+        elif librdkafka.is_installed():
             await asyncio.to_thread(with_librdkafka, configuration, positions, report)
         else:
             await with_light_client(cluster, properties, positions, report)
@@ -130,6 +137,7 @@ class Report:
         self.records = self._bytes = 0
         self._window_records = self._window_bytes = 0
         self._began = self._window_began = self._last_at = time.time()
+        self._rebalance_s = 0.0
         if not options.hide_header:
             first = "time, threadId" if options.show_detailed_stats else "start.time, end.time"
             columns = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
@@ -139,6 +147,12 @@ class Report:
     @property
     def is_done(self) -> bool:
         return self.records >= self.wanted or time.time() - self._last_at > self.timeout_s
+
+    def assigned(self) -> None:
+        """The group gave us partitions: what came before was waiting for it."""
+        if not self._rebalance_s:
+            self._rebalance_s = time.time() - self._began
+            self._last_at = time.time()
 
     def add(self, records: int, size_bytes: int) -> None:
         now = time.time()
@@ -175,11 +189,12 @@ class Report:
         if self._options.show_detailed_stats:
             return
         seconds = max(now - self._began, 0.001)
+        fetching = max(seconds - self._rebalance_s, 0.001)
         megabytes = self._bytes / MEGABYTE
         self._out.line(
             f"{self._moment(self._began)}, {self._moment(now)}, {megabytes:.4f}, {megabytes / seconds:.4f}, "
-            f"{self.records}, {self.records / seconds:.4f}, 0, {int(seconds * 1000)}, "
-            f"{megabytes / seconds:.4f}, {self.records / seconds:.4f}"
+            f"{self.records}, {self.records / seconds:.4f}, {int(self._rebalance_s * 1000)}, "
+            f"{int(fetching * 1000)}, {megabytes / fetching:.4f}, {self.records / fetching:.4f}"
         )
 
     def _moment(self, at: float) -> str:
@@ -205,8 +220,22 @@ def with_librdkafka(
 
     configuration |= {"group.id": "perf-consumer", "enable.auto.commit": False}
     consumer = librdkafka.make("Consumer", configuration)
+    places = [Place(where.topic, where.partition, offset) for where, offset in positions.items()]
+    drain(consumer, report, lambda: consumer.assign(places))
+
+
+def as_member(configuration: dict[str, Any], topics: list[str], report: Report) -> None:
+    consumer = librdkafka.make("Consumer", configuration)
+    drain(
+        consumer,
+        report,
+        lambda: consumer.subscribe(topics, on_assign=lambda _, partitions: report.assigned()),
+    )
+
+
+def drain(consumer: Any, report: Report, begin: Callable[[], None]) -> None:
     try:
-        consumer.assign([Place(where.topic, where.partition, offset) for where, offset in positions.items()])
+        begin()
         with progress("reading", report.wanted) as advance:
             while not report.is_done:
                 messages = consumer.consume(CONSUME_AT_ONCE, POLL_MS / 1000)

@@ -24,6 +24,14 @@ TOOLS = (
     Tool(
         "get-offsets", "get_offsets", "print first, last or timed offsets of partitions", "kafka-get-offsets"
     ),
+    Tool(
+        "consumer-groups",
+        "consumer_groups",
+        "list and describe consumer groups, reset offsets",
+        "kafka-consumer-groups",
+    ),
+    Tool("groups", "groups", "list groups of all kinds", "kafka-groups"),
+    Tool("lag", "lag", "show how far groups are behind, in messages and in time"),
     Tool("dump-log", "dump_log", "print the content of log, index and snapshot files", "kafka-dump-log"),
     Tool("api-versions", "api_versions", "print which APIs each broker speaks", "kafka-broker-api-versions"),
     Tool("cluster", "cluster", "print a cluster's id and endpoints, unregister a broker", "kafka-cluster"),

@@ -19,3 +19,11 @@ class TopicFilter:
 
     def select(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if self.matches(name)]
+
+
+def compile_include(text: str) -> re.Pattern[str]:
+    """The value of --include."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ToolError(f"--include {text} is not a regular expression: {error}") from None

@@ -118,7 +118,7 @@ class Commit:
                     metadata=metadata,
                     commit_timestamp=now_ms,
                     expire_timestamp=expires_ms,
-                    topic_id=found.id,
+                    topic_id=found.id if expires_ms == NO_EXPIRY else NULL_UUID,  # one of them is written
                 )
                 key = OffsetCommitKey(group=group_id, topic=found.name, partition=index)
                 records.append(Entry(key, value))

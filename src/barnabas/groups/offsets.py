@@ -1,6 +1,7 @@
 """Offsets that groups committed, by group, topic and partition.
 
-In: records of commits and tombstones. Out: what is committed, and tombstones for what shall go. Values are kept as the messages that the log holds.
+In: records of commits and tombstones. Out: what is committed, and tombstones for what shall go. Values are
+kept as the messages that the log holds.
 Does not know: members and generations, which topics exist (see `offset_requests`), when groups end.
 """
 

@@ -274,7 +274,7 @@ class GroupShard:
     ) -> Outcome:
         """Filters do not mind case; names that no state or type has match nothing."""
         states = {state.strip().lower() for state in request.states_filter}
-        types = {kind.strip().lower() for kind in request.types_filter}
+        types = {kind.lower() for kind in request.types_filter}
         listed = [
             group
             for kind in self._kinds

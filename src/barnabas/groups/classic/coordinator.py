@@ -19,6 +19,7 @@ from barnabas.groups.classic.rebalance import (
     complete_join,
     drop_member,
     initial_join_is_over,
+    join_refusal,
     member_is_gone,
     prepare,
     renew_session,
@@ -36,7 +37,7 @@ from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 from barnabas.protocol.messages.describe_groups import DescribeGroupsResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -117,7 +118,7 @@ class ClassicGroups:
         for group in self.state.groups.values():
             for member in group.members.values():
                 if member.join_token is not None:
-                    response = JoinGroupResponse(error_code=error, member_id=member.member_id)
+                    response = join_refusal(error, member.join_version, member.member_id)
                     outcome.answers.append((member.join_token, response))
                 if member.sync_token is not None:
                     outcome.answers.append((member.sync_token, SyncGroupResponse(error_code=error)))
@@ -246,7 +247,7 @@ class ClassicGroups:
                     client_id=member.client_id,
                     client_host=member.client_host,
                     member_metadata=member.metadata(group.protocol) if is_stable else b"",
-                    member_assignment=member.assignment if is_stable else b"",
+                    member_assignment=member.assignment,
                 )
                 for member in group.members.values()
             ],

@@ -15,7 +15,6 @@ from barnabas.groups.classic.rebalance import (
     answer_join,
     answer_sync,
     await_join,
-    bare_join_refusal,
     drop_member,
     generation_of,
     go_on,
@@ -40,7 +39,7 @@ PENDING_MEMBERS_MAX = 10_000  # ids handed out in one group; beyond, the oldest 
 
 def join(state: ClassicState, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Outcome:
     outcome = Outcome()
-    refusal = refuse_at_once(state, request)
+    refusal = refuse_at_once(state, request, caller.version)
     if refusal is not None:
         outcome.reply = refusal
         return outcome
@@ -50,7 +49,7 @@ def join(state: ClassicState, request: JoinGroupRequest, caller: Caller, now_ms:
     is_new_group = group is None
     if group is None:
         if request.member_id:
-            outcome.reply = join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            outcome.reply = join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, caller.version, request.member_id)
             return outcome
         group = state.groups[request.group_id] = ClassicGroup(request.group_id, now_ms)
     written_down = group.value({}) if is_new_group else None
@@ -60,12 +59,12 @@ def join(state: ClassicState, request: JoinGroupRequest, caller: Caller, now_ms:
     return outcome
 
 
-def refuse_at_once(state: ClassicState, request: JoinGroupRequest) -> Message | None:
+def refuse_at_once(state: ClassicState, request: JoinGroupRequest, version: int) -> Message | None:
     if not request.group_id:
-        return join_refusal(ErrorCode.INVALID_GROUP_ID, request.member_id)
+        return join_refusal(ErrorCode.INVALID_GROUP_ID, version, request.member_id)
     settings = state.settings
     if not settings.session_timeout_ms_min <= request.session_timeout_ms <= settings.session_timeout_ms_max:
-        return join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        return join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, version, request.member_id)
     return None
 
 
@@ -99,14 +98,14 @@ class Joining:
             if member is not None:
                 drop_member(group, member, outcome)
             group.remove(member_id)
-            outcome.reply = join_refusal(ErrorCode.GROUP_MAX_SIZE_REACHED)
+            self.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not group.supports(request.protocol_type, self.protocols):
-            outcome.reply = join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+            self.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         elif not member_id:
             self.new_member()
         elif member_id in group.pending:
             if request.group_instance_id is not None:  # ids are handed out to dynamic members only
-                outcome.reply = join_refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+                self.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
                 self.add(member_id)
         else:
@@ -144,7 +143,7 @@ class Joining:
         timer: Timer[object] = Timer(Deadline(Due.PENDING, group, member_id))
         group.pending[member_id] = timer
         self.state.deadlines.set(timer, self.now_ms + self.request.session_timeout_ms)
-        self.outcome.reply = join_refusal(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        self.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def add(self, member_id: str) -> None:
         group, request, now_ms = self.group, self.request, self.now_ms
@@ -170,7 +169,7 @@ class Joining:
         try:
             member = group.check_member(request.member_id, request.group_instance_id)
         except KafkaError as error:
-            outcome.reply = bare_join_refusal(error.code, request.member_id, self.caller.version)
+            self.refuse(error.code, request.member_id)
             return
         is_leader = group.leader == member.member_id
         is_same = member.protocols == self.protocols
@@ -179,7 +178,7 @@ class Joining:
         elif group.state is STABLE and is_same and not is_leader:
             outcome.reply = generation_of(group, member.member_id, shows_members=False)
         elif group.state is EMPTY:
-            outcome.reply = join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
+            self.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
         else:  # a leader that joins asks for a rebalance: it may have seen topics change
             self.update(member)
             rebalance_or_go_on(self.state, group, outcome, self.now_ms)
@@ -190,7 +189,7 @@ class Joining:
         leader_before = group.leader
         old = group.members[old_id]
         fenced = ErrorCode.FENCED_INSTANCE_ID
-        answer_join(group, old, bare_join_refusal(fenced, old_id, old.join_version), outcome)
+        answer_join(group, old, join_refusal(fenced, old.join_version, old_id), outcome)
         answer_sync(old, SyncGroupResponse(error_code=fenced), outcome)
         member = group.replace_static(old_id, new_id)
         if old_id in group.unsynced:
@@ -230,3 +229,6 @@ class Joining:
 
     def wait(self, member: ClassicMember) -> None:
         await_join(self.group, member, self.state.tokens.take(), self.caller.version, self.outcome)
+
+    def refuse(self, error: ErrorCode, member_id: str = "") -> None:
+        self.outcome.reply = join_refusal(error, self.caller.version, member_id)

@@ -82,18 +82,19 @@ def await_join(
     group: ClassicGroup, member: ClassicMember, token: Token, version: int, outcome: Outcome
 ) -> None:
     """The member waits from now on; an earlier join of its own that still waits is told to come again."""
-    answer_join(group, member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), outcome)
+    answer_join(
+        group,
+        member,
+        join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.join_version, member.member_id),
+        outcome,
+    )
     member.join_token, member.join_version = token, version
     group.joins_waiting += 1
     outcome.waits_as = token
 
 
-def join_refusal(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error, member_id=member_id)
-
-
-def bare_join_refusal(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
-    """Without a protocol, which only newer versions can say."""
+def join_refusal(error: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
+    """No protocol is null; older versions know only the empty name."""
     protocol = None if version >= NULLABLE_PROTOCOL_VERSION else ""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol)
 
@@ -112,7 +113,7 @@ def generation_of(group: ClassicGroup, member_id: str, *, shows_members: bool) -
 
 def drop_member(group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
     """Remove a member; if it still waits, it learns that it is none and may join anew."""
-    answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID), outcome)
+    answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.join_version), outcome)
     answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), outcome)
     group.remove(member.member_id)
 

@@ -92,9 +92,16 @@ class Commit:
             for partition in partitions
         )
 
-    def records(
-        self, metadata_bytes_max: int, now_ms: int, check: PartitionCheck | None = None
-    ) -> list[Entry]:
+    def first_error(self, check: PartitionCheck) -> ErrorCode:
+        """What is wrong with the first partition that may not be committed: then none is, as in Kafka."""
+        for _, found, partitions in self.accepted:
+            for partition in partitions:
+                error = check(found.id, partition.partition_index)
+                if error:
+                    return error
+        return ErrorCode.NONE
+
+    def records(self, metadata_bytes_max: int, now_ms: int) -> list[Entry]:
         """The records of what is accepted, with the answers to them."""
         records = []
         request = self.request
@@ -106,9 +113,8 @@ class Commit:
             for partition in partitions:
                 index = partition.partition_index
                 metadata = partition.committed_metadata or ""
-                error = check(found.id, index) if check is not None else ErrorCode.NONE
-                if len(metadata) > metadata_bytes_max:
-                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                is_too_large = len(metadata) > metadata_bytes_max
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
                 answers.append(CommittedPartition(partition_index=index, error_code=error))
                 if error:
                     continue

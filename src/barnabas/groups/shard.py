@@ -204,7 +204,10 @@ class GroupShard:
                 return Outcome(reply=commit.refuse(refused.code))
         if commit.size() > self.settings.record_bytes_max:
             return Outcome(reply=commit.refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
-        records = commit.records(self.settings.offset_metadata_bytes_max, now_ms, check)
+        error = commit.first_error(check) if check is not None else ErrorCode.NONE
+        if error:
+            return Outcome(reply=commit.refuse(error))
+        records = commit.records(self.settings.offset_metadata_bytes_max, now_ms)
         return Outcome(records, commit.response)
 
     def _fetch(

@@ -13,7 +13,7 @@ from unicodedata import category
 
 PATTERN_CHARS_MAX = 4096
 REPEAT_MAX = 1000
-NESTING_MAX = 250
+NESTING_MAX = 100
 
 ALL = (1 << 128) - 1
 

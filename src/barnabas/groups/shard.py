@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.groups.classic.coordinator import ClassicGroups
+from barnabas.groups.consumer.coordinator import ConsumerGroups
 from barnabas.groups.expiry import Expiry, in_outcomes
 from barnabas.groups.kind import GroupKind
 from barnabas.groups.member_ids import Rng
@@ -57,30 +58,14 @@ CONSUMER_RECORDS = "ConsumerGroup"
 Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
 
 
-def consumer_groups(
-    settings: GroupSettings, rng: Rng, tokens: Tokens, classic: ClassicGroups
-) -> GroupKind | None:
-    """The consumer protocol, as far as it is there."""
-    from importlib import import_module
-
-    try:
-        module = import_module("barnabas.groups.consumer.coordinator")
-    except ModuleNotFoundError:
-        return None
-    found: GroupKind = module.ConsumerGroups(settings, rng, tokens, classic)
-    return found
-
-
 class GroupShard:
     def __init__(self, settings: GroupSettings, rng: Rng, now_ms: int) -> None:
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
-        self.consumer = consumer_groups(settings, rng, tokens, self.classic)
+        self.consumer = ConsumerGroups(settings, rng, tokens, self.classic)
         self.offsets = Offsets()
-        self._kinds: list[GroupKind] = [self.classic]
-        if self.consumer is not None:
-            self._kinds.append(self.consumer)
+        self._kinds: list[GroupKind] = [self.classic, self.consumer]
         self._expiry = Expiry(settings, self.offsets)
         self._topics: TopicsImage | None = None
 
@@ -105,7 +90,7 @@ class GroupShard:
             self.classic.apply(entry)
         elif isinstance(key, LegacyOffsetCommitKey):
             self._apply_offset(*upgraded(key, value))
-        elif self.consumer is not None and type(key).__name__.startswith(CONSUMER_RECORDS):
+        elif type(key).__name__.startswith(CONSUMER_RECORDS):
             if value is not None:
                 self.classic.forget_simple(key.group_id)  # type: ignore[attr-defined]
             self.consumer.apply(entry)
@@ -158,7 +143,7 @@ class GroupShard:
 
     def _classic_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         consumer = self.consumer
-        if consumer is None or not consumer.owns(request.group_id):
+        if not consumer.owns(request.group_id):
             return self.classic.handle(request, caller, image, now_ms)
         if not isinstance(request, JoinGroupRequest) or not consumer.is_empty(request.group_id):
             return consumer.handle(request, caller, image, now_ms)
@@ -170,8 +155,6 @@ class GroupShard:
         return outcome
 
     def _consumer_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
-        if self.consumer is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the consumer protocol is not served")
         return self.consumer.handle(request, caller, image, now_ms)
 
     # Offsets

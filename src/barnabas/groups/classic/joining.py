@@ -98,6 +98,7 @@ class Joining:
             if member is not None:
                 drop_member(group, member, outcome)
             group.remove(member_id)
+            go_on(self.state, group, outcome, self.now_ms)  # it may have been the last one missing
             self.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not group.supports(request.protocol_type, self.protocols):
             self.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)

@@ -1,0 +1,115 @@
+"""A host for one shard in tests: applies records, remembers them, keeps the answers, moves the clock.
+
+Every request goes through its bytes, as on the wire, and so does every record. A token that is answered
+twice, or that nobody waits with, is a failure.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from barnabas.groups.outcome import Caller, Outcome, Token
+from barnabas.groups.records import Entry, decode, encode
+from barnabas.groups.settings import GroupSettings
+from barnabas.groups.shard import GroupShard
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.topics import TopicImage, TopicsImage
+from barnabas.protocol import Message
+
+START_MS = 1_000_000
+
+
+class Host:
+    def __init__(
+        self, settings: GroupSettings | None = None, topics: Mapping[str, int] | None = None, seed: int = 1
+    ) -> None:
+        self.settings = settings or GroupSettings(initial_rebalance_delay_ms=0)
+        self.rng = random.Random(seed)
+        self.now_ms = START_MS
+        self.image = image_of(topics or {})
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.waiting: dict[Token, tuple[str, int]] = {}
+        self.answers: dict[str, Message] = {}
+        self.new_records: list[Entry] = []
+        self.shard = GroupShard(self.settings, self.rng, self.now_ms)
+        self.shard.loaded(self.now_ms)
+        self.shard.metadata_changed(self.image, self.now_ms)
+
+    def ask(self, client: str, request: Message, version: int) -> Message | None:
+        """The answer, or None when the client has to wait; it is found in `answers` then."""
+        request = type(request).decode(request.encode(version), version)
+        caller = Caller(client, "/127.0.0.1", version)
+        outcome = self.shard.handle(request, caller, self.image, self.now_ms)
+        assert (outcome.reply is None) != (outcome.waits_as is None)
+        if outcome.waits_as is not None:
+            assert outcome.waits_as not in self.waiting
+            self.waiting[outcome.waits_as] = (client, version)
+        self.take(outcome)
+        return None if outcome.reply is None else on_the_wire(outcome.reply, version)
+
+    def take(self, outcome: Outcome) -> None:
+        for entry in outcome.records:
+            key, value = encode(entry)
+            self.log.append((key, value))
+            replayed = decode(key, value)
+            assert replayed == entry
+            self.shard.apply(entry)
+        self.new_records += outcome.records
+        for token, message in outcome.answers:
+            client, version = self.waiting.pop(token)
+            self.answers[client] = on_the_wire(message, version)
+
+    def advance(self, ms: int) -> None:
+        """Time passes, and everything that is due on the way happens at its time."""
+        end_ms = self.now_ms + ms
+        while (due_ms := self.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            for outcome in self.shard.on_time(self.now_ms, self.image):
+                self.take(outcome)
+        self.now_ms = end_ms
+
+    def change_topics(self, topics: Mapping[str, int]) -> None:
+        self.image = image_of(topics)
+        for outcome in self.shard.metadata_changed(self.image, self.now_ms):
+            self.take(outcome)
+
+    def replayed(self) -> GroupShard:
+        """Another shard with the same log, before it is told that all is loaded."""
+        shard = GroupShard(self.settings, self.rng, self.now_ms)
+        for key, value in self.log:
+            entry = decode(key, value)
+            assert entry is not None
+            shard.apply(entry)
+        return shard
+
+    def restart(self) -> None:
+        """The shard is led elsewhere, and comes back with what the log says."""
+        for token, message in self.shard.unload():
+            client, version = self.waiting.pop(token)
+            self.answers[client] = on_the_wire(message, version)
+        assert not self.waiting
+        self.shard = self.replayed()
+        self.shard.loaded(self.now_ms)
+        self.shard.metadata_changed(self.image, self.now_ms)
+
+
+def on_the_wire(message: Message, version: int) -> Message:
+    return type(message).decode(message.encode(version), version)
+
+
+def topic_id(name: str) -> bytes:
+    return name.encode().rjust(16, b"\1")
+
+
+def image_of(topics: Mapping[str, int]) -> MetadataImage:
+    images = {
+        name: TopicImage(name, topic_id(name), {number: partition() for number in range(count)})
+        for name, count in topics.items()
+    }
+    return MetadataImage(topics=TopicsImage({image.id: image for image in images.values()}, images))
+
+
+def partition() -> PartitionRegistration:
+    return PartitionRegistration(replicas=(1,), directories=(b"\0" * 16,), isr=(1,), leader=1)

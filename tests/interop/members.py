@@ -6,6 +6,7 @@ Does not know: which broker it talks to, what the answers should be.
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from barnabas.protocol.apis import request_header_version
 from .frames import Wire
 from .talk import Talk, decode, encode
 
-READY_TIMEOUT_S = 30.0
+READY_TIMEOUT_S = 10.0
 SESSION_MS = 30_000
 PROTOCOL_TYPE = "consumer"
 NOT_YET = ("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR")
@@ -36,7 +37,15 @@ def group(talk: Talk, suffix: str = "group") -> str:
 
 
 def protocols(*names: str, metadata: bytes = b"metadata of ") -> list[dict[str, Any]]:
-    return [{"name": name, "metadata": metadata + name.encode()} for name in names]
+    """Assignors and a subscription to no topic each; `metadata` is the members' own part of it."""
+    return [{"name": name, "metadata": subscription(user_data=metadata + name.encode())} for name in names]
+
+
+def subscription(*topics: str, user_data: bytes | None = None) -> bytes:
+    """A consumer's metadata (version 0 of its protocol)."""
+    names = b"".join(len(name).to_bytes(2, "big") + name.encode() for name in topics)
+    size = len(user_data) if user_data is not None else -1
+    return b"\0\0" + struct.pack(">i", len(topics)) + names + struct.pack(">i", size) + (user_data or b"")
 
 
 def join_body(name: str, member_id: str = "", **fields: Any) -> dict[str, Any]:

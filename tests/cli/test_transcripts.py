@@ -12,7 +12,8 @@ from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.testing import Broker, apache
 
-from .conftest import RunTool
+from .conftest import RunTool, skip_without_groups
+from .group_members import Members
 from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
 
 SEGMENTS = Path(__file__).parent / "segments"
@@ -32,13 +33,16 @@ def empty_barnabas() -> Iterator[str]:
 
 @pytest.fixture
 def empty_apache(apache_kafka: apache.ApacheKafka) -> str:
-    asyncio.run(delete_all_topics(apache_kafka.bootstrap))
+    asyncio.run(delete_everything(apache_kafka.bootstrap))
     return apache_kafka.bootstrap
 
 
-async def delete_all_topics(bootstrap: str) -> None:
+async def delete_everything(bootstrap: str) -> None:
     async with Cluster(parse_bootstrap(bootstrap)) as cluster:
         admin = Admin(cluster)
+        while groups := [listing.group_id for listing in await admin.list_groups()]:
+            await admin.delete_groups(groups)  # static members may be waited for
+            await asyncio.sleep(0.05)
         await admin.delete_topics([topic.name for topic in await admin.list_topics()])
         while await admin.list_topics():
             await asyncio.sleep(0.05)
@@ -48,12 +52,29 @@ def replay(talk: str, broker: str, run_tool: RunTool) -> None:
     """Types what the transcript says, and compares all of it at once."""
     steps = load(FOLDER / f"{talk}.txt")
     printed = []
-    for step in steps:
-        ran = run_tool(*step.arguments(broker), input=step.input)
-        printed.append(normal(ran.output, ran.errors, ran.status, broker).text())
+    with Members(broker) as members:
+        for step in steps:
+            if is_of_members(step, members, broker):
+                printed.append("")
+                continue
+            ran = run_tool(*step.arguments(broker), input=step.input)
+            printed.append(normal(ran.output, ran.errors, ran.status, broker).text())
     expected = [step.text(step.printed) for step in steps]
     ours = [step.text(each) for step, each in zip(steps, printed, strict=True)]
     assert ours == expected, difference(expected, ours)
+
+
+def is_of_members(step: Step, members: Members, broker: str) -> bool:
+    """Lets members of groups come and go, where a step is about them."""
+    program, *arguments = step.arguments(broker)
+    if program == "member-joins":
+        names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
+        members.join(**dict(zip(names, arguments[1::2], strict=True)))
+    elif program == "members-leave":
+        members.leave()
+    else:
+        return False
+    return True
 
 
 def difference(expected: list[str], ours: list[str]) -> str:
@@ -65,6 +86,8 @@ def difference(expected: list[str], ours: list[str]) -> str:
 
 @pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_what_kafkas_do(talk: str, empty_barnabas: str, run_tool: RunTool) -> None:
+    if talk.startswith("group"):
+        skip_without_groups(empty_barnabas)
     replay(talk, empty_barnabas, run_tool)
 
 
@@ -85,7 +108,11 @@ def test_the_transcripts_are_what_kafkas_tools_print(
         pytest.skip("--apache runs Kafka's own tools again, which takes minutes")
     path = FOLDER / f"{talk}.txt"
     steps = load(path)
-    printed = [run_java(step, empty_apache) for step in steps]
+    with Members(empty_apache) as members:
+        printed = [
+            "" if is_of_members(step, members, empty_apache) else run_java(step, empty_apache)
+            for step in steps
+        ]
     if request.config.getoption("--record"):
         path.write_text("\n".join(step.text(each) for step, each in zip(steps, printed, strict=True)))
     assert printed == [step.printed for step in load(path)]

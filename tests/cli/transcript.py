@@ -5,7 +5,9 @@
     Created topic orders.
 
 Lines behind the command that start with `<` are its standard input. `!` marks standard error, `exit` the
-status where it is not 0, and `(empty line)` an empty line. `pytest tests/cli --record` writes them anew.
+status where it is not 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`
+and `members-leave` are no tools: consumers that live while the tools behind them run. `pytest tests/cli
+--record` writes transcripts anew.
 """
 
 import re
@@ -21,6 +23,9 @@ JAVA_CLASSES = {
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
@@ -29,20 +34,47 @@ JAVA_CLASSES = {
 }
 
 # What the two print differently on purpose, or by chance of the moment.
-NOISE = re.compile(r"SLF4J|The consumer rebalance protocol \(KIP-848\)|^engine: |^\s*$")
+NOISE = re.compile(
+    r"SLF4J|The consumer rebalance protocol \(KIP-848\)|^engine: |^\s*$|^New offset \(-?\d+\) is "
+)
+TRACE = re.compile(r"^\s+at |^\s+\.\.\. \d+ more|^Caused by: |^[a-z][\w.$]+(Exception|Error)(: |$)")
 TO_ERRORS = re.compile(r"^(Error while executing topic command : |Warning: --|Option --\S+ is deprecated)")
 EXCEPTION = re.compile(r'(^Exception in thread "main" )?\b([a-z][\w.$]+\.\w+(Exception|Error): )+')
-HINT = re.compile(r" \(see `.*`\)$")
+HINT = re.compile(r" \((see `|give ).*\)$")
 BAD_BOOTSTRAP = re.compile(r"(?<=host1:9091,host2:9092) \(.*\)")
 MOMENTS = (
     (re.compile(r"TopicId: \S{22}"), "TopicId: <id>"),
     (re.compile(r"directory\.id=\S{22}"), "directory.id=<id>"),
     (re.compile(r"CreateTime:\d{13}"), "CreateTime:<ms>"),
     (re.compile(r"Cluster ID: \S{22}"), "Cluster ID: <id>"),
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<member>"),
+    (re.compile(r"(?<=\s)[\w+/-]{22}(?= /)"), "<member>"),
+    (re.compile(r"\$BROKER {2}\(1\) +"), "$BROKER  (1) "),
 )
+# Sets are printed in whatever order they have.
+ANY_ORDER = re.compile(r"(?<=options: )\[.*\]$|(?<=scenarios: \[)\[.*\](?=\]$)|(?<=Valid states are: ).*$")
+ANY_ORDER_OF_TYPES = re.compile(r"(?<=Valid types are: ).*$")
+TABLE = re.compile(r"^GROUP +\S")
 
 
 CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in no order that means anything
+
+
+def in_order(match: re.Match[str]) -> str:
+    return ", ".join(sorted(match[0].split(", ")))
+
+
+def with_rows_in_order(lines: list[str]) -> list[str]:
+    """Rows of a table of groups come in no order that means anything."""
+    shown: list[str] = []
+    rows: list[str] | None = None
+    for line in [*lines, ""]:
+        if rows is None or not line:
+            shown += [*sorted(rows or ()), line]
+            rows = [] if TABLE.match(line) else None
+        else:
+            rows.append(line)
+    return shown[:-1]
 
 
 def sorted_configs(match: re.Match[str]) -> str:
@@ -99,9 +131,12 @@ def normal(output: str, errors: str, status: int, broker: str) -> Printed:
         return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
 
     told = [line for line in clean(errors) if not NOISE.search(line)]
-    shown = clean(output)
+    shown = with_rows_in_order([HINT.sub("", EXCEPTION.sub("", line)) for line in clean(output)])
+    if not status:
+        told = [line for line in told if not TRACE.search(line)]
     told = [line for line in shown if TO_ERRORS.match(line)] + told
     if status:
         told = told[:1]  # Kafka's tools go on with their help or a stack trace
     told = [BAD_BOOTSTRAP.sub("", HINT.sub("", EXCEPTION.sub("", line))) for line in told]
+    told = [ANY_ORDER_OF_TYPES.sub(in_order, ANY_ORDER.sub(in_order, line)) for line in told]
     return Printed(tuple(line for line in shown if not TO_ERRORS.match(line)), tuple(told), status)

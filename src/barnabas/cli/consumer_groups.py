@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from barnabas.cli.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.consumer_groups_describe import describe
-from barnabas.cli.consumer_groups_problems import Problems
+from barnabas.cli.consumer_groups_problems import Problems, reason_of
 from barnabas.cli.consumer_groups_reset import FORMS, reset
 from barnabas.cli.consumer_groups_topics import partitions_named
 from barnabas.cli.output import Output
@@ -58,6 +58,7 @@ PARTITION_ERRORS = (
 
 def add_arguments(parser: ToolParser) -> None:
     parser.set_defaults(as_kafka=parser.strict)
+    parser.signed |= {"--by-duration"}
     add_bootstrap(parser)
     add_command_config(parser)
     actions = parser.add_argument_group("actions (exactly one)")
@@ -120,9 +121,9 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     except UsageError:
         raise
     except (ToolError, ClientError, KafkaError) as error:
+        reason = reason_of(error) if isinstance(error, KafkaError) else str(error)
         if not options.as_kafka:
-            raise
-        reason = error.message if isinstance(error, KafkaError) else str(error)
+            raise ToolError(reason) from error
         problems.tell(f"Executing consumer group command failed due to {reason}")
     return problems.status
 
@@ -239,8 +240,8 @@ async def consumer_groups(
 
 
 async def list_groups(options: argparse.Namespace, admin: Admin, out: Output) -> None:
-    states = chosen(options.state, STATES, "states")
-    types = chosen(options.type, TYPES, "types")
+    states = chosen(options.state, STATES, "state", "state")
+    types = chosen(options.type, TYPES, "type", "types")
     found = sorted(await consumer_groups(admin, states=states, types=types), key=lambda one: one.group_id)
     if options.state is None and options.type is None:
         for listing in found:
@@ -257,7 +258,7 @@ async def list_groups(options: argparse.Namespace, admin: Admin, out: Output) ->
         out.line(line)
 
 
-def chosen(text: str | None, known: tuple[str, ...], what: str) -> list[str]:
+def chosen(text: str | None, known: tuple[str, ...], what: str, listed: str) -> list[str]:
     """The names of a comma separated list, spelt as brokers spell them."""
     if text in (None, ALL, ""):
         return []
@@ -265,7 +266,7 @@ def chosen(text: str | None, known: tuple[str, ...], what: str) -> list[str]:
     names = {each.lower().replace("_", ""): each for each in known}
     parts = [part.strip().lower().replace("_", "") for part in text.split(",")]
     if any(part not in names for part in parts):
-        raise UsageError(f"Invalid {what} list '{text}'. Valid {what} are: {', '.join(known)}")
+        raise UsageError(f"Invalid {listed} list '{text}'. Valid {what}s are: {', '.join(known)}")
     return list(dict.fromkeys(names[part] for part in parts))
 
 
@@ -278,7 +279,7 @@ async def delete(groups: list[str], admin: Admin, out: Output, problems: Problem
         return
     problems.tell("Deletion of some consumer groups failed:")
     for group, error in failed.items():
-        out.line(f"* Group '{group}' could not be deleted due to: {error.message}")
+        out.line(f"* Group '{group}' could not be deleted due to: {reason_of(error)}")
     if deleted:
         out.line(f"\nThese consumer groups were deleted successfully: {deleted}")
 
@@ -303,11 +304,11 @@ async def delete_offsets(
     elif worst.code in PARTITION_ERRORS:
         problems.tell("Encountered some partition-level error, see the follow-up details.")
     else:
-        problems.tell(worst.message)
+        problems.tell(reason_of(worst))
     problems.count += len(missing)
     width = max([15, *(len(where.topic) for where in results)])
     out.line(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}")
     for where, result in sorted(results.items()):
         index = "-" if where.partition < 0 else str(where.partition)
-        status = "Successful" if result is None else f"Error: {result.message}"
+        status = "Successful" if result is None else f"Error: {reason_of(result)}"
         out.line(f"{where.topic:<{width}} {index:<10} {status:<15}")

@@ -46,7 +46,7 @@ MEMBER_COLUMNS: Columns = {
     "CURRENT-ASSIGNMENT": 20,
     "TARGET-EPOCH": WIDE,
     "TARGET-ASSIGNMENT": 20,
-    "UPGRADED": WIDE,
+    "UPGRADED": LAST,
 }
 STATE_COLUMNS: Columns = {
     "GROUP": WIDE,
@@ -148,7 +148,8 @@ def member_table(group: GroupDescription, *, long: bool) -> list[str]:
         hidden.add("GROUP-INSTANCE-ID")
     if not long or not any(member.is_classic for member in members):
         hidden.add("UPGRADED")
-    return table(MEMBER_COLUMNS, [member_row(group, member) for member in members], hidden)
+    lines = table(MEMBER_COLUMNS, [member_row(group, member) for member in members], hidden)
+    return lines if long else [f"{line} " for line in lines]  # a space that Kafka's short table has too
 
 
 def member_row(group: GroupDescription, member: GroupMember) -> Row:

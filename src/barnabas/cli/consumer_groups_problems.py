@@ -5,6 +5,23 @@ In: one line a problem. Under Kafka's name it stands in the output behind an emp
 """
 
 from barnabas.cli.output import Output
+from barnabas.protocol import ErrorCode, KafkaError
+
+# What Kafka's tool says of a bare error code, where scripts may look for it.
+KAFKAS_WORDS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "Deleting offsets of a topic is forbidden while the consumer group "
+    "is actively subscribed to it.",
+}
+
+
+def reason_of(error: KafkaError) -> str:
+    """The message that came with an error, else Kafka's for its code, else ours."""
+    if error.message != error.code.message:
+        return error.message
+    return KAFKAS_WORDS.get(error.code, error.message)
 
 
 class Problems:

@@ -33,9 +33,9 @@ async def run(options: argparse.Namespace, out: Output) -> None:
         found = await Admin(cluster).list_groups()
     shown = sorted((each for each in found if selected(options, each)), key=lambda each: each.group_id)
     width = max([WIDTH, *(len(each.group_id) for each in shown)])
-    out.line(f"{'GROUP':<{width}} {'TYPE':<{WIDTH}} {'PROTOCOL':<{WIDTH}}")
+    out.line(f"{'GROUP':<{width}} {'TYPE':<{width}} {'PROTOCOL':<{width}}")
     for each in shown:
-        out.line(f"{each.group_id:<{width}} {each.type:<{WIDTH}} {each.protocol_type:<{WIDTH}} ")
+        out.line(f"{each.group_id:<{width}} {each.type:<{width}} {each.protocol_type:<{width}} ")
 
 
 def check_options(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ have one. Nothing here ends the process or prints, help and version apart.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from barnabas import __version__
@@ -41,11 +41,13 @@ class ToolParser(argparse.ArgumentParser):
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(exit_on_error=False, **settings)
         self.old_spellings: dict[str, str] = dict(OLD_SPELLINGS)
+        self.signed: set[str] = set()  # options whose value may start with a minus and is no number
         self.strict = False  # whether what Kafka requires has no default of ours
 
     def read(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         """Options, and notes on old spellings to show."""
         modern, notes = modernise(arguments, self.old_spellings)
+        modern = with_signed_values(modern, self.signed)
         try:
             options, unknown = self.parse_known_args(modern)
         except argparse.ArgumentError as error:
@@ -75,6 +77,17 @@ def modernise(arguments: Sequence[str], spellings: Mapping[str, str]) -> tuple[l
             argument = f"{newer}{equals}{value}"
         modern.append(argument)
     return modern, notes
+
+
+def with_signed_values(arguments: Sequence[str], signed: Collection[str]) -> list[str]:
+    """`--by-duration -PT1H` as `--by-duration=-PT1H`: argparse would take the value for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in signed:
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def explain(error: argparse.ArgumentError, arguments: Sequence[str]) -> str:

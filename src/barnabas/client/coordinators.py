@@ -8,7 +8,7 @@ Does not know: what is asked.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from barnabas.client.cluster import Cluster, check, error_of
+from barnabas.client.cluster import Cluster, error_of
 from barnabas.client.errors import ClientError, Unreachable
 from barnabas.client.topology import Node
 from barnabas.protocol import ErrorCode, KafkaError
@@ -117,7 +117,8 @@ class Coordinators:
 
     def _read(self, answer: FindCoordinatorResponse, asked: list[str]) -> list[tuple[str, Node | KafkaError]]:
         if not answer.coordinators:  # one of before they could be asked for together
-            check(answer.error_code, answer.error_message)
+            if answer.error_code:
+                return [(asked[0], error_of(answer.error_code, answer.error_message))]
             return [(asked[0], Node(answer.node_id, answer.host, answer.port))]
         return [
             (each.key, error_of(each.error_code, each.error_message))

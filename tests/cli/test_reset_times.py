@@ -1,0 +1,60 @@
+"""Moments and durations as `consumer-groups --reset-offsets` takes them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from barnabas.cli.parsing import ToolError
+from barnabas.cli.reset_times import parse_datetime, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:00:00.000", 0),
+        ("1970-01-01T00:00:01.500Z", 1_500),
+        ("1970-01-01T01:00:00.000+01:00", 0),
+        ("1970-01-01T01:00:00.000+0100", 0),
+        ("1970-01-01T01:00:00.000+01", 0),
+        ("1969-12-31T22:30:00.000-0130", 0),
+        ("2024-02-29T23:59:59.999", int(datetime(2024, 3, 1, tzinfo=UTC).timestamp() * 1000) - 1),
+    ],
+)
+def test_moments(text: str, expected: int) -> None:
+    assert parse_datetime(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["2000-01-01T00:00:00", "2000-13-01T00:00:00.000", "2000-01-01T25:00:00.000", "T", "10000-01-01T"]
+)
+def test_a_moment_that_cannot_be_is_told_with_the_right_form(text: str) -> None:
+    with pytest.raises(ToolError, match=r'^Unparseable date: ".*" \(give YYYY-MM-DDThh:mm:ss\.sss'):
+        parse_datetime(text)
+
+
+def test_a_day_alone_is_no_moment() -> None:
+    with pytest.raises(ToolError, match="does not contain a 'T'"):
+        parse_datetime("2000-01-01")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("P1D", 86_400_000),
+        ("PT1H", 3_600_000),
+        ("PT1M30S", 90_000),
+        ("p2dt3h4m5.6s", 2 * 86_400_000 + 3 * 3_600_000 + 4 * 60_000 + 5_600),
+        ("-PT1S", -1_000),
+        ("PT-1.5S", -1_500),
+        ("P-1DT1H", -86_400_000 + 3_600_000),
+        ("PT0S", 0),
+    ],
+)
+def test_durations(text: str, expected: int) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1h", "P1Y", "PT1D", "P1H", "PTS", "P1.5D"])
+def test_a_duration_that_cannot_be_is_told_with_the_right_form(text: str) -> None:
+    with pytest.raises(ToolError, match=r"^Text cannot be parsed to a Duration \(give PnDTnHnMnS"):
+        parse_duration(text)

@@ -1,0 +1,158 @@
+"""Groups and their offsets on a real broker, asked by the admin."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from barnabas.client.address import parse_bootstrap
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.client.group_admin import GroupDescription
+from barnabas.client.group_lag import LagReader
+from barnabas.client.producer import Producer
+from barnabas.client.topic_admin import NewTopic
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import ApiKey, ErrorCode, KafkaError
+
+NOW_MS = 1_700_000_000_000
+
+Use = Callable[[Admin], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def on_groups(broker: str) -> Callable[[Use], None]:
+    """Runs something with the admin of a broker that has groups."""
+
+    async def main(use: Use) -> None:
+        async with Cluster(parse_bootstrap(broker)) as cluster:
+            if ApiKey.FIND_COORDINATOR not in (await cluster.any_connection()).versions:
+                pytest.skip("the broker does not announce FindCoordinator yet")
+            await use(Admin(cluster))
+
+    return lambda use: asyncio.run(main(use))
+
+
+async def topic_with(admin: Admin, name: str, *timestamps_ms: int) -> TopicPartition:
+    """A topic of one partition, a record a timestamp, each in a batch of its own."""
+    await admin.create_topic(NewTopic(name, partitions=1))
+    await admin.cluster.partitions_of(name, auto_create=True)
+    for at_ms in timestamps_ms:
+        async with Producer(admin.cluster) as producer:
+            await producer.send(name, b"x", timestamp_ms=at_ms)
+    return TopicPartition(name, 0)
+
+
+def test_offsets_make_a_group_that_is_listed_described_and_deleted(
+    on_groups: Callable[[Use], None], topic: str
+) -> None:
+    async def use(admin: Admin) -> None:
+        where = await topic_with(admin, topic)
+        group = f"group-of-{topic}"
+        assert await admin.alter_offsets(group, {where: 42}) == {where: None}
+        assert (await admin.committed_offsets(group))[where].offset == 42
+        listed = {each.group_id: each for each in await admin.list_groups()}
+        assert (listed[group].type, listed[group].state) == ("Classic", "Empty")
+        assert group not in {each.group_id for each in await admin.list_groups(states=["Stable"])}
+        assert group in {each.group_id for each in await admin.list_groups(types=["classic"])}
+        described = (await admin.describe_groups([group]))[group]
+        assert isinstance(described, GroupDescription)
+        assert (described.state, described.members, described.coordinator.id) == ("Empty", (), 1)
+        assert await admin.delete_groups([group]) == {group: None}
+        assert group not in {each.group_id for each in await admin.list_groups()}
+        assert await admin.committed_offsets(group) == {}
+
+    on_groups(use)
+
+
+def test_a_group_that_nobody_knows(on_groups: Callable[[Use], None], topic: str) -> None:
+    async def use(admin: Admin) -> None:
+        described = (await admin.describe_groups([topic]))[topic]
+        assert isinstance(described, KafkaError)
+        assert (described.code, described.message) == (
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Group {topic} not found.",
+        )
+        assert await admin.committed_offsets(topic) == {}
+        deleted = (await admin.delete_groups([topic]))[topic]
+        assert deleted is not None
+        assert deleted.code == ErrorCode.GROUP_ID_NOT_FOUND
+        with pytest.raises(KafkaError) as raised:
+            await admin.delete_offsets(topic, [TopicPartition(topic, 0)])
+        assert raised.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+    on_groups(use)
+
+
+def test_offsets_are_deleted_one_by_one(on_groups: Callable[[Use], None], topic: str) -> None:
+    async def use(admin: Admin) -> None:
+        one = await topic_with(admin, f"{topic}-1")
+        other = await topic_with(admin, f"{topic}-2")
+        await admin.alter_offsets(topic, {one: 1, other: 2})
+        assert await admin.delete_offsets(topic, [one]) == {one: None}
+        assert set(await admin.committed_offsets(topic)) == {other}
+
+    on_groups(use)
+
+
+def test_an_offset_of_a_topic_that_is_not_there_is_refused(
+    on_groups: Callable[[Use], None], topic: str
+) -> None:
+    async def use(admin: Admin) -> None:
+        where = TopicPartition(f"no-{topic}", 0)
+        error = (await admin.alter_offsets(topic, {where: 1}))[where]
+        assert error is not None
+        assert error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    on_groups(use)
+
+
+def test_lag_is_told_in_messages_and_in_time(on_groups: Callable[[Use], None], topic: str) -> None:
+    async def use(admin: Admin) -> None:
+        hour_ms = 3_600_000
+        where = await topic_with(admin, topic, *(NOW_MS - hours * hour_ms for hours in (5, 3, 2, 1)))
+        await admin.alter_offsets(f"{topic}-behind", {where: 1})
+        await admin.alter_offsets(f"{topic}-further-behind", {where: 0})
+        await admin.alter_offsets(f"{topic}-done", {where: 4})
+        names = [f"{topic}-{suffix}" for suffix in ("done", "behind", "further-behind")]
+        found = await LagReader(admin).read(names, NOW_MS)
+        assert [(each.group_id, each.lag, each.age_ms) for each in found] == [
+            (f"{topic}-further-behind", 4, 5 * hour_ms),
+            (f"{topic}-behind", 3, 3 * hour_ms),
+            (f"{topic}-done", 0, 0),
+        ]
+        [partition] = found[1].partitions
+        assert (partition.where, partition.current, partition.end, partition.lag, partition.member) == (
+            where,
+            1,
+            4,
+            3,
+            None,
+        )
+
+    on_groups(use)
+
+
+def test_a_second_look_reads_no_record_again(
+    on_groups: Callable[[Use], None], topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(admin: Admin) -> None:
+        where = await topic_with(admin, topic, NOW_MS - 1_000, NOW_MS)
+        await admin.alter_offsets(topic, {where: 0})
+        reader = LagReader(admin)
+        await reader.read([topic], NOW_MS)
+        monkeypatch.setattr("barnabas.client.group_lag.Consumer", None)
+        [group] = await reader.read([topic], NOW_MS + 500)
+        assert (group.lag, group.age_ms) == (2, 1_500)
+
+    on_groups(use)
+
+
+def test_lag_of_a_group_that_nobody_knows_is_an_error(on_groups: Callable[[Use], None], topic: str) -> None:
+    async def use(admin: Admin) -> None:
+        with pytest.raises(KafkaError, match=f"Group {topic} not found"):
+            await LagReader(admin).read([topic], NOW_MS)
+        await LagReader(admin).read(None, NOW_MS)
+
+    on_groups(use)

@@ -268,7 +268,7 @@ class Conversation:
     def topic(self, topic: Any) -> str:
         if topic.name:
             return str(topic.name)
-        return next((name for name in "tuvw" if self.side.topic_id(name) == topic.topic_id), "?")
+        return next((name for name in "tu" if self.side.topic_id(name) == topic.topic_id), "?")
 
     def show_forget(self, client: str, answer: Any) -> str:
         return error(answer.error_code) if answer.error_code else self.show_commit(client, with_ids(answer))

@@ -84,6 +84,9 @@ class FakeShard:
         else:
             self.offsets[where] = value.offset
 
+    def configure(self, settings: object) -> None:
+        pass
+
     def loaded(self, now_ms: int) -> None:
         self.is_loaded = True
 

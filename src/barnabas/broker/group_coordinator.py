@@ -12,7 +12,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.group_host import GroupHost
     from barnabas.broker.partition import Partition
+    from barnabas.groups.settings import GroupSettings
     from barnabas.groups.shard import GroupShard
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
@@ -113,16 +114,25 @@ class GroupCoordinator:
         )
         host.start()
 
-    def _make_shard(self) -> GroupShard:
-        from barnabas.groups.settings import GroupSettings
+    def _make_shard(self, partition: Partition) -> GroupShard:
         from barnabas.groups.shard import GroupShard
 
+        return GroupShard(self._settings(partition), self._rng, self._broker.clock.now_ms())
+
+    def _settings(self, partition: Partition) -> GroupSettings:
+        from barnabas.groups.settings import GroupSettings
+
         settings = GroupSettings.of(self._broker.settings)
-        return GroupShard(settings, self._rng, self._broker.clock.now_ms())
+        return replace(settings, record_bytes_max=partition.rules.batch_bytes_max)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed metadata changed; partitions have followed it already."""
-        if delta.topics is None or self._is_closed:
+        if self._is_closed:
+            return
+        if delta.configs is not None:
+            for host in self.hosts.values():
+                host.shard.configure(self._settings(host.partition))
+        if delta.topics is None:
             return
         self._partition_count = 0
         now_ms = self._broker.clock.now_ms()

@@ -20,14 +20,16 @@ from barnabas.broker.coordinator_journal import (
     LOADING,
     NOT_HERE,
     CoordinatorJournal,
+    KeyAndValue,
     as_coordinator_error,
 )
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_loading import Loading
 from barnabas.broker.group_refusals import refusal, spoil
 from barnabas.groups.outcome import Caller, Outcome, Token
-from barnabas.groups.records import encode
+from barnabas.groups.records import Entry, encode
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.protocol.errors import EncodingError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class GroupHost:
         self,
         broker: Broker,
         partition: Partition,
-        make_shard: Callable[[], GroupShard],
+        make_shard: Callable[[Partition], GroupShard],
         arm: Callable[[GroupHost], None],
         load_slots: asyncio.Semaphore,
     ) -> None:
@@ -61,7 +63,7 @@ class GroupHost:
         self._arm = arm
         self.partition = partition
         self.journal = CoordinatorJournal(partition, broker.settings["offsets.topic.compression.codec"])
-        self.shard: GroupShard = make_shard()
+        self.shard: GroupShard = make_shard(partition)
         self.error: KafkaError | None = LOADING  # why requests are refused; None while they are not
         self.armed_ms: int | None = None  # when the coordinator will call `on_time`
         self.load_task: asyncio.Task[None] | None = None
@@ -144,7 +146,7 @@ class GroupHost:
             return
         self.error = None
         self._refuse(LOADING, error)
-        self.shard = self._make_shard()
+        self.shard = self._make_shard(self.partition)
         if self.partition.is_leader:
             self.partition.leave(self._advanced)
             self.start()
@@ -237,8 +239,8 @@ class GroupHost:
                 self._uncommitted.append((offset, partial(self._answer, token), message))
 
     def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
-        encoded = [encode(entry) for entry in outcome.records]
         try:
+            encoded = encode_all(outcome.records)
             try:
                 self.journal.append(encoded, now_ms)
             except KafkaError as error:
@@ -246,6 +248,7 @@ class GroupHost:
                     raise
                 self.journal.append_in_parts(encoded, now_ms)  # tombstones, each true alone
         except KafkaError as error:
+            # A commit leaves nothing behind in the shard but its records: it need not be dropped.
             if not (error.code == ErrorCode.MESSAGE_TOO_LARGE and type(request) is OffsetCommitRequest):
                 self._lost(error)
             raise as_coordinator_error(error) from error
@@ -262,3 +265,10 @@ class GroupHost:
         while uncommitted and uncommitted[0][0] <= high_watermark and self.error is None:
             _, resolve, message = uncommitted.popleft()
             resolve(message)
+
+
+def encode_all(entries: list[Entry]) -> list[KeyAndValue]:
+    try:
+        return [encode(entry) for entry in entries]
+    except EncodingError as error:  # a name that is longer than the log can hold
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.broker import gauges, routes
+from barnabas.broker import gauges, group_gauges, routes
 from barnabas.broker.broker import Broker
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.group_coordinator import GroupCoordinator
@@ -259,6 +259,7 @@ class Node:
 
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listeners)
+        group_gauges.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:
             return

@@ -95,6 +95,10 @@ class GroupShard:
                 self.classic.forget_simple(key.group_id)  # type: ignore[attr-defined]
             self.consumer.apply(entry)
 
+    def configure(self, settings: GroupSettings) -> None:
+        """Settings were changed while running."""
+        self.settings = self.classic.state.settings = self.consumer.state.settings = settings
+
     def loaded(self, now_ms: int) -> None:
         """Everything was replayed: members that were restored get fresh sessions."""
         for kind in self._kinds:

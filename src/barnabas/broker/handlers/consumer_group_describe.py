@@ -8,11 +8,13 @@ from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_coordinator import Split
 from barnabas.broker.needs import describe_groups
 from barnabas.broker.routes import handles
-from barnabas.protocol import Message
+from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+
+Described = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 @handles(ConsumerGroupDescribeRequest, "0-1", needs=describe_groups("group_ids"))
@@ -24,12 +26,15 @@ def consumer_group_describe(
     def part(places: list[int]) -> ConsumerGroupDescribeRequest:
         return ConsumerGroupDescribeRequest(group_ids=[names[place] for place in places])
 
-    def whole(groups: list[ConsumerGroupDescribeResponse.DescribedGroup]) -> ConsumerGroupDescribeResponse:
+    def whole(groups: list[Described]) -> ConsumerGroupDescribeResponse:
         if request.include_authorized_operations:
             for group in groups:
                 if not group.error_code:
                     group.authorized_operations = authorized.ON_GROUP
-        return ConsumerGroupDescribeResponse(groups=groups)
+        nameless = Described(error_code=ErrorCode.INVALID_GROUP_ID)
+        return ConsumerGroupDescribeResponse(
+            groups=[group if name else nameless for name, group in zip(names, groups, strict=True)]
+        )
 
     split = Split(part, lambda answer: answer.groups, whole)
     return context.broker.groups.ask_by_group(names, split, context)

@@ -13,6 +13,9 @@ from barnabas.testing.apache import ApacheKafka
 
 from .comparing import CONFIGURED, Ports
 
+# As the Apache Kafka node has it.
+ALIKE = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -29,7 +32,7 @@ class Node:
 @pytest.fixture(scope="session")
 def our_ports() -> Iterator[Ports]:
     """Of our brokers that answer the scenarios."""
-    with Broker() as broker, Broker(overrides=CONFIGURED) as configured:
+    with Broker(overrides=ALIKE) as broker, Broker(overrides=ALIKE | CONFIGURED) as configured:
         controller = broker.properties["controller.quorum.voters"].rpartition(":")[2]
         yield Ports(broker.port, int(controller), configured.port)
 
@@ -53,5 +56,5 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
         kafka = request.getfixturevalue("apache_kafka")
         yield Node(kafka.port, kafka.data)
         return
-    with Broker() as broker:
+    with Broker(overrides=ALIKE) as broker:
         yield Node(broker.port, broker.data)

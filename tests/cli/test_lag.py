@@ -1,0 +1,141 @@
+"""`barnabas lag`: lines, totals, watching, and how time is shown."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.cli.lag import duration, lines
+from barnabas.client.group_lag import GroupLag, PartitionLag
+from barnabas.client.topology import TopicPartition
+
+from .conftest import RunTool
+from .group_members import Members
+
+TIMEOUT_S = 60.0
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d"
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "shown"),
+    [
+        (None, "-"),
+        (0, "0"),
+        (7, "7ms"),
+        (999, "999ms"),
+        (1_000, "1s"),
+        (59_999, "59s"),
+        (60_000, "1m"),
+        (185_000, "3m5s"),
+        (7_380_000, "2h3m"),
+        (356_400_000, "4d3h"),
+    ],
+)
+def test_durations_are_short(span_ms: int | None, shown: str) -> None:
+    assert duration(span_ms) == shown
+
+
+def test_a_line_a_partition_and_a_total_a_group() -> None:
+    group = GroupLag(
+        "readers",
+        "Stable",
+        (
+            PartitionLag(TopicPartition("t", 0), 3, 5, 61_000, "ann"),
+            PartitionLag(TopicPartition("t", 1), None, 4, None, "bob"),
+            PartitionLag(TopicPartition("t", 2), 4, 4, 0, None),
+        ),
+    )
+    assert list(lines([group])) == [
+        "GROUP    TOPIC    PARTITION  CURRENT  END  LAG  TIME-LAG  MEMBER",
+        "readers  t        0          3        5    2    1m1s      ann",
+        "readers  t        1          -        4    -    -         bob",
+        "readers  t        2          4        4    0    0         -",
+        "readers  (total)  3                        2    1m1s      Stable",
+    ]
+
+
+@pytest.fixture
+def behind(group_broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> str:
+    """A group, named as its topic, that did not read three records."""
+    name = fresh_name()
+    server = ("--bootstrap-server", group_broker)
+    run_tool("kafka-topics", *server, "--create", "--topic", name)
+    run_tool("kafka-console-producer", *server, "--topic", name, input="1\n2\n3\n")
+    reset = ("--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
+    run_tool("kafka-consumer-groups", *server, *reset)
+    return name
+
+
+def test_lag_in_messages_and_time(group_broker: str, behind: str, run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", "lag", "--bootstrap-server", group_broker, "--group", behind)
+    row, total = [line.split() for line in ran.lines[1:]]
+    assert row[:6] == [behind, behind, "0", "0", "3", "3"]
+    assert re.fullmatch(r"\d+(ms|s)|\d+m(\d+s)?", row[6])
+    assert row[7] == "-"
+    assert (total[:4], total[-1]) == ([behind, "(total)", "1", "3"], "Empty")
+
+
+def test_members_are_shown_and_all_groups_are_the_default(
+    group_broker: str, behind: str, run_tool: RunTool
+) -> None:
+    with Members(group_broker) as members:
+        members.join(behind, behind, client_id="ann")
+        ran = run_tool("barnabas", "lag", "--bootstrap-server", group_broker)
+    row, total = [line.split() for line in ran.lines if line.startswith(f"{behind} ")]
+    assert (row[-1], total[-1]) == ("ann", "Stable")
+
+
+def test_watching_prints_again_and_again(group_broker: str, behind: str, run_tool: RunTool) -> None:
+    base = ("lag", "--bootstrap-server", group_broker, "--group", behind)
+    ran = run_tool("barnabas", *base, "--watch", "0.1", "--count", "3")
+    assert len(re.findall(rf"(?m)^{MOMENT}\nGROUP .*\n{behind} .*\n{behind} +\(total\)", ran.output)) == 3
+
+
+def test_a_terminal_shows_a_table_that_refreshes(group_broker: str, behind: str) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "barnabas", "lag", "--bootstrap-server", group_broker]
+    child = subprocess.Popen(
+        [*command, "--group", behind, "--watch", "0.1", "--count", "2"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "40"},
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65_536)
+        except OSError:  # how Linux says that the other side closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    _, errors = child.communicate(timeout=TIMEOUT_S)
+    assert (child.returncode, errors) == (0, b"")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert plain.count(f"{behind}  (total)") >= 2
+    assert b"\x1b[1A" in shown  # back to the first line: drawn over, not scrolled
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--watch", "0"), "Error: --watch 0: give at least 0.1 seconds"),
+        (("--watch", "nan"), "Error: --watch nan: give at least 0.1 seconds"),
+        (("--count", "2"), "Error: --count takes a number of looks from 1 on, and only with --watch"),
+        (("--watch", "soon"), "Cannot parse argument 'soon' of option watch (see `barnabas lag --help`)"),
+    ],
+)
+def test_what_cannot_be_is_one_line(run_tool: RunTool, arguments: tuple[str, ...], line: str) -> None:
+    ran = run_tool("barnabas", "lag", *arguments)
+    assert (ran.errors, ran.status) == (f"{line}\n", 1)
+
+
+def test_a_group_that_nobody_knows_is_one_line(group_broker: str, run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", "lag", "--bootstrap-server", group_broker, "--group", "nobody")
+    assert (ran.output, ran.errors, ran.status) == ("", "Error: Group nobody not found.\n", 1)

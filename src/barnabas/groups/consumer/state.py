@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from barnabas.groups.assignors.registry import chosen
 from barnabas.groups.assignors.spec import Assignor
@@ -16,7 +16,6 @@ from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.metadata_hash import MetadataHashes
 from barnabas.groups.deadlines import Deadlines, Timer
 from barnabas.groups.member_ids import Rng
-from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.configs import ConfigResource, ConfigsImage, ResourceType
 from barnabas.metadata.image import MetadataImage
@@ -45,16 +44,6 @@ class Times(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
-
-
-class OtherKinds(Protocol):
-    """What is asked of the groups of other kinds: an id belongs to one kind at a time."""
-
-    def owns(self, group_id: str) -> bool: ...
-
-    def is_empty(self, group_id: str) -> bool: ...
-
-    def tombstones(self, group_id: str) -> list[Entry]: ...
 
 
 class ConsumerState:

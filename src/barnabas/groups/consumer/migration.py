@@ -1,0 +1,172 @@
+"""Groups that change their kind while they are used (KIP-848): classic to consumer, and back.
+
+In: a group with everything it has, metadata. Out: the same group as the other kind, and the records for it.
+Upgrade: when the first member of the consumer protocol joins; downgrade: when the last one goes.
+Does not know: requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from barnabas.groups.classic.coordinator import ClassicGroups
+from barnabas.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from barnabas.groups.classic.member import ClassicMember
+from barnabas.groups.classic.rebalance import answer_join, answer_sync, group_record, join_refusal
+from barnabas.groups.classic.states import STABLE
+from barnabas.groups.consumer import embedded, entries
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.leaving import tombstones
+from barnabas.groups.consumer.member import ClassicSide, ConsumerMember
+from barnabas.groups.consumer.state import ConsumerState, Due
+from barnabas.groups.outcome import Outcome
+from barnabas.groups.records import Entry
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+DISABLED = "disabled"
+UPGRADES = ("bidirectional", "upgrade")
+DOWNGRADES = ("bidirectional", "downgrade")
+
+
+# Upgrade
+
+
+def check_upgrade(state: ConsumerState, classic: ClassicGroup) -> None:
+    settings = state.settings
+    if settings.consumer_migration_policy not in UPGRADES:
+        refuse_upgrade(classic, "online upgrade is disabled")
+    if not classic.is_of_consumers:
+        refuse_upgrade(classic, "the group does not use the consumer embedded protocol")
+    if len(classic.members) > settings.consumer_group_size_max:
+        refuse_upgrade(classic, "the group size exceeds the consumer group maximum size")
+
+
+def refuse_upgrade(classic: ClassicGroup, why: str) -> None:
+    message = f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}."
+    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+def upgraded(
+    state: ConsumerState, classic: ClassicGroup, image: MetadataImage
+) -> tuple[ConsumerGroup, list[Entry]]:
+    """A classic group as a consumer group; its members go on with the classic protocol."""
+    group = ConsumerGroup(classic.group_id)
+    group.epoch = group.assignment_epoch = classic.generation
+    try:
+        for member in classic.members.values():
+            take_over(group, classic, member, image)
+    except ProtocolError:
+        refuse_upgrade(classic, "the embedded consumer protocol is malformed")
+    group.metadata_hash = state.hashes.of_group(group.topic_counts, image)
+    group_id, members = group.group_id, group.members
+    records = [
+        group_record(classic, None),
+        *(entries.member(group_id, member) for member in members.values()),
+        entries.epoch(group_id, group.epoch, group.metadata_hash),
+        *(entries.target(group_id, member_id, group.target[member_id]) for member_id in members),
+        entries.target_epoch(group_id, group.assignment_epoch, 0),
+        *(entries.current(group_id, member) for member in members.values()),
+    ]
+    return group, records
+
+
+def take_over(
+    group: ConsumerGroup, classic: ClassicGroup, member: ClassicMember, image: MetadataImage
+) -> None:
+    held: embedded.Partitions = {}
+    if member.assignment:
+        assignment = embedded.assignment(member.assignment)
+        if assignment.user_data:
+            refuse_upgrade(
+                classic,
+                "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                "default assignor before re-attempting the upgrade",
+            )
+        held = embedded.assigned(assignment, image)
+    metadata = member.metadata(classic.protocol) or member.protocols[0][1]
+    subscription = embedded.subscription(metadata)
+    epoch = classic.generation
+    group.target[member.member_id] = held
+    group.set_member(
+        ConsumerMember(
+            member.member_id,
+            epoch=epoch,
+            previous_epoch=epoch,
+            instance_id=member.instance_id,
+            rack_id=subscription.rack_id,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topics=frozenset(subscription.topics),
+            assigned={topic_id: dict.fromkeys(numbers, epoch) for topic_id, numbers in held.items()},
+            classic=ClassicSide(member.session_timeout_ms, member.protocols),
+        )
+    )
+
+
+def settle_upgrade(state: ConsumerState, classic: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+    """Whoever waits for the classic group is called to join again; sessions are watched here from now on."""
+    error = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in classic.members.values():
+        refusal = join_refusal(error, member.join_version, member.member_id)
+        answer_join(classic, member, refusal, outcome)
+        answer_sync(member, SyncGroupResponse(error_code=error), outcome)
+        at_ms = now_ms + member.session_timeout_ms
+        state.set_timer(Due.SESSION, classic.group_id, member.member_id, at_ms)
+
+
+# Downgrade
+
+
+def may_downgrade(state: ConsumerState, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> bool:
+    """Only members of the classic protocol stay, and somebody does."""
+    staying = len(group.members) - len(gone)
+    classic = group.classic_count - sum(member.is_classic for member in gone)
+    return (
+        0 < staying <= state.settings.group_size_max
+        and classic == staying
+        and state.settings.consumer_migration_policy in DOWNGRADES
+    )
+
+
+def downgrade(
+    state: ConsumerState,
+    classic: ClassicGroups,
+    group: ConsumerGroup,
+    members: list[tuple[ConsumerMember, str]],
+    image: MetadataImage,
+    now_ms: int,
+    rebalances: bool,
+) -> Outcome:
+    """The group as a classic one with these members, each with the id under which its target is known."""
+    new = ClassicGroup(group.group_id, now_ms)
+    new.generation = group.epoch
+    for member, _ in members:
+        new.add(classic_member(member), CONSUMER_PROTOCOL_TYPE)
+    new.protocol = new.select_protocol()
+    new.state = STABLE
+    for member, target_id in members:
+        as_classic = new.members[member.member_id]
+        as_classic.assignment = embedded.assignment_bytes(
+            group.target.get(target_id, {}), as_classic.metadata(new.protocol), image
+        )
+    assignments = {member_id: member.assignment for member_id, member in new.members.items()}
+    outcome = Outcome(records=[*tombstones(group), group_record(new, new.value(assignments))])
+    classic.take_over(new, outcome, now_ms, rebalances=rebalances)
+    for member_id in group.members:
+        state.cancel_timers(group.group_id, member_id)
+    return outcome
+
+
+def classic_member(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member.member_id,
+        member.instance_id,
+        (member.client_id, member.client_host),
+        member.rebalance_timeout_ms,
+        member.classic.session_timeout_ms,
+        member.classic.protocols,
+    )

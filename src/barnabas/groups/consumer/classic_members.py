@@ -1,6 +1,6 @@
 """Members that speak the classic protocol within a consumer group: they join, sync, beat and leave.
 
-In: their requests. Out: outcomes. A join is a heartbeat that says everything, a sync fetches what was assigned,
+In: their requests. Out: outcomes. A join is a heartbeat that says everything, a sync fetches the assignment,
 and "rebalance in progress" is how such a member hears that there is something new.
 Does not know: how a group becomes one of the other kind (`migration`).
 """

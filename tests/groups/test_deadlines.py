@@ -1,0 +1,81 @@
+"""The heap of deadlines: due in order, moved later for nothing, bounded."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.groups.deadlines import Deadlines, Timer
+
+
+def drain(deadlines: Deadlines[str], now_ms: int) -> list[str]:
+    found = []
+    while (timer := deadlines.pop_due(now_ms)) is not None:
+        found.append(timer.owner)
+    return found
+
+
+def test_what_is_due_comes_in_order() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for name, at_ms in (("b", 20), ("a", 10), ("c", 30)):
+        deadlines.set(Timer(name), at_ms)
+    assert deadlines.next_ms() == 10
+    assert drain(deadlines, 20) == ["a", "b"]
+    assert deadlines.next_ms() == 30
+
+
+def test_a_deadline_moved_later_or_earlier_is_kept() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    timer = Timer("a")
+    deadlines.set(timer, 10)
+    deadlines.set(timer, 50)
+    assert drain(deadlines, 49) == []
+    deadlines.set(timer, 20)
+    assert drain(deadlines, 20) == ["a"]
+    assert drain(deadlines, 1000) == []
+
+
+def test_a_cancelled_deadline_is_not_due_and_can_be_set_again() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    timer = Timer("a")
+    deadlines.set(timer, 10)
+    timer.cancel()
+    deadlines.set(timer, 30)
+    assert drain(deadlines, 29) == []
+    assert drain(deadlines, 30) == ["a"]
+
+
+def test_a_million_heartbeats_leave_one_entry() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    timer = Timer("a")
+    for now_ms in range(0, 100_000, 10):
+        deadlines.set(timer, now_ms + 10_000)
+        assert deadlines.pop_due(now_ms) is None
+    assert len(deadlines) == 1
+
+
+@given(st.integers(0, 2**32))
+def test_nothing_is_due_too_early_or_forgotten(seed: int) -> None:
+    rng = random.Random(seed)
+    deadlines: Deadlines[str] = Deadlines()
+    timers = [Timer(str(number)) for number in range(5)]
+    wanted: dict[str, int] = {}
+    now_ms = 0
+    for _ in range(60):
+        timer = rng.choice(timers)
+        if rng.random() < 0.6:
+            wanted[timer.owner] = now_ms + rng.randrange(50)
+            deadlines.set(timer, wanted[timer.owner])
+        elif rng.random() < 0.3:
+            timer.cancel()
+            wanted.pop(timer.owner, None)
+        now_ms += rng.randrange(10)
+        soonest = deadlines.next_ms()
+        assert soonest is not None or not wanted
+        assert not wanted or (soonest is not None and soonest <= min(wanted.values()))
+        due = {owner for owner, at_ms in wanted.items() if at_ms <= now_ms}
+        assert set(drain(deadlines, now_ms)) == due
+        for owner in due:
+            del wanted[owner]

@@ -20,6 +20,7 @@ TOPIC_ID_VERSION = 10
 NO_OFFSET = -1
 NO_RETENTION_TIME = -1
 BYTES_A_COMMIT = 64  # of a record, beside its texts
+TOPIC_NAME_MAX = 249
 
 CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
 CommitPartition = CommitTopic.OffsetCommitRequestPartition
@@ -32,6 +33,13 @@ FetchedTopics = FetchedGroup.OffsetFetchResponseTopics
 FetchedPartition = FetchedTopics.OffsetFetchResponsePartitions
 DeletedTopic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 DeletedPartition = DeletedTopic.OffsetDeleteResponsePartition
+
+
+class NeverFound(dict[str | bytes, CommittedTopic]):
+    """Remembers nothing."""
+
+    def __setitem__(self, name: str | bytes, answer: CommittedTopic) -> None:
+        pass
 
 
 class Commit:
@@ -77,20 +85,30 @@ class Commit:
             self.response.topics.append(answer)
         return answer
 
+    def _separate(self) -> None:
+        """A topic named twice is answered twice, as Kafka does, unless something was refused before."""
+        if not self.response.topics:
+            self._answers = NeverFound()
+
     def refuse(self, error: ErrorCode) -> OffsetCommitResponse:
         """Nothing is committed: every partition that could have been is answered with the error."""
+        self._separate()
         for topic, _, partitions in self.accepted:
             self.answer(topic, partitions, error)
         return self.response
 
-    def size(self) -> int:
-        """About as many bytes as the records take in the log, rather too many than too few."""
-        group_size = BYTES_A_COMMIT + len(self.request.group_id)
-        return sum(
-            group_size + len(found.name) + 3 * len(partition.committed_metadata or "")
+    def fits(self, bytes_max: int, metadata_bytes_max: int) -> bool:
+        """Whether the records go into one batch, which they surely do when they are few."""
+        size = BYTES_A_COMMIT + len(self.request.group_id)
+        count = sum([len(partitions) for _, _, partitions in self.accepted])
+        if count * (size + TOPIC_NAME_MAX + 3 * metadata_bytes_max) <= bytes_max:
+            return True
+        needed = sum(
+            size + len(found.name) + 3 * len(partition.committed_metadata or "")
             for _, found, partitions in self.accepted
             for partition in partitions
         )
+        return needed <= bytes_max
 
     def first_error(self, check: PartitionCheck) -> ErrorCode:
         """What is wrong with the first partition that may not be committed: then none is, as in Kafka."""
@@ -103,6 +121,7 @@ class Commit:
 
     def records(self, metadata_bytes_max: int, now_ms: int) -> list[Entry]:
         """The records of what is accepted, with the answers to them."""
+        self._separate()
         records = []
         request = self.request
         group_id = request.group_id

@@ -37,13 +37,16 @@ class Expiry:
         return self._deadline_ms
 
     def on_time(
-        self, now_ms: int, kinds: Iterable[GroupKind], kind_of: Callable[[str], GroupKind | None]
+        self,
+        now_ms: int,
+        group_ids: Callable[[], list[str]],
+        kind_of: Callable[[str], GroupKind | None],
     ) -> list[Outcome]:
         """The next turn, if it is time; more turns follow at once until every group was looked at."""
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []
         if self._remaining is None:
-            self._remaining = iter([group.group_id for kind in kinds for group in kind.listed()])
+            self._remaining = iter(group_ids())
         turn = list(islice(self._remaining, GROUPS_A_TURN))
         if len(turn) < GROUPS_A_TURN:
             self._remaining = None

@@ -116,7 +116,7 @@ class GroupShard:
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         outcomes = [outcome for kind in self._kinds for outcome in kind.on_time(now_ms, image)]
-        return outcomes + self._expiry.on_time(now_ms, self._kinds, self._kind_of)
+        return outcomes + self._expiry.on_time(now_ms, self._group_ids, self._kind_of)
 
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
         """Topics came, grew or went: offsets of those that went are removed."""
@@ -139,6 +139,9 @@ class GroupShard:
         if self.classic.owns(group_id):
             return self.classic
         return next((kind for kind in self._kinds if kind.owns(group_id)), None)
+
+    def _group_ids(self) -> list[str]:
+        return [*self.classic.state.groups, *self.consumer.state.groups]
 
     def _apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None and self._kind_of(key.group) is None:
@@ -189,7 +192,7 @@ class GroupShard:
                 )
             except KafkaError as refused:
                 return Outcome(reply=commit.refuse(refused.code))
-        if commit.size() > self.settings.record_bytes_max:
+        if not commit.fits(self.settings.record_bytes_max, self.settings.offset_metadata_bytes_max):
             return Outcome(reply=commit.refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
         error = commit.first_error(check) if check is not None else ErrorCode.NONE
         if error:

@@ -174,9 +174,6 @@ class ClassicGroups:
         group = self.state.groups[group_id]
         return group.state is EMPTY and not group.pending
 
-    def group_ids(self) -> list[str]:
-        return list(self.state.groups)
-
     def check_commit(
         self, group_id: str, member_id: str, instance_id: str | None, epoch: int, version: int, now_ms: int
     ) -> PartitionCheck | None:

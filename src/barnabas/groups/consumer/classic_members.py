@@ -29,6 +29,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 PROTOCOL_TYPE = "consumer"
 KNOWN_MEMBER_VERSION = 4  # of JoinGroup: a new dynamic member is given an id first
 BATCHED_LEAVE_VERSION = 3
+PROTOCOL_REQUIRED_VERSION = 5  # of SyncGroup: protocol type and name have to be there
 NO_TIMEOUT_MS = -1
 
 
@@ -119,8 +120,15 @@ def classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None
 
 
 def sync(
-    state: ConsumerState, group: ConsumerGroup, request: SyncGroupRequest, image: MetadataImage, now_ms: int
+    state: ConsumerState,
+    group: ConsumerGroup,
+    request: SyncGroupRequest,
+    version: int,
+    image: MetadataImage,
+    now_ms: int,
 ) -> Outcome:
+    if version >= PROTOCOL_REQUIRED_VERSION and None in (request.protocol_type, request.protocol_name):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member = classic_member(group, request.member_id, request.group_instance_id)
     assert member.classic is not None
     check_generation(member, request.generation_id)

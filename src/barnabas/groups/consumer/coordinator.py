@@ -105,7 +105,9 @@ class ConsumerGroups:
                 return Outcome(reply=HeartbeatResponse(error_code=refused.code))
         if isinstance(request, SyncGroupRequest):
             try:
-                return classic_members.sync(state, state.group(request.group_id), request, image, now_ms)
+                return classic_members.sync(
+                    state, state.group(request.group_id), request, caller.version, image, now_ms
+                )
             except KafkaError as refused:
                 return Outcome(reply=SyncGroupResponse(error_code=refused.code))
         if isinstance(request, JoinGroupRequest):

@@ -28,7 +28,7 @@ class Crowd:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.produced = 0
         self.steps_back: list[str] = []
-        self.committed = {n: -1 for n in range(partitions)}
+        self.committed = dict.fromkeys(range(partitions), -1)
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._produce, self._watch)]
 
@@ -131,7 +131,8 @@ class Crowd:
         """What is committed, and whether any offset is lower than it was seen before."""
         reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group, "log_level": 0})
         try:
-            found = reader.committed([TopicPartition(self.topic, n) for n in range(self.partitions)], timeout=5)
+            places = [TopicPartition(self.topic, n) for n in range(self.partitions)]
+            found = reader.committed(places, timeout=5)
         except KafkaException:
             return {}
         finally:

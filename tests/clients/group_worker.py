@@ -1,7 +1,7 @@
 """A member of a group as a process of its own, which can be paused and killed.
 
-In: address, group, topic, way (see `groups.protocol`), file to write to. Out: a line a record processed, before
-it is committed: partition, offset. Ends on SIGTERM.
+In: address, group, topic, way (see `groups.protocol`), file to write to. Out: a line a record processed,
+before it is committed: partition, offset. Ends on SIGTERM.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ PASSING = {
 }
 CLASSIC = ("range", "roundrobin", "cooperative-sticky")
 EVERY = (*CLASSIC, "consumer")
-"""How a group shares its partitions: three assignors of clients, and the consumer protocol's own on the broker."""
+"""How a group shares: three assignors of clients, and the consumer protocol, where the broker assigns."""
 
 
 def protocol(way: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def protocol(way: str) -> dict[str, Any]:
 
 
 class Member:
-    """A consumer of a group: what it was assigned, how often that changed, what it read and what went wrong."""
+    """A consumer of a group: its assignment, how often that changed, what it read and what went wrong."""
 
     def __init__(self, bootstrap: str, group: str, topics: Sequence[str], way: str, **more: Any) -> None:
         named = {name.replace("_", "."): value for name, value in more.items()}

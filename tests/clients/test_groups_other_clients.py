@@ -112,7 +112,7 @@ def test_aiokafka_shares_commits_and_goes_on(
                 members, read, lambda: sorted(len(each.assignment()) for each in members) == [2, 2]
             )
             for each in members:
-                await each.commit({place: (7, "seven") for place in each.assignment()})
+                await each.commit(dict.fromkeys(each.assignment(), (7, "seven")))
             assert await members[0].committed(AioPartition(topic, 3)) == 7
         finally:
             for each in members:

@@ -31,7 +31,7 @@ HOUR_MS = 3_600_000
 SERVED_TIMEOUT_S = 20.0
 MEMBER_IDS = {"member_id", "leader"}
 GENERATED = re.compile(r"(.*?)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22})")
-"""A member id that the broker made: the name of the client or instance, if any, and a UUID in either spelling."""
+"""A member id that the broker made: a client's or instance's name, if any, and a UUID in either spelling."""
 
 
 def scenario(function: Callable[[Talk], None]) -> Callable[[Talk], None]:

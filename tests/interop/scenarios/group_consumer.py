@@ -66,7 +66,7 @@ def settle(*members: Member) -> list[int]:
 
     Who gets which partition is the assignor's choice; how evenly, and that nobody shares, is not.
     """
-    held: dict[str, set[tuple[bytes, int]]] = {member.id: getattr(member, "held", set()) for member in members}
+    held: dict[str, set[tuple[bytes, int]]] = {m.id: getattr(m, "held", set()) for m in members}
     deadline = time.monotonic() + SETTLED_TIMEOUT_S
     while True:
         changed = False
@@ -118,9 +118,16 @@ def a_life(talk: Talk) -> None:
         talk.ask("described", DESCRIBE, version, group_ids=[name])
         one.heartbeat("owns it", version, topic_partitions=owned(answer))
         one.heartbeat("says nothing new", version)
-        one.heartbeat("says all again", version, topic_partitions=owned(answer), **{
-            key: value for key, value in one.joining.items() if key != "topic_partitions"  # type: ignore[attr-defined]
-        })
+        one.heartbeat(
+            "says all again",
+            version,
+            topic_partitions=owned(answer),
+            **{
+                key: value
+                for key, value in one.joining.items()
+                if key != "topic_partitions"  # type: ignore[attr-defined]
+            },
+        )
         talk.ask("described", DESCRIBE, version, group_ids=[name])
         one.commit("commits", topic, 4, 9)
         one.commit("commits by id", topic, 5, 10)

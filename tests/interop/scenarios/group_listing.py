@@ -11,6 +11,7 @@ from ..requests import versions
 from ..talk import Talk, scenario
 
 LIST, DESCRIBE, DELETE = ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS
+STATES = ("Stable", "stable", "STABLE", "Empty", "CompletingRebalance", "Dead", "Assigning", "no")
 
 
 def make(talk: Talk) -> tuple[list[Member], list[str]]:
@@ -53,7 +54,7 @@ def listed_with_filters(talk: Talk) -> None:
         listed(talk, "all", version)
         if version < 4:
             continue
-        for state in ("Stable", "stable", "STABLE", "Empty", "CompletingRebalance", "Dead", "Assigning", "no"):
+        for state in STATES:
             listed(talk, f"state {state}", version, states_filter=[state])
         listed(talk, "two states", version, states_filter=["Stable", "Empty", "Stable"])
         listed(talk, "no name of a state", version, states_filter=[""])

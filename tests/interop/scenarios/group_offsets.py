@@ -13,8 +13,8 @@ from ..talk import Talk, scenario
 COMMIT, FETCH, DELETE = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE
 
 
-def commit(talk: Talk, label: str, version: int, name: str, topics: list[Any], **fields: Any) -> dict[str, Any]:
-    return talk.ask(label, COMMIT, version, group_id=name, topics=topics, **fields)
+def commit(talk: Talk, label: str, version: int, name: str, topics: list[Any], **fields: Any) -> None:
+    talk.ask(label, COMMIT, version, group_id=name, topics=topics, **fields)
 
 
 @scenario
@@ -89,7 +89,7 @@ def committed_wrongly(talk: Talk) -> None:
             "words of 4096 bytes": [commit_topic(talk, topic, {0: 1}, "x" * 4_096)],
             "words of 4097 bytes": [commit_topic(talk, topic, {0: 1}, "x" * 4_097), good],
             "words of 4096 letters, more bytes": [commit_topic(talk, topic, {0: 1}, "ü" * 4_096)],
-            "the same partition twice": [commit_topic(talk, topic, {0: 1}), commit_topic(talk, topic, {0: 2})],
+            "the same partition twice": [commit_topic(talk, topic, {0: n}) for n in (1, 2)],
         }.items():
             commit(talk, label, version, name, topics)
         commit(talk, "no group", version, "", [good])

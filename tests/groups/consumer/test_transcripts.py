@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from barnabas.groups.consumer import embedded
 from barnabas.groups.settings import GroupSettings
+from barnabas.metadata.image import Provenance
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -22,7 +24,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
-from ..host import Host, topic_id
+from ..host import Host, image_of, topic_id
 from ..transcript import replay
 from .group_client import Owned, assignment, beat
 
@@ -59,6 +61,8 @@ class ConsumerTranscript:
         }
         self.host = Host(GroupSettings(**{"initial_rebalance_delay_ms": 0, **values}), TOPICS)
         self.names: dict[str, str] = {}
+        self.offset = 0
+        self.change_topics(TOPICS)
 
     def answer(self, verb: str, words: Words) -> str:
         host = self.host
@@ -71,7 +75,7 @@ class ConsumerTranscript:
         elif verb == "restart":
             host.restart()
         elif verb == "topics":
-            host.change_topics({name: int(count) for name, count in words.items()})
+            self.change_topics({name: int(count) for name, count in words.items()})
         else:
             said = getattr(self, f"say_{verb}")(dict(words))
             host.advance(0)
@@ -82,6 +86,13 @@ class ConsumerTranscript:
         return "\n".join([*records, *waited, *([said] if said else [])]) or (
             "silence" if verb == "wait" else ""
         )
+
+    def change_topics(self, topics: dict[str, int]) -> None:
+        """New metadata at a later offset: expressions remember at which one they looked."""
+        host = self.host
+        self.offset += 1
+        host.image = replace(image_of(topics), provenance=Provenance(offset=self.offset))
+        assert host.shard.metadata_changed(host.image, host.now_ms) == []
 
     # What members and administrators say
 

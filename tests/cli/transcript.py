@@ -47,7 +47,7 @@ MOMENTS = (
     (re.compile(r"directory\.id=\S{22}"), "directory.id=<id>"),
     (re.compile(r"CreateTime:\d{13}"), "CreateTime:<ms>"),
     (re.compile(r"Cluster ID: \S{22}"), "Cluster ID: <id>"),
-    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<member>"),
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?= )"), "<member>"),
     (re.compile(r"(?<=\s)[\w+/-]{22}(?= /)"), "<member>"),
     (re.compile(r"\$BROKER {2}\(1\) +"), "$BROKER  (1) "),
 )

@@ -22,12 +22,13 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import Unreachable
 from barnabas.client.fetched import ConsumerRecord
 from barnabas.client.topology import TopicPartition
-from barnabas.protocol import ApiKey
+from barnabas.protocol import ApiKey, KafkaError
 from barnabas.records.batch import TimestampType
 
 DEFAULT_GROUPS = 100_000
 AT_ONCE_MAX = 500
 DISCOVERY_S = 5.0  # how often new topics are looked for
+CREATE_MS_MAX = 2_000
 ROUND_S = 1.0
 POLL_S = 0.1  # a call into librdkafka cannot be cancelled: short ones
 NEEDS_LIBRDKAFKA = (
@@ -86,6 +87,8 @@ async def read_as_member(
     """Print until there are enough, or until nothing came for the given time."""
     bootstrap = ",".join(map(str, cluster.bootstrap))
     settings = settings_of(properties, bootstrap, membership)
+    if options.topic is not None:
+        await create_if_missing(options.topic, cluster)
     consumer = GroupConsumer(settings, out)
     loop = asyncio.get_running_loop()
     patience_s = inf if options.timeout_ms is None or options.timeout_ms < 0 else options.timeout_ms / 1000
@@ -102,6 +105,14 @@ async def read_as_member(
                 last_at = loop.time()
     finally:
         await consumer.close()
+
+
+async def create_if_missing(topic: str, cluster: Cluster) -> None:
+    """Ask for a topic once, as Kafka's consumer does: a broker may create it. Later it is only waited for."""
+    try:
+        await cluster.partitions_of(topic, auto_create=True, patience=cluster.patience(CREATE_MS_MAX))
+    except (KafkaError, Unreachable):
+        return  # librdkafka goes on looking for it, and tells
 
 
 async def topics_wanted(
@@ -131,7 +142,6 @@ def settings_of(properties: Mapping[str, str], bootstrap: str, membership: Membe
         "log_level": "0",
     }
     chosen.setdefault("client.id", "console-consumer")
-    chosen.setdefault("allow.auto.create.topics", "true")
     chosen.setdefault("topic.metadata.refresh.interval.ms", str(int(DISCOVERY_S * 1000)))
     if "fetch.max.wait.ms" in properties:
         chosen["fetch.wait.max.ms"] = properties["fetch.max.wait.ms"]
@@ -213,6 +223,7 @@ class GroupConsumer:
                 continue  # the partition went to another member meanwhile, which reads them again
 
     async def close(self) -> None:
+        """Leave the group; what may be committed is."""
         await asyncio.to_thread(self._consumer.close)
 
     def _is_record(self, message: Any) -> bool:
@@ -222,19 +233,19 @@ class GroupConsumer:
         return False
 
     def _on_error(self, error: Any) -> None:
-        from confluent_kafka import KafkaError
+        from confluent_kafka import KafkaError as Code
 
         if error.fatal() or error.code() in (
-            KafkaError.GROUP_AUTHORIZATION_FAILED,
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
-            KafkaError.INVALID_GROUP_ID,
-            KafkaError.INCONSISTENT_GROUP_PROTOCOL,
-            KafkaError._AUTO_OFFSET_RESET,
+            Code.GROUP_AUTHORIZATION_FAILED,
+            Code.TOPIC_AUTHORIZATION_FAILED,
+            Code.INVALID_GROUP_ID,
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            Code._AUTO_OFFSET_RESET,
         ):
             self._failure = error.str()
             return
         text = error.str()
-        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        if error.code() == Code.UNKNOWN_TOPIC_OR_PART:
             text = f"topic {', '.join(self.subscribed)} does not exist yet: waiting for it"
         self.tell(text)
 

@@ -17,6 +17,7 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker import assignor_plugins
 from barnabas.broker.coordinator_journal import LOADING, NOT_HERE
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, partition_for
@@ -55,6 +56,7 @@ class GroupCoordinator:
     def __init__(self, broker: Broker, rng: random.Random) -> None:
         self._broker = broker
         self._rng = rng
+        self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
         self.topic = OffsetsTopic(broker)
         self.hosts: dict[int, GroupHost] = {}
         self._led: dict[int, Partition] = {}  # those of `hosts`; before `start` there are no hosts
@@ -117,7 +119,8 @@ class GroupCoordinator:
     def _make_shard(self, partition: Partition) -> GroupShard:
         from barnabas.groups.shard import GroupShard
 
-        return GroupShard(self._settings(partition), self._rng, self._broker.clock.now_ms())
+        settings = self._settings(partition)
+        return GroupShard(settings, self._rng, self._broker.clock.now_ms(), self._assignors)
 
     def _settings(self, partition: Partition) -> GroupSettings:
         from barnabas.groups.settings import GroupSettings

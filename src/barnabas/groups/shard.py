@@ -7,9 +7,10 @@ Does not know: the log, sockets, the clock, who may do what.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.consumer.coordinator import ConsumerGroups
 from barnabas.groups.expiry import Expiry, in_outcomes
@@ -59,11 +60,18 @@ Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
 
 
 class GroupShard:
-    def __init__(self, settings: GroupSettings, rng: Rng, now_ms: int) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        rng: Rng,
+        now_ms: int,
+        assignors: Mapping[str, Assignor] | None = None,
+    ) -> None:
+        """`assignors` are those that others registered, by the names that the settings give them."""
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
-        self.consumer = ConsumerGroups(settings, rng, tokens, self.classic)
+        self.consumer = ConsumerGroups(settings, rng, tokens, self.classic, assignors)
         self.offsets = Offsets()
         self._kinds: list[GroupKind] = [self.classic, self.consumer]
         self._expiry = Expiry(settings, self.offsets)

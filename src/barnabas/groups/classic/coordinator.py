@@ -43,7 +43,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 GROUP_TYPE = "classic"
-NO_GENERATION = -1
+TIMERS_A_TURN = 1000
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
@@ -132,8 +132,12 @@ class ClassicGroups:
         return self.state.deadlines.next_ms()
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
+        """What is due, in turns: after a long silence there may be much, and others want to be served."""
         outcomes = []
-        while (timer := self.state.deadlines.pop_due(now_ms)) is not None:
+        for _ in range(TIMERS_A_TURN):
+            timer = self.state.deadlines.pop_due(now_ms)
+            if timer is None:
+                break
             assert isinstance(timer.owner, Deadline)
             outcome = Outcome()
             self._is_due(timer.owner, outcome, now_ms)

@@ -1,0 +1,92 @@
+"""The door of a shard: who is asked, and what is refused there."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.member import ClassicMember, protocols_of
+from barnabas.groups.classic.states import (
+    CAN_REBALANCE,
+    DEAD,
+    MAY_FOLLOW,
+    PREPARING_REBALANCE,
+    ClassicGroupState,
+)
+from barnabas.groups.member_ids import new_member_id
+from barnabas.groups.outcome import Caller, Outcome
+from barnabas.groups.records import Entry
+from barnabas.metadata.image import EMPTY_IMAGE
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.log_records.consumer_offsets import ShareGroupMetadataKey, ShareGroupMetadataValue
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+
+from .host import Host
+
+
+def test_requests_of_other_kinds_are_refused() -> None:
+    host = Host()
+    with pytest.raises(KafkaError) as refused:
+        host.shard.handle(MetadataRequest(), Caller(), EMPTY_IMAGE, 0)
+    assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_records_of_kinds_that_are_not_served_are_passed_over() -> None:
+    host = Host()
+    host.shard.apply(Entry(ShareGroupMetadataKey(group_id="s"), ShareGroupMetadataValue(epoch=3)))
+    answer: Any = host.ask("c", DescribeGroupsRequest(groups=["s"]), 6)
+    assert answer.groups[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_an_outcome_of_nothing_is_nothing() -> None:
+    assert Outcome().is_nothing
+    assert not Outcome(reply=HeartbeatRequest()).is_nothing
+
+
+def test_member_ids_look_like_those_of_kafka() -> None:
+    rng = random.Random(3)
+    made = {new_member_id("client", rng) for _ in range(100)}
+    assert len(made) == 100
+    uuid = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    assert all(re.fullmatch(f"client-{uuid}", member_id) for member_id in made)
+
+
+def test_states_follow_only_those_they_may_follow() -> None:
+    assert set(MAY_FOLLOW) == set(ClassicGroupState)
+    assert MAY_FOLLOW[DEAD] == set(ClassicGroupState)
+    group = ClassicGroup("g", 0)
+    with pytest.raises(AssertionError):
+        group.transition(ClassicGroupState.STABLE, 1)
+    assert group.state in CAN_REBALANCE
+    group.transition(PREPARING_REBALANCE, 1)
+    assert (group.state, group.previous_state, group.state_since_ms) == (
+        PREPARING_REBALANCE,
+        ClassicGroupState.EMPTY,
+        1,
+    )
+
+
+def test_a_protocol_named_twice_counts_once() -> None:
+    named = JoinGroupRequest.JoinGroupRequestProtocol
+    request = JoinGroupRequest(
+        protocols=[named(name="range", metadata=b"1"), named(name="range", metadata=b"2")]
+    )
+    assert protocols_of(request) == (("range", b"1"),)
+
+
+def test_a_group_forgets_the_protocols_of_members_that_are_gone() -> None:
+    group = ClassicGroup("g", 0)
+    for name in "ab":
+        member = ClassicMember(name, None, ("c", "h"), 1, 1, (("range", b""), ("sticky", b"")))
+        group.add(member, "consumer")
+    assert group.supported == {"range": 2, "sticky": 2}
+    group.remove("a")
+    group.remove("b")
+    assert group.supported == {} and group.leader is None

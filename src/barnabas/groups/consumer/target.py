@@ -13,7 +13,6 @@ from barnabas.groups.assignors.spec import (
     NO_PARTITIONS,
     Assignment,
     Assignor,
-    AssignorError,
     GroupSpec,
     MemberSpec,
     TopicSpec,
@@ -48,7 +47,7 @@ def compute(
     members = members_with(group, member)
     try:
         assigned = assignor.assign(spec_of(group, members, *metadata))
-    except AssignorError as error:
+    except Exception as error:  # assignors may be anybody's code: what goes wrong there stays there
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
     records = []

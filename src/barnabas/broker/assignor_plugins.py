@@ -1,6 +1,6 @@
 """Assignors of others, named in `group.consumer.assignors` as Python entry points: `package.module:Name`.
 
-In: the names of the setting. Out: assignors by those names, made once. SettingsError says what is wrong with one.
+In: the names of the setting. Out: assignors by those names, made once. SettingsError says what is wrong.
 Does not know: groups, what an assignor does.
 """
 

@@ -56,4 +56,4 @@ class Assignor(Protocol):
     def name(self) -> str: ...
 
     def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
-        """Partitions by member; a member that is left out gets none."""
+        """Partitions by member; a member that is left out gets none. AssignorError if that cannot be said."""

@@ -1,6 +1,5 @@
 """Tools run as a person would, in this process: arguments in; output, errors and status out."""
 
-import asyncio
 import contextlib
 import itertools
 import re
@@ -13,9 +12,6 @@ from typing import Protocol
 import pytest
 
 from barnabas.cli.main import main
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.cluster import Cluster
-from barnabas.protocol import ApiKey
 
 _numbers = itertools.count(1)
 
@@ -84,19 +80,3 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 def fresh_name(request: pytest.FixtureRequest) -> Callable[[], str]:
     stem = re.sub(r"[^A-Za-z0-9-]+", "-", request.node.originalname)[:60]
     return lambda: f"{stem}-{next(_numbers)}"
-
-
-@pytest.fixture
-def group_broker(broker: str) -> str:
-    """A broker that has groups."""
-    skip_without_groups(broker)
-    return broker
-
-
-def skip_without_groups(bootstrap: str) -> None:
-    async def offers() -> bool:
-        async with Cluster(parse_bootstrap(bootstrap)) as cluster:
-            return ApiKey.FIND_COORDINATOR in (await cluster.any_connection()).versions
-
-    if not asyncio.run(offers()):
-        pytest.skip("the broker does not announce FindCoordinator yet")

@@ -79,8 +79,8 @@ class Case:
 
 
 @pytest.fixture
-def case(group_broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> Case:
-    return Case(group_broker, run_tool, fresh_name()[-30:].strip("-"))
+def case(broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> Case:
+    return Case(broker, run_tool, fresh_name()[-30:].strip("-"))
 
 
 def test_describe_shows_lags(case: Case) -> None:
@@ -201,18 +201,14 @@ def test_a_group_with_members_is_left_alone(case: Case, run_tool: RunTool) -> No
     ],
 )
 def test_an_error_is_one_line_and_a_status(
-    group_broker: str, run_tool: RunTool, arguments: tuple[str, ...], line: str
+    broker: str, run_tool: RunTool, arguments: tuple[str, ...], line: str
 ) -> None:
-    ran = run_tool("barnabas", "consumer-groups", "--bootstrap-server", group_broker, *arguments)
+    ran = run_tool("barnabas", "consumer-groups", "--bootstrap-server", broker, *arguments)
     assert (ran.output, ran.errors, ran.status) == ("", f"{line}\n", 1)
 
 
-def test_under_kafkas_name_an_error_is_output_and_the_status_is_0(
-    group_broker: str, run_tool: RunTool
-) -> None:
-    ran = run_tool(
-        "kafka-consumer-groups", "--bootstrap-server", group_broker, "--describe", "--group", "nobody"
-    )
+def test_under_kafkas_name_an_error_is_output_and_the_status_is_0(broker: str, run_tool: RunTool) -> None:
+    ran = run_tool("kafka-consumer-groups", "--bootstrap-server", broker, "--describe", "--group", "nobody")
     assert (ran.output, ran.errors, ran.status) == (
         "\nError: Executing consumer group command failed due to Group nobody not found.\n",
         "",

@@ -59,10 +59,10 @@ def test_a_line_a_partition_and_a_total_a_group() -> None:
 
 
 @pytest.fixture
-def behind(group_broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> str:
+def behind(broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> str:
     """A group, named as its topic, that did not read three records."""
     name = fresh_name()
-    server = ("--bootstrap-server", group_broker)
+    server = ("--bootstrap-server", broker)
     run_tool("kafka-topics", *server, "--create", "--topic", name)
     run_tool("kafka-console-producer", *server, "--topic", name, input="1\n2\n3\n")
     reset = ("--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
@@ -70,8 +70,8 @@ def behind(group_broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) 
     return name
 
 
-def test_lag_in_messages_and_time(group_broker: str, behind: str, run_tool: RunTool) -> None:
-    ran = run_tool("barnabas", "lag", "--bootstrap-server", group_broker, "--group", behind)
+def test_lag_in_messages_and_time(broker: str, behind: str, run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", "lag", "--bootstrap-server", broker, "--group", behind)
     row, total = [line.split() for line in ran.lines[1:]]
     assert row[:6] == [behind, behind, "0", "0", "3", "3"]
     assert re.fullmatch(r"\d+(ms|s)|\d+m(\d+s)?", row[6])
@@ -80,24 +80,24 @@ def test_lag_in_messages_and_time(group_broker: str, behind: str, run_tool: RunT
 
 
 def test_members_are_shown_and_all_groups_are_the_default(
-    group_broker: str, behind: str, run_tool: RunTool
+    broker: str, behind: str, run_tool: RunTool
 ) -> None:
-    with Members(group_broker) as members:
+    with Members(broker) as members:
         members.join(behind, behind, client_id="ann")
-        ran = run_tool("barnabas", "lag", "--bootstrap-server", group_broker)
+        ran = run_tool("barnabas", "lag", "--bootstrap-server", broker)
     row, total = [line.split() for line in ran.lines if line.startswith(f"{behind} ")]
     assert (row[-1], total[-1]) == ("ann", "Stable")
 
 
-def test_watching_prints_again_and_again(group_broker: str, behind: str, run_tool: RunTool) -> None:
-    base = ("lag", "--bootstrap-server", group_broker, "--group", behind)
+def test_watching_prints_again_and_again(broker: str, behind: str, run_tool: RunTool) -> None:
+    base = ("lag", "--bootstrap-server", broker, "--group", behind)
     ran = run_tool("barnabas", *base, "--watch", "0.1", "--count", "3")
     assert len(re.findall(rf"(?m)^{MOMENT}\nGROUP .*\n{behind} .*\n{behind} +\(total\)", ran.output)) == 3
 
 
-def test_a_terminal_shows_a_table_that_refreshes(group_broker: str, behind: str) -> None:
+def test_a_terminal_shows_a_table_that_refreshes(broker: str, behind: str) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "barnabas", "lag", "--bootstrap-server", group_broker]
+    command = [sys.executable, "-m", "barnabas", "lag", "--bootstrap-server", broker]
     child = subprocess.Popen(
         [*command, "--group", behind, "--watch", "0.1", "--count", "2"],
         stdout=theirs,
@@ -136,6 +136,6 @@ def test_what_cannot_be_is_one_line(run_tool: RunTool, arguments: tuple[str, ...
     assert (ran.errors, ran.status) == (f"{line}\n", 1)
 
 
-def test_a_group_that_nobody_knows_is_one_line(group_broker: str, run_tool: RunTool) -> None:
-    ran = run_tool("barnabas", "lag", "--bootstrap-server", group_broker, "--group", "nobody")
+def test_a_group_that_nobody_knows_is_one_line(broker: str, run_tool: RunTool) -> None:
+    ran = run_tool("barnabas", "lag", "--bootstrap-server", broker, "--group", "nobody")
     assert (ran.output, ran.errors, ran.status) == ("", "Error: Group nobody not found.\n", 1)

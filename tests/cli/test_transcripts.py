@@ -12,7 +12,7 @@ from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.testing import Broker, apache
 
-from .conftest import RunTool, skip_without_groups
+from .conftest import RunTool
 from .group_members import Members
 from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
 
@@ -86,8 +86,6 @@ def difference(expected: list[str], ours: list[str]) -> str:
 
 @pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_what_kafkas_do(talk: str, empty_barnabas: str, run_tool: RunTool) -> None:
-    if talk.startswith("group"):
-        skip_without_groups(empty_barnabas)
     replay(talk, empty_barnabas, run_tool)
 
 

@@ -14,7 +14,7 @@ from barnabas.client.group_lag import LagReader
 from barnabas.client.producer import Producer
 from barnabas.client.topic_admin import NewTopic
 from barnabas.client.topology import TopicPartition
-from barnabas.protocol import ApiKey, ErrorCode, KafkaError
+from barnabas.protocol import ErrorCode, KafkaError
 
 NOW_MS = 1_700_000_000_000
 
@@ -23,12 +23,10 @@ Use = Callable[[Admin], Coroutine[Any, Any, None]]
 
 @pytest.fixture
 def on_groups(broker: str) -> Callable[[Use], None]:
-    """Runs something with the admin of a broker that has groups."""
+    """Runs something with the admin of a broker."""
 
     async def main(use: Use) -> None:
         async with Cluster(parse_bootstrap(broker)) as cluster:
-            if ApiKey.FIND_COORDINATOR not in (await cluster.any_connection()).versions:
-                pytest.skip("the broker does not announce FindCoordinator yet")
             await use(Admin(cluster))
 
     return lambda use: asyncio.run(main(use))

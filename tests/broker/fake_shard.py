@@ -19,7 +19,7 @@ FetchTopic = OffsetFetchResponse.OffsetFetchResponseTopic
 
 
 class FakeShard:
-    def __init__(self, settings: object = None, rng: object = None, now_ms: int = 0) -> None:
+    def __init__(self, *_: object) -> None:
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.joining: list[tuple[Token, int]] = []  # with the deadline of each
         self.is_loaded = False

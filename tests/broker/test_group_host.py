@@ -29,9 +29,9 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
-from barnabas.records.batch import BatchHeader
+from barnabas.records.batch import BatchHeader, validate
 from barnabas.records.control import EndMarker, build_end_marker
-from barnabas.records.record import Record, build_batch
+from barnabas.records.record import Record, build_batch, read_records
 from barnabas.runtime.threads import Threads
 from barnabas.settings import BrokerSettings, TopicSettings
 from barnabas.storage.log import Log
@@ -153,7 +153,8 @@ def error_of(answer: Any) -> int:
 
 
 async def resolved(deferred: Any) -> Any:
-    assert isinstance(deferred, Deferred)
+    if isinstance(deferred, Message):
+        return deferred
     future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
     deferred.then(future.set_result)
     return await asyncio.wait_for(future, 10)
@@ -184,6 +185,50 @@ def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Callable[[S
         assert isinstance(seen, Deferred)
         assert fetched(await resolved(seen)) == 7
         assert isinstance(world.ask(HeartbeatRequest(group_id="g")), Message)
+
+    play(scenario)
+
+
+def test_what_is_appended_in_one_tick_shares_a_batch(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        answers = [world.ask(commit(offset)) for offset in range(10)]
+        world.tick.close()
+        assert all(answer.is_done for answer in answers)
+        [(_, header)] = world.log.active.headers()
+        assert header.record_count == 10
+        batch = world.log.read(0, 1 << 20).read()
+        assert [record.offset for record in read_records(batch)] == list(range(10))
+        assert validate(batch, 0).record_count == 10
+
+    play(scenario)
+
+
+def test_a_batch_that_is_full_is_followed_by_another(play: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        answers = [world.ask(commit(offset, partitions=20, metadata="m" * 30_000)) for offset in range(3)]
+        world.tick.close()
+        assert all(answer.is_done for answer in answers)
+        assert [header.record_count for _, header in world.log.active.headers()] == [20, 20, 20]
+
+    play(scenario)
+
+
+def test_a_refused_append_keeps_what_others_appended_in_the_same_tick(
+    play: Callable[[Scenario], None],
+) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        dropped = host.shard
+        kept = world.ask(commit(7))
+        world.partition.min_insync_replicas, world.partition.replica_count = 2, 2
+        refused = await resolved(world.ask(SyncGroupRequest(group_id="g")))
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert error_of(await resolved(kept)) == ErrorCode.NONE
+        await active(world)
+        assert host.shard is not dropped
+        assert fetched(world.ask(fetch())) == 7
 
     play(scenario)
 
@@ -298,7 +343,8 @@ def test_a_commit_that_is_too_large_harms_nobody_else(play: Callable[[Scenario],
         host = world.lead()
         await resolved(world.ask(commit(7)))
         waiting = world.ask(join())
-        assert error_of(world.ask(commit(8, partitions=50, metadata="m" * 30_000))) != ErrorCode.NONE
+        refused = await resolved(world.ask(commit(8, partitions=50, metadata="m" * 30_000)))
+        assert error_of(refused) == ErrorCode.UNKNOWN_SERVER_ERROR
         assert host.error is None
         assert not waiting.is_done
         assert fetched(world.ask(fetch())) == 7
@@ -313,6 +359,7 @@ def test_tombstones_are_written_in_as_many_batches_as_they_need(play: Callable[[
         with pytest.raises(KafkaError):
             journal.append([(key, None) for key in keys], 0)
         journal.append_in_parts([(key, None) for key in keys], 0)
+        journal.flush()
         world.tick.close()
         assert world.log.written_offset == 10
 

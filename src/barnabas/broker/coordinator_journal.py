@@ -1,19 +1,30 @@
 """The journal of a coordinator: records of its shard, appended to the partition that keeps them.
 
-In: records as bytes. Out: batches staged on the same way as produced ones, so that one tick writes them all;
-whether everything appended is committed, which is what answers wait for (as with acks=all).
+In: records as bytes. Out: batches on the same way as produced ones; what is appended within one tick shares a
+batch, written by the tick's one call. And whether everything appended is committed, which is what answers
+wait for (as with acks=all).
 Does not know: what the records mean, who is answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader
-from barnabas.records.compression import Compression
-from barnabas.records.record import Record, build_batch
+from barnabas.records import varint
+from barnabas.records.batch import (
+    BATCH_OVERHEAD,
+    HEADER,
+    MAGIC,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    BatchHeader,
+    seal,
+)
+from barnabas.records.compression import Compression, compress
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
@@ -23,24 +34,37 @@ NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinat
 
 KeyAndValue = tuple[bytes, bytes | None]
 RECORD_OVERHEAD_MAX = 30  # sizes, deltas and attributes around key and value
+NULL = varint.encode(-1)
 
 
 class CoordinatorJournal:
-    __slots__ = ("_compression", "partition")
+    __slots__ = (
+        "_base_timestamp",
+        "_bytes",
+        "_collected",
+        "_compression",
+        "_max_timestamp",
+        "_start_offset",
+        "partition",
+    )
 
     def __init__(self, partition: Partition, compression: int) -> None:
         self.partition = partition
         self._compression = Compression(compression)
+        self._collected: list[bytes] = []  # encoded records of this tick, not yet a batch
+        self._bytes = 0
+        self._start_offset = 0  # where the log ended when the first of them was collected
+        self._base_timestamp = self._max_timestamp = 0
 
     @property
     def end_offset(self) -> int:
-        return self.partition.log.end_offset
+        return self.partition.log.end_offset + len(self._collected)
 
     @property
     def is_settled(self) -> bool:
         """Whether everything that was appended is committed."""
         partition = self.partition
-        return not partition.is_dirty and partition.state.high_watermark >= partition.log.end_offset
+        return partition.state.high_watermark >= partition.log.end_offset + len(self._collected)
 
     @property
     def settles_with_tick(self) -> bool:
@@ -48,26 +72,90 @@ class CoordinatorJournal:
         partition = self.partition
         return partition.is_dirty and len(partition.state.isr) == 1
 
-    def append(self, records: Iterable[KeyAndValue], now_ms: int) -> None:
-        """Stage records as one batch: all of them are there after a crash, or none."""
-        packed = [Record(timestamp=now_ms, key=key, value=value) for key, value in records]
-        batch = memoryview(build_batch(packed, compression=self._compression))
-        self.partition.append_own(batch, BatchHeader(batch), now_ms)
+    def append(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
+        """Append records together: all of them are there after a crash, or none. They may share a batch with
+        others of this tick. MESSAGE_TOO_LARGE leaves everything as it was."""
+        partition = self.partition
+        partition.prepare_own()
+        size = 0
+        for key, value in records:
+            size += len(key) + RECORD_OVERHEAD_MAX
+            if value is not None:
+                size += len(value)
+        if self._bytes + size + BATCH_OVERHEAD > partition.rules.batch_bytes_max:
+            self.flush()
+            if size + BATCH_OVERHEAD > partition.rules.batch_bytes_max:
+                self._append_alone(records, now_ms)
+                return
+        self._collect(records, size, now_ms)
+
+    def _collect(self, records: Sequence[KeyAndValue], size: int, now_ms: int) -> None:
+        collected = self._collected
+        if not collected:
+            self._start_offset = self.partition.log.end_offset
+            self._base_timestamp = self._max_timestamp = now_ms
+        elif now_ms > self._max_timestamp:
+            self._max_timestamp = now_ms
+        encode = varint.encode
+        timestamp_delta = encode(now_ms - self._base_timestamp)
+        for key, value in records:
+            parts = (
+                b"\0",  # attributes
+                timestamp_delta,
+                encode(len(collected)),
+                encode(len(key)),
+                key,
+                NULL if value is None else encode(len(value)),
+                value or b"",
+                b"\0",  # headers
+            )
+            body = b"".join(parts)
+            collected.append(encode(len(body)) + body)
+        self._bytes += size
+
+    def _append_alone(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
+        """A batch of its own for what may be too large: compressed, it may fit."""
+        self._collect(records, 0, now_ms)
+        try:
+            self.flush()
+        finally:
+            self._collected = []
+
+    def flush(self) -> None:
+        """Stage what was collected, before the tick writes."""
+        collected = self._collected
+        if not collected:
+            return
+        self._collected, self._bytes = [], 0
+        if self.partition.log.end_offset != self._start_offset:
+            # Answers wait for offsets that are not those of their records any more.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"somebody else has written to {self.partition}")
+        batch = bytearray(
+            HEADER.pack(
+                0,
+                0,
+                NO_PARTITION_LEADER_EPOCH,
+                MAGIC,
+                0,
+                self._compression,
+                len(collected) - 1,
+                self._base_timestamp,
+                self._max_timestamp,
+                NO_PRODUCER_ID,
+                NO_PRODUCER_EPOCH,
+                NO_SEQUENCE,
+                len(collected),
+            )
+        )
+        data = b"".join(collected)
+        batch += data if self._compression == Compression.NONE else compress(self._compression, data)
+        view = memoryview(seal(batch))
+        self.partition.append_own(view, BatchHeader(view), self._max_timestamp)
 
     def append_in_parts(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Stage records in as many batches as they need: for those that mean something each alone."""
-        bytes_max = self.partition.rules.batch_bytes_max
-        part: list[KeyAndValue] = []
-        part_bytes = BATCH_OVERHEAD
-        for key, value in records:
-            size = len(key) + len(value or b"") + RECORD_OVERHEAD_MAX
-            if part and part_bytes + size > bytes_max:
-                self.append(part, now_ms)
-                part, part_bytes = [], BATCH_OVERHEAD
-            part.append((key, value))
-            part_bytes += size
-        if part:
-            self.append(part, now_ms)
+        """Append records in as many batches as they need: for those that mean something each alone."""
+        for record in records:
+            self.append([record], now_ms)
 
 
 def as_coordinator_error(error: KafkaError) -> KafkaError:

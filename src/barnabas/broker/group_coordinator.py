@@ -77,8 +77,7 @@ class GroupCoordinator:
         self._starting = self._broker.loop.create_task(self._start())
 
     async def _start(self) -> None:
-        await self._broker.threads.run(import_module, "barnabas.broker.group_host")
-        await self._broker.threads.run(import_module, "barnabas.groups.shard")
+        await self._broker.threads.run(bring_in)
         self._is_started = True
         for partition in list(self._led.values()):
             self._take_up(partition)
@@ -263,6 +262,13 @@ class GroupCoordinator:
                 loading = host.error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 states["loading" if loading else "failed"] += 1
         return states
+
+
+def bring_in() -> None:
+    """Import what groups need, which takes longer than the start of a node may."""
+    import_module("barnabas.broker.group_host")
+    import_module("barnabas.broker.group_refusals")
+    import_module("barnabas.groups.shard")
 
 
 def gather(answers: list[Message | Deferred], combine: Combine) -> Message | Deferred:

@@ -77,6 +77,7 @@ class GroupHost:
     def start(self) -> None:
         """Take up the shard: at once where nothing was ever written, else beside the loop."""
         partition_log = self.partition.log
+        self.partition.before_write = self.journal.flush
         self.partition.on_lost = self._lost
         self.partition.wait(self._advanced)
         if partition_log.log_start_offset >= partition_log.end_offset:
@@ -142,6 +143,10 @@ class GroupHost:
         self._broker.loop.call_soon(self._restart, as_coordinator_error(error))
 
     def _restart(self, error: KafkaError) -> None:
+        if self.partition.is_dirty:
+            # What others appended in this tick is on its way, and must be replayed too.
+            self._broker.loop.call_soon(self._restart, error)
+            return
         if self.error is not LOADING or (self.load_task is not None and not self.load_task.done()):
             return
         self.error = None
@@ -262,7 +267,7 @@ class GroupHost:
         """The high watermark has moved: what is below it may be answered."""
         high_watermark = partition.state.high_watermark
         uncommitted = self._uncommitted
-        while uncommitted and uncommitted[0][0] <= high_watermark and self.error is None:
+        while uncommitted and uncommitted[0][0] <= high_watermark:
             _, resolve, message = uncommitted.popleft()
             resolve(message)
 

@@ -29,9 +29,9 @@ INT64_MAX = 2**63 - 1
 
 class Partition:
     __slots__ = (
-        "_tick", "_waiters", "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "log",
-        "metrics", "min_insync_replicas", "on_lost", "replica_count", "rules", "state", "syncs_by_count",
-        "topic", "topic_id",
+        "_tick", "_waiters", "before_write", "index", "is_dirty", "is_internal", "is_leader",
+        "leader_epoch", "log", "metrics", "min_insync_replicas", "on_lost", "replica_count", "rules", "state",
+        "syncs_by_count", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class Partition:
         self.leader_epoch = -1
         self.is_leader = False
         self.is_dirty = False  # staged in this tick and not yet written
+        self.before_write: Callable[[], None] | None = None  # stages what was collected in this tick
         self.on_lost: Callable[[KafkaError], None] | None = None  # staged batches could not be written
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
@@ -116,13 +117,23 @@ class Partition:
         metrics.produce_requests += 1
         return base_offset, header.max_timestamp if header.attributes & APPEND_TIME_FLAG else NO_TIMESTAMP
 
-    def append_own(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        """Stage a batch that this broker made itself (a coordinator's records), as with acks=all."""
+    def prepare_own(self) -> None:
+        """The broker itself (a coordinator) is about to append in this tick, as with acks=all: may it?"""
         in_sync = len(self.state.isr)
-        if not self.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere")
         if in_sync < self.min_insync_replicas and in_sync < self.replica_count:
             raise self._not_enough_replicas()
+        self._join_tick()
+
+    def _join_tick(self) -> None:
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere")
+        if not self.is_dirty:
+            self.is_dirty = True
+            self._tick.staged(self)
+
+    def append_own(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        """Stage a batch that this broker made itself, after `prepare_own`."""
+        self._join_tick()
         if len(batch) > self.rules.batch_bytes_max:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -132,9 +143,6 @@ class Partition:
             header.stamp(batch, header.attributes | APPEND_TIME_FLAG, now_ms)
         header.assign(batch, self.log.end_offset, self.leader_epoch)
         self.log.stage(batch, header, now_ms)
-        if not self.is_dirty:
-            self.is_dirty = True
-            self._tick.staged(self)
         metrics = self.metrics
         metrics.bytes_in += len(batch)
         metrics.messages_in += header.record_count
@@ -148,13 +156,16 @@ class Partition:
         )
 
     def write_staged(self) -> None:
-        self.is_dirty = False
         try:
+            if self.before_write is not None:
+                self.before_write()
             self.log.write_staged()
         except KafkaError as error:
             if self.on_lost is not None:
                 self.on_lost(error)
             raise
+        finally:
+            self.is_dirty = False
 
     def advance(self) -> None:
         """What was written counts: raise the high watermark and let readers see it."""

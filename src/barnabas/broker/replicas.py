@@ -102,6 +102,8 @@ class Replicas:
             partition.replica_count = len(registration.replicas)
             partition.lead(registration.leader_epoch, registration.isr)
         else:
+            if partition.is_dirty:
+                self._tick.close()  # what was taken in as leader
             partition.resign(registration.leader_epoch)
         self._tell(partition)
 

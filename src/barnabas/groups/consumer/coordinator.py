@@ -153,9 +153,13 @@ class ConsumerGroups:
         member_id = new_member_id(self.state.rng)
         classic_members.check_join(self.state, group, request, replaced.member_id)
         joining = replace(classic_members.with_join(replaced, request, caller), member_id=member_id)
-        members = [(each, each.member_id) for each in group.members.values() if each is not replaced]
-        members.append((joining, replaced.member_id))
-        is_stale = group.epoch > group.assignment_epoch or joining.topics != replaced.topics
+        members = [each for each in group.members.values() if each is not replaced]
+        is_stale = (
+            group.epoch > group.assignment_epoch
+            or joining.topics != replaced.topics
+            or not all(migration.has_arrived(group, each) for each in (*members, replaced))
+        )
+        members.append(joining)
         outcome = migration.downgrade(
             self.state, self.classic, group, members, image, now_ms, rebalances=is_stale
         )
@@ -170,7 +174,7 @@ class ConsumerGroups:
         if not migration.may_downgrade(state, group, gone):
             return Outcome(records=leaving.remove(state, group, gone, image))
         ids = {member.member_id for member in gone}
-        staying = [(each, each.member_id) for each in group.members.values() if each.member_id not in ids]
+        staying = [each for each in group.members.values() if each.member_id not in ids]
         return migration.downgrade(state, self.classic, group, staying, image, now_ms, rebalances=True)
 
     def _heartbeat(

@@ -135,22 +135,26 @@ def downgrade(
     state: ConsumerState,
     classic: ClassicGroups,
     group: ConsumerGroup,
-    members: list[tuple[ConsumerMember, str]],
+    members: list[ConsumerMember],
     image: MetadataImage,
     now_ms: int,
     rebalances: bool,
 ) -> Outcome:
-    """The group as a classic one with these members, each with the id under which its target is known."""
+    """The group as a classic one with these members.
+
+    Each is written down with what it holds, not with its target as in Apache Kafka: if the group is upgraded
+    again before everybody came to the rebalance, nobody else may be given what is still held.
+    """
     new = ClassicGroup(group.group_id, now_ms)
     new.generation = group.epoch
-    for member, _ in members:
+    for member in members:
         new.add(classic_member(member), CONSUMER_PROTOCOL_TYPE)
     new.protocol = new.select_protocol()
     new.state = STABLE
-    for member, target_id in members:
+    for member in members:
         as_classic = new.members[member.member_id]
         as_classic.assignment = embedded.assignment_bytes(
-            group.target.get(target_id, {}), as_classic.metadata(new.protocol), image
+            held_by(member), as_classic.metadata(new.protocol), image
         )
     assignments = {member_id: member.assignment for member_id, member in new.members.items()}
     outcome = Outcome(records=[*tombstones(group), group_record(new, new.value(assignments))])
@@ -158,6 +162,20 @@ def downgrade(
     for member_id in group.members:
         state.cancel_timers(group.group_id, member_id)
     return outcome
+
+
+def held_by(member: ConsumerMember) -> dict[bytes, set[int]]:
+    """Partitions that a member may be reading, those included that it was asked to give up."""
+    held = {topic_id: set(partitions) for topic_id, partitions in member.assigned.items()}
+    for topic_id, partitions in member.revoking.items():
+        held.setdefault(topic_id, set()).update(partitions)
+    return held
+
+
+def has_arrived(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether a member holds exactly what it shall."""
+    target = group.target_of(member.member_id, member.instance_id)
+    return held_by(member) == {topic_id: set(partitions) for topic_id, partitions in target.items()}
 
 
 def classic_member(member: ConsumerMember) -> ClassicMember:

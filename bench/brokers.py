@@ -26,6 +26,8 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 USABLE_TIMEOUT_S = 120.0
 # Deleted files go at once, so that one round does not write back what another one left.
+# As the node of Apache Kafka has it: groups begin at once, and one partition holds them all.
+AS_APACHE = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1")
 TOPIC_CONFIGS = {"file.delete.delay.ms": "1000"}
 
 
@@ -71,6 +73,8 @@ class Barnabas:
 
     def start(self) -> float:
         arguments = ["-m", "barnabas", "start", "--data", str(self._work / "data"), "--port", str(self.port)]
+        for setting in AS_APACHE:
+            arguments += ["--override", setting]
         began = time.perf_counter()
         with (self._work / "output.txt").open("wb") as output:
             self.process = subprocess.Popen(

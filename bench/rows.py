@@ -50,5 +50,12 @@ ROWS = {
         Row("partitions-create", "4,000 partitions: create", "ms", _less, 1.0),
         Row("partitions-restart", "4,000 partitions: restart", "ms", _less, 1.0),
         Row("partitions-memory", "4,000 partitions: memory", "MB", _less, 1.0),
+        Row("group-join-1", "group of 1: join to first record", "ms", _less, 1.0),
+        Row("group-join-10", "group of 10: join to first record", "ms", _less, 1.0),
+        Row("group-join-100", "group of 100: join to first record", "ms", _less, 1.0),
+        Row("group-leave", "one of 100 leaves: rebalance", "ms", _less, 1.0),
+        Row("commits-pipelined", "offset commits, pipelined", "k/s", _more, 1.5),
+        Row("commits-groups", "offset commits of 10,000 groups", "k/s", _more, 1.5),
+        Row("group-memory", "memory per 1,000 groups", "MB", _less, 0.5),
     )
 }

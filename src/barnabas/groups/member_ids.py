@@ -10,7 +10,7 @@ from typing import Protocol
 UUID_BITS = 128
 VERSION_AND_VARIANT = (0xF << 76) | (0x3 << 62)
 RANDOM_UUID = (0x4 << 76) | (0x2 << 62)
-PREFIX_LENGTH_MAX = 8000  # longer ones are cut: with four bytes a letter the id would be too long to be written
+PREFIX_LENGTH_MAX = 8000  # longer ones are cut: at four bytes a letter the id could not be written
 
 
 class Rng(Protocol):
@@ -22,4 +22,5 @@ class Rng(Protocol):
 def new_member_id(prefix: str, rng: Rng) -> str:
     """`<client id or instance id>-<random UUID>`."""
     digits = f"{rng.getrandbits(UUID_BITS) & ~VERSION_AND_VARIANT | RANDOM_UUID:032x}"
-    return f"{prefix[:PREFIX_LENGTH_MAX]}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    prefix = prefix[:PREFIX_LENGTH_MAX]
+    return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -7,15 +7,11 @@ Does not know: offsets, the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.classic.coordinator import ClassicGroups
-from barnabas.groups.classic.joining import refuse_at_once
-from barnabas.groups.classic.rebalance import join_refusal
 from barnabas.groups.consumer import (
-    classic_members,
     commits,
     describing,
     leaving,
@@ -25,13 +21,14 @@ from barnabas.groups.consumer import (
     validation,
 )
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.heartbeat import heartbeat, new_member_id, quiet
+from barnabas.groups.consumer.heartbeat import heartbeat, quiet
 from barnabas.groups.consumer.member import (
     JOINING_EPOCH,
     STATIC_LEAVING_EPOCH,
     ConsumerMember,
     MemberState,
 )
+from barnabas.groups.consumer.mixed import MixedGroups
 from barnabas.groups.consumer.state import NO_VERSION, ConsumerState, Due
 from barnabas.groups.deadlines import Deadlines
 from barnabas.groups.kind import SINCE_COMMIT, PartitionCheck
@@ -40,7 +37,7 @@ from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
-from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -49,11 +46,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupRequest
-from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 CHANGED_TOPICS_MAX = 64  # more than these at once, and every group looks again
 
@@ -61,7 +54,7 @@ CHANGED_TOPICS_MAX = 64  # more than these at once, and every group looks again
 class ConsumerGroups:
     """See `groups.kind.GroupKind` for what the methods mean."""
 
-    __slots__ = ("_image", "classic", "state")
+    __slots__ = ("_image", "_mixed", "classic", "state")
 
     def __init__(
         self,
@@ -73,6 +66,7 @@ class ConsumerGroups:
     ) -> None:
         self.state = ConsumerState(settings, rng, assignors)
         self.classic = classic
+        self._mixed = MixedGroups(self.state, classic)
         self._image: MetadataImage = EMPTY_IMAGE
 
     # Requests
@@ -91,91 +85,7 @@ class ConsumerGroups:
                 return Outcome(reply=reply)
         if isinstance(request, ConsumerGroupDescribeRequest):
             return Outcome(reply=self.describe(request, image))
-        return self._classic_protocol(request, caller, image, now_ms)
-
-    def _classic_protocol(
-        self, request: Message, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        """Requests of members that speak the classic protocol within a consumer group."""
-        state, clock = self.state, (now_ms, image)
-        if isinstance(request, HeartbeatRequest):
-            try:
-                return classic_members.heartbeat(state, state.group(request.group_id), request, now_ms)
-            except KafkaError as refused:
-                return Outcome(reply=HeartbeatResponse(error_code=refused.code))
-        if isinstance(request, SyncGroupRequest):
-            try:
-                return classic_members.sync(
-                    state, state.group(request.group_id), request, caller.version, image, now_ms
-                )
-            except KafkaError as refused:
-                return Outcome(reply=SyncGroupResponse(error_code=refused.code))
-        if isinstance(request, JoinGroupRequest):
-            try:
-                return self._join(request, caller, clock)
-            except (KafkaError, ProtocolError) as refused:
-                error = refused.code if isinstance(refused, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-                return Outcome(reply=join_refusal(error, caller.version, request.member_id))
-        if isinstance(request, LeaveGroupRequest):
-            group = state.group(request.group_id)
-            gone, reply = classic_members.leave(group, request, caller.version)
-            outcome = self._remove(group, gone, image, now_ms) if gone else Outcome()
-            outcome.reply = reply
-            return outcome
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"no consumer group takes a {type(request).__name__}")
-
-    def _join(self, request: JoinGroupRequest, caller: Caller, clock: tuple[int, MetadataImage]) -> Outcome:
-        state = self.state
-        refusal = refuse_at_once(self.classic.state, request, caller.version)
-        if refusal is not None:
-            return Outcome(reply=refusal)
-        if caller.version == 0:
-            request.rebalance_timeout_ms = request.session_timeout_ms
-        group = state.group(request.group_id)
-        instance_id = request.group_instance_id
-        replaced = group.static_member(instance_id) if instance_id is not None else None
-        if replaced is None or replaced.is_classic or request.member_id:
-            return classic_members.join(state, group, request, caller, clock)
-        if not migration.may_downgrade(state, group, [replaced]):
-            return classic_members.join(state, group, request, caller, clock)
-        return self._join_and_downgrade(group, replaced, request, caller, clock)
-
-    def _join_and_downgrade(
-        self,
-        group: ConsumerGroup,
-        replaced: ConsumerMember,
-        request: JoinGroupRequest,
-        caller: Caller,
-        clock: tuple[int, MetadataImage],
-    ) -> Outcome:
-        """The last member of the consumer protocol comes back as one of the classic protocol."""
-        now_ms, image = clock
-        member_id = new_member_id(self.state.rng)
-        classic_members.check_join(self.state, group, request, replaced.member_id)
-        joining = replace(classic_members.with_join(replaced, request, caller), member_id=member_id)
-        members = [each for each in group.members.values() if each is not replaced]
-        is_stale = (
-            group.epoch > group.assignment_epoch
-            or joining.topics != replaced.topics
-            or not all(migration.has_arrived(group, each) for each in (*members, replaced))
-        )
-        members.append(joining)
-        outcome = migration.downgrade(
-            self.state, self.classic, group, members, image, now_ms, rebalances=is_stale
-        )
-        outcome.reply = classic_members.joined(replace(joining, epoch=group.epoch))
-        return outcome
-
-    def _remove(
-        self, group: ConsumerGroup, gone: Collection[ConsumerMember], image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        """Members go; if none but classic ones are left, the group becomes a classic one."""
-        state = self.state
-        if not migration.may_downgrade(state, group, gone):
-            return Outcome(records=leaving.remove(state, group, gone, image))
-        ids = {member.member_id for member in gone}
-        staying = [each for each in group.members.values() if each.member_id not in ids]
-        return migration.downgrade(state, self.classic, group, staying, image, now_ms, rebalances=True)
+        return self._mixed.handle(request, caller, image, now_ms)
 
     def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, image: MetadataImage, now_ms: int
@@ -192,7 +102,7 @@ class ConsumerGroups:
             reply = ConsumerGroupHeartbeatResponse(
                 member_id=member.member_id, member_epoch=request.member_epoch
             )
-            outcome = self._remove(group, [member], image, now_ms)
+            outcome = self._mixed.remove(group, [member], image, now_ms)
             outcome.reply = reply
             return outcome
         found, records = self._group_for(request, image)
@@ -285,7 +195,7 @@ class ConsumerGroups:
                 expired.setdefault(deadline.group_id, {})[deadline.member_id] = member
         outcomes = []
         for group_id, members in expired.items():
-            outcomes.append(self._remove(state.groups[group_id], list(members.values()), image, now_ms))
+            outcomes.append(self._mixed.remove(state.groups[group_id], list(members.values()), image, now_ms))
         for group_id in to_resolve:
             if group_id in expired:
                 state.set_timer(Due.REGEX, group_id, regexes.EVERYBODY, now_ms)

@@ -207,7 +207,7 @@ def fetch_group(
                 if found is None:
                     continue  # the topic is gone: there is no id to name it by
                 topic_id = found.id
-            told = [fetched(offsets, group_id, name, index, is_stable) for index in partitions]
+            told = [fetched(offsets, group_id, name, index, is_stable) for index in sorted(partitions)]
             answer.topics.append(FetchedTopics(name=name, topic_id=topic_id, partitions=told))
         return answer
     for topic in asked.topics:

@@ -70,7 +70,7 @@ class ClassicGroup:
         self.initial_remaining_ms = 0
         self.join_timer: Timer[object] | None = None
         self.sync_timer: Timer[object] | None = None
-        self._subscribed: tuple[int, frozenset[str] | None] | None = None  # generation, topics
+        self._subscribed: tuple[bytes, ...] | frozenset[str] | None = None  # not read yet, read, unknown
 
     def transition(self, state: ClassicGroupState, now_ms: int) -> None:
         assert self.state in MAY_FOLLOW[state], f"{self.group_id}: {self.state.value} became {state.value}"
@@ -197,6 +197,7 @@ class ClassicGroup:
     def next_generation(self, now_ms: int) -> None:
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
+        self.keep_subscriptions()
         self.transition(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
         self.unsynced.clear()
 
@@ -204,21 +205,19 @@ class ClassicGroup:
     def is_of_consumers(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
+    def keep_subscriptions(self) -> None:
+        """What members subscribed to as the generation begins holds until the next one begins."""
+        if self.is_of_consumers and (self.protocol is not None or not self.members):
+            self._subscribed = tuple(member.metadata(self.protocol) for member in self.members.values())
+        else:
+            self._subscribed = None
+
     @property
     def subscribed(self) -> frozenset[str] | None:
-        """Topics of all members in this generation, read when asked for; None when nobody can know."""
-        if self._subscribed is None or self._subscribed[0] != self.generation:
-            self._subscribed = (self.generation, self._read_subscriptions())
-        return self._subscribed[1]
-
-    def _read_subscriptions(self) -> frozenset[str] | None:
-        if not self.is_of_consumers:
-            return None
-        if not self.members:
-            return frozenset()
-        if self.protocol is None:
-            return None
-        return subscribed_topics(member.metadata(self.protocol) for member in self.members.values())
+        """Topics of this generation, read when first asked for; None when nobody can know."""
+        if isinstance(self._subscribed, tuple):
+            self._subscribed = subscribed_topics(self._subscribed)
+        return self._subscribed
 
     def is_subscribed(self, topic: str) -> bool:
         topics = self.subscribed
@@ -262,6 +261,7 @@ class ClassicGroup:
         group.state = STABLE if group.members else EMPTY
         group.protocol_type = value.protocol_type or None
         group.leader = value.leader if value.leader in group.members else next(iter(group.members), None)
+        group.keep_subscriptions()
         return group
 
     def _count_protocols(self, protocols: Protocols, by: int) -> None:

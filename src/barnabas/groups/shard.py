@@ -71,7 +71,7 @@ class GroupShard:
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
-        self.consumer = ConsumerGroups(settings, rng, tokens, self.classic, assignors)
+        self.consumer = ConsumerGroups(settings, rng, self.classic, assignors)
         self.offsets = Offsets()
         self._kinds: list[GroupKind] = [self.classic, self.consumer]
         self._expiry = Expiry(settings, self.offsets)

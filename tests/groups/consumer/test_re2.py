@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.groups.consumer.re2_chars import RegexError
 from barnabas.groups.consumer.re2_matching import matcher
-from barnabas.groups.consumer.re2_syntax import RegexError
+from barnabas.groups.consumer.regexes import matching
+
+from ..host import image_of
 
 # Expressions with a text that matches and one that does not.
 MATCHES = [
@@ -86,3 +89,12 @@ def test_states_that_were_found_are_forgotten_when_there_are_too_many() -> None:
     texts = [f"{number:016b}".translate({48: "a", 49: "b"}) for number in range(3000)]
 
     assert [wide.matches(text) for text in texts] == [text[-13] == "a" for text in texts]
+
+
+def test_an_expression_that_takes_too_long_finds_nothing() -> None:
+    image = image_of({f"{number:040b}".translate({48: "a", 49: "b"}): 1 for number in range(0, 10**9, 10**6)})
+    heavy = "|".join(f"[ab]*a[ab]{{{number}}}" for number in range(5, 35)) + "|[ab]*"
+
+    assert len(matching("[ab]*", image)) == 1000
+    assert matcher(heavy).matches("ab")
+    assert matching(heavy, image) == frozenset()

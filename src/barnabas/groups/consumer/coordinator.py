@@ -33,7 +33,7 @@ from barnabas.groups.consumer.state import NO_VERSION, ConsumerState, Due
 from barnabas.groups.deadlines import Deadlines
 from barnabas.groups.kind import SINCE_COMMIT, PartitionCheck
 from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
+from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -60,7 +60,6 @@ class ConsumerGroups:
         self,
         settings: GroupSettings,
         rng: Rng,
-        tokens: Tokens,
         classic: ClassicGroups,
         assignors: Mapping[str, Assignor] | None = None,
     ) -> None:

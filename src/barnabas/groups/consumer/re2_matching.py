@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from barnabas.groups.consumer.re2_chars import WORDS, RegexError
 from barnabas.groups.consumer.re2_syntax import (
-    WORDS,
     Assertion,
     Chars,
     Choice,
     Node,
-    RegexError,
     Repeat,
     Sequence,
     Zero,
@@ -89,13 +88,14 @@ class State:
 
 
 class Matcher:
-    __slots__ = ("_program", "_start", "_states")
+    __slots__ = ("_program", "_start", "_states", "effort")
 
     def __init__(self, tree: Node) -> None:
         self._program = Program()
         begin = self._program.compile(tree, MATCH)
         self._start = State((begin,), is_begin=True, after_word=False)
         self._states: dict[tuple[tuple[int, ...], bool], State] = {}
+        self.effort = 0  # instructions looked at so far; known states cost nothing
 
     def matches(self, text: str) -> bool:
         """Whether the whole text matches; text beyond ASCII never does."""
@@ -149,6 +149,7 @@ class Matcher:
                 if following not in found:
                     found.add(following)
                     open_.append(following)
+        self.effort += len(found)
         return found
 
 

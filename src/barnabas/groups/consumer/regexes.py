@@ -12,14 +12,15 @@ from enum import Enum
 from barnabas.groups.consumer import entries
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
+from barnabas.groups.consumer.re2_chars import RegexError
 from barnabas.groups.consumer.re2_matching import matcher
-from barnabas.groups.consumer.re2_syntax import RegexError
 from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 
 REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group look more often than this
+EFFORT_MAX = 5_000_000  # instructions; what people write needs thousands
 EVERYBODY = ""  # expressions belong to the group, not to one member
 
 
@@ -112,8 +113,16 @@ def resolve(state: ConsumerState, group: ConsumerGroup, image: MetadataImage, no
 
 
 def matching(pattern: str, image: MetadataImage) -> frozenset[str]:
+    """Topics with such a name; none if finding them would keep others waiting for long."""
     try:
-        matches = matcher(pattern).matches
+        found = matcher(pattern)
     except RegexError:
         return frozenset()  # replayed from somebody who knew more
-    return frozenset(name for name in image.topics.by_name if matches(name))
+    effort_max = found.effort + EFFORT_MAX
+    names = []
+    for name in image.topics.by_name:
+        if found.matches(name):
+            names.append(name)
+        if found.effort > effort_max:
+            return frozenset()
+    return frozenset(names)

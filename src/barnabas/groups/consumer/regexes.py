@@ -20,7 +20,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 
 REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group look more often than this
-EFFORT_MAX = 5_000_000  # instructions; what people write needs thousands
+EFFORT_MAX = 1_000_000  # instructions; what people write needs thousands
 EVERYBODY = ""  # expressions belong to the group, not to one member
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from barnabas.cli.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.consumer_groups_describe import describe
 from barnabas.cli.consumer_groups_problems import Problems, reason_of
-from barnabas.cli.consumer_groups_reset import FORMS, reset
+from barnabas.cli.consumer_groups_reset import FORMS, reset, whole_number
 from barnabas.cli.consumer_groups_topics import partitions_named
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, ToolParser, UsageError
@@ -209,15 +209,9 @@ def refuse(options: argparse.Namespace, used: str, others: Iterable[str]) -> Non
                 raise UsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')
 
 
-def whole_number(text: str, option: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ToolError(f"Cannot parse argument '{text}' of option {option}") from None
-
-
 def validate_regex(text: str, out: Output, problems: Problems) -> None:
-    from barnabas.groups.consumer.re2_syntax import RegexError, parse
+    from barnabas.groups.consumer.re2_chars import RegexError
+    from barnabas.groups.consumer.re2_syntax import parse
 
     try:
         parse(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from barnabas.groups.classic.member import protocols_of
+from barnabas.groups.classic.rebalance import join_refusal
 from barnabas.groups.consumer import embedded
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.heartbeat import new_member_id, progress
@@ -27,7 +28,6 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_TYPE = "consumer"
-NULLABLE_PROTOCOL_VERSION = 7  # of JoinGroup: before it, no protocol is the empty name
 KNOWN_MEMBER_VERSION = 4  # of JoinGroup: a new dynamic member is given an id first
 BATCHED_LEAVE_VERSION = 3
 PROTOCOL_REQUIRED_VERSION = 5  # of SyncGroup: protocol type and name have to be there
@@ -87,11 +87,7 @@ def join(
     member_id = request.member_id or new_member_id(state.rng)
     check_join(state, group, request, member_id)
     if not request.member_id and caller.version >= KNOWN_MEMBER_VERSION and request.group_instance_id is None:
-        no_protocol = None if caller.version >= NULLABLE_PROTOCOL_VERSION else ""
-        required = JoinGroupResponse(
-            error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=no_protocol
-        )
-        return Outcome(reply=required)
+        return Outcome(reply=join_refusal(ErrorCode.MEMBER_ID_REQUIRED, caller.version, member_id))
     before, records = joining_member(group, request, member_id)
     after = with_join(before, request, caller)
     assert after.classic is not None

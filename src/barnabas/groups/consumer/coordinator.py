@@ -48,6 +48,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 )
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
+PROTOCOL = "consumer"  # in `group.coordinator.rebalance.protocols`
 CHANGED_TOPICS_MAX = 64  # more than these at once, and every group looks again
 
 
@@ -92,6 +93,8 @@ class ConsumerGroups:
         state = self.state
         if state.topics_version == NO_VERSION:
             state.topics_version = image.provenance.offset
+        if PROTOCOL not in state.settings.rebalance_protocols:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         validation.check(request, caller.version, state.assignors)
         if request.member_epoch < JOINING_EPOCH:
             group = self._existing(request.group_id)

@@ -162,3 +162,28 @@ def test_fetching_all_offsets_of_a_group_that_is_not_there_is_cheap_and_empty() 
     answer: Any = host.ask("c", OffsetFetchRequest(groups=groups), 9)
     assert len(answer.groups) == 1000
     assert not host.shard.classic.state.groups
+
+
+def test_times_beyond_all_bounds_are_cut() -> None:
+    host = Host(topics={"t": 1})
+    for keep_ms in (2**63 - 1, -(2**63), -2):
+        request = commit_request("g", 1)
+        request.retention_time_ms = keep_ms
+        answer: Any = host.ask("c", request, 4)
+        assert answer.topics[0].partitions[0].error_code == 0
+    assert host.ask("c", join_request("h", rebalance_timeout_ms=-5), 3) is None
+    host.advance(0)
+    joined: Any = host.answers.pop("c")
+    assert joined.error_code == 0
+
+
+def test_the_longest_client_id_makes_a_member_id_that_can_be_written() -> None:
+    host = Host()
+    for client in ("c" * 32_767, "ß" * 16_383):
+        given: Any = host.ask(client, join_request(client[:5]), 9)
+        assert len(given.member_id.encode()) <= 32_767
+        assert host.ask(client, join_request(client[:5], given.member_id), 9) is None
+        host.advance(0)
+        request = SyncGroupRequest(group_id=client[:5], member_id=given.member_id, generation_id=1)
+        answer: Any = host.ask(client, request, 4)
+        assert answer.error_code == 0

@@ -9,6 +9,8 @@ from typing import Protocol
 
 UUID_BITS = 128
 VERSION_AND_VARIANT = (0xF << 76) | (0x3 << 62)
+PREFIX_BYTES_MAX = 32_767 - 37  # strings on the wire have 32,767 bytes at most
+PREFIX_SAFE_SIZE = PREFIX_BYTES_MAX // 4  # letters, of whatever size
 RANDOM_UUID = (0x4 << 76) | (0x2 << 62)
 PREFIX_LENGTH_MAX = 8000  # longer ones are cut: at four bytes a letter the id could not be written
 
@@ -20,7 +22,9 @@ class Rng(Protocol):
 
 
 def new_member_id(prefix: str, rng: Rng) -> str:
-    """`<client id or instance id>-<random UUID>`."""
+    """`<client id or instance id>-<random UUID>`; a prefix that is too long is cut."""
+    if len(prefix) > PREFIX_SAFE_SIZE:
+        prefix = prefix.encode()[:PREFIX_BYTES_MAX].decode(errors="ignore")
     digits = f"{rng.getrandbits(UUID_BITS) & ~VERSION_AND_VARIANT | RANDOM_UUID:032x}"
     prefix = prefix[:PREFIX_LENGTH_MAX]
     return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

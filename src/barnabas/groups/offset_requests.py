@@ -21,6 +21,7 @@ NO_OFFSET = -1
 NO_RETENTION_TIME = -1
 BYTES_A_COMMIT = 64  # of a record, beside its texts
 TOPIC_NAME_MAX = 249
+INT64_MAX = 2**63 - 1
 
 CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
 CommitPartition = CommitTopic.OffsetCommitRequestPartition
@@ -126,7 +127,9 @@ class Commit:
         request = self.request
         group_id = request.group_id
         retention_ms = request.retention_time_ms
-        expires_ms = NO_EXPIRY if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
+        expires_ms = NO_EXPIRY
+        if retention_ms != NO_RETENTION_TIME:
+            expires_ms = min(max(now_ms + retention_ms, 0), INT64_MAX)
         for topic, found, partitions in self.accepted:
             answers = self._answer_of(topic).partitions
             for partition in partitions:

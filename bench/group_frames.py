@@ -88,6 +88,11 @@ def offset_fetch(group: str, topic: str, partition: int) -> bytes:
     return request(9, 5, body, flexible=False)
 
 
+def offset_fetch_error(answer: bytes) -> int:
+    """The error code of the group, which comes last."""
+    return int(struct.unpack_from(">h", answer, len(answer) - 2)[0])
+
+
 def error_of(answer: bytes) -> int:
     """The error code after the throttle time, where most answers (without their size) have it."""
     return int(struct.unpack_from(">h", answer, CORRELATION_BYTES + THROTTLE_BYTES)[0])

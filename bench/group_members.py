@@ -20,7 +20,8 @@ from bench.generator import LoadError
 MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS = 79, 27
 NOT_YET = (14, 15, 16)  # the coordinator loads, is not there, or is elsewhere: asked again
 STALL_S = 30.0
-BEAT_S = 0.01  # a member that waits for others asks so often whether it has to join again
+BEAT_S = 0.002  # a member that waits for others asks so often whether it has to join again
+BEATS_A_SECOND_MAX = 10_000
 FETCH_BYTES = 1 << 16
 
 
@@ -75,6 +76,7 @@ class Group:
         self.members = [Member(port) for _ in range(size)]
         self.generation = -1
         self.generation_size = 0
+        self._beat_s = max(BEAT_S, size / BEATS_A_SECOND_MAX)
         self._poll = select.epoll()
         self._by_fd = {member.sock.fileno(): member for member in self.members}
         for fd in self._by_fd:
@@ -122,7 +124,7 @@ class Group:
 
     def _beat(self, now: float) -> None:
         for member in self.members:
-            if member.step is Step.READ and now - member.asked_at > BEAT_S:
+            if member.step is Step.READ and now - member.asked_at > self._beat_s:
                 self._ask(member, Step.BEATING, wire.heartbeat(self.name, member.generation, member.id))
 
     def _ask(self, member: Member, step: Step, frame: bytes) -> None:

@@ -51,7 +51,8 @@ def wait_for_coordinator(broker: Contender) -> None:
     while True:
         found = wire.error_of(ask(broker.port, wire.find_coordinator("any")))
         if not found:
-            found = wire.error_of(ask(broker.port, wire.heartbeat("any", 0, "nobody")))
+            answer = ask(broker.port, wire.offset_fetch("any", TOPIC, 0))
+            found = wire.offset_fetch_error(answer)
         if found not in (14, 15, 16):
             return
         if time.perf_counter() > deadline:
@@ -90,7 +91,7 @@ def commits_of_many_groups(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def memory_of_groups(broker: Contender, scale: Scale) -> dict[str, float]:
-    """What the process holds more with groups of one member and one offset each; Java's heap after collecting."""
+    """What groups of one member and one offset add to the process, to Java's heap after collecting."""
     broker.start()
     try:
         run = next(_names)

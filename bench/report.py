@@ -139,9 +139,11 @@ MEANING = """
 - **memory**: the process's proportional share (PSS), two seconds after the start and after all kinds of load.
 - **4,000 partitions**: 40 topics of 100 partitions. Created, and restarted after a clean stop, until every
   partition answers ListOffsets.
-- **groups**: raw classic members (JoinGroup version 5), a connection each, `group.initial.rebalance.delay.ms=0`,
-  one partition of `__consumer_offsets`. From the first join until every member of the whole group has read a
-  record of its own partition; and from one's leaving until the other 99 have. Commits are OffsetCommit requests
-  (version 7) of one partition, 512 unanswered on one connection, or of 10,000 groups in turn on 16. Memory: what
-  10,000 groups of one member and one offset add to the process (to Java's heap, after collecting garbage).
+- **groups**: raw classic members (JoinGroup version 5), a connection each, with one partition of
+  `__consumer_offsets` and `group.initial.rebalance.delay.ms=0`. From the first join until every member of the
+  whole group has read a record of its own partition; and from one's leaving until the other 99 have.
+- **offset commits**: OffsetCommit requests (version 7) of one partition, 512 unanswered on one connection, or
+  of 10,000 groups in turn on 16 connections with 32 each.
+- **memory per 1,000 groups**: what 10,000 groups of one member and one offset add to the process (to Java's
+  heap, after collecting garbage).
 """

@@ -18,15 +18,22 @@ CONFIGURED = {
     "compression.type": "gzip",
     "delete.topic.enable": "false",
     "fetch.max.bytes": "4000",
+    "group.consumer.assignors": "range",
+    "group.consumer.max.size": "2",
+    "group.consumer.migration.policy": "disabled",
+    "group.max.session.timeout.ms": "20000",
+    "group.max.size": "2",
+    "group.min.session.timeout.ms": "1000",
     "log.message.timestamp.type": "LogAppendTime",
     "log.retention.hours": "5",
     "log.segment.bytes": "2000000",
     "max.request.partition.size.limit": "2",
     "message.max.bytes": "2000",
     "num.partitions": "3",
+    "offset.metadata.max.bytes": "10",
     "socket.request.max.bytes": "500000",
 }
-"""Settings of the node that the scenarios `configured.*` talk to."""
+"""Settings of the node that the scenarios `configured.*` and `group_configured.*` talk to."""
 
 Transcript = list[dict[str, Any]]
 
@@ -41,7 +48,9 @@ class Ports:
 
     def of(self, name: str) -> int:
         module = name.partition(".")[0]
-        return {"controller": self.controller, "configured": self.configured}.get(module, self.broker)
+        if module.endswith("configured"):
+            return self.configured
+        return self.controller if module == "controller" else self.broker
 
 
 def converse(port: int, name: str) -> Transcript:

@@ -32,6 +32,11 @@ LEDGER = (
         "text that is not UTF-8 and negative lengths are malformed: the connection is closed",
     ),
     (
+        r"group_migration\.groups_that_cannot_change",
+        r".*joins a group whose parts nobody understands",
+        "a group whose assignments are not those of consumers is none of theirs, not an unknown server error",
+    ),
+    (
         r"producing\.damaged_batches",
         r".*batch length 2\^31-1",
         "a batch longer than the request is an invalid record, not an unknown server error",

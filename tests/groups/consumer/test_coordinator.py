@@ -1,4 +1,4 @@
-"""Consumer groups where a transcript would not show it: foreign assignors, own settings, size, old records."""
+"""Consumer groups where a transcript would not show it: foreign assignors, own settings, size, age."""
 
 from __future__ import annotations
 

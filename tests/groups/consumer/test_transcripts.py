@@ -108,7 +108,8 @@ class ConsumerTranscript:
                 options[number] = int(words.pop(number))
         if epoch == 0:
             options = {"owned": {}, "timeout_ms": 5000, **options}
-        reply = beat(self.host, group, member, epoch, **options, **words)
+        options.update(words)
+        reply = beat(self.host, group, member, epoch, **options)
         if reply.error_code:
             return f"{member}: {ErrorCode(reply.error_code).name} {reply.error_message}"
         if member != reply.member_id and reply.member_id:

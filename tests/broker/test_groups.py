@@ -21,7 +21,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.broker import free_port, wait_until
 
 from .conversation import Conversation
 
@@ -292,3 +292,28 @@ def test_who_waits_is_answered_when_the_broker_stops(tmp_path: Path) -> None:
         talk.send(join("g", promised.member_id))
         broker.stop()
         assert talk.receive().error_code == ErrorCode.NOT_COORDINATOR
+
+
+# Watching
+
+
+def test_metrics_count_groups_and_offsets(tmp_path: Path) -> None:
+    from urllib.request import urlopen
+
+    port = free_port()
+    overrides = {"barnabas.metrics.port": port, "group.initial.rebalance.delay.ms": 0}
+    with Broker(tmp_path, overrides=overrides) as broker, Conversation(broker) as talk:
+        broker.create_topic("topic", partitions=3)
+        find(talk, "g")
+        for group in ("a", "b"):
+            talk.ask(*commit(group, 1, partition=1))
+        member = joined(talk, "c")
+        talk.ask(*sync("c", member))
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        shown = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        assert float(shown["kafka_coordinator_group_groupmetadatamanager_numgroups"]) == 3
+        assert float(shown["kafka_coordinator_group_groupmetadatamanager_numoffsets"]) == 2
+        assert float(shown["kafka_coordinator_group_groupmetadatamanager_numgroupsstable"]) == 1
+        active = 'kafka_server_group_coordinator_metrics_num_partitions{state="active"}'
+        assert float(shown[active]) == 50

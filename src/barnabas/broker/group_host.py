@@ -98,6 +98,10 @@ class GroupHost:
                 log.error("%s cannot be loaded, its groups have no coordinator: %s", self.partition, error)
                 self._refuse(NOT_HERE)
                 return
+            except Exception:
+                log.exception("%s cannot be loaded, its groups have no coordinator", self.partition)
+                self._refuse(NOT_HERE)
+                return
         if self.error is LOADING:
             self._activate()
             took_ms = broker.clock.now_ms() - started_ms

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.groups")
 
-Answers = list[tuple[Token, Message]]
-
 
 class GroupHost:
     __slots__ = (

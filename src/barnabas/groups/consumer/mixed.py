@@ -54,7 +54,7 @@ class MixedGroups:
                 return self._join(request, caller, clock)
             except (KafkaError, ProtocolError) as refused:
                 error = refused.code if isinstance(refused, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-                return Outcome(reply=join_refusal(error, caller.version, request.member_id))
+                return Outcome(reply=join_refusal(error, caller.version, ""))
         if isinstance(request, LeaveGroupRequest):
             group = state.group(request.group_id)
             gone, reply = classic_members.leave(group, request, caller.version)

@@ -10,6 +10,7 @@ from barnabas.records.batch import compute_crc
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch
 
+from ..members import group
 from ..requests import BASE_TIME_MS, batch, fetch, produce, versions
 from ..talk import Talk, scenario
 
@@ -333,5 +334,6 @@ def a_topic_setting_for_too_few_replicas(talk: Talk) -> None:
 
 @scenario
 def internal_topics_are_not_for_clients(talk: Talk) -> None:
+    group(talk)  # with the first group comes the topic of their offsets
     for name in ("__cluster_metadata", "__consumer_offsets", "__transaction_state"):
         talk.ask(name, PRODUCE, 9, **produce(talk, name, batch(b"x", key=b"k")))

@@ -20,6 +20,7 @@ CONNECTIONS = 32
 GROWTH_MAX = 64 * MIB
 READ_TIMEOUT_S = 20.0
 WARM_UP = 2_000
+DOES_WHAT_IT_SAYS = {ApiKey.UNREGISTER_BROKER}  # one wrong byte may name the only broker there is
 
 
 @pytest.mark.timeout(3600)
@@ -41,7 +42,7 @@ def announced(port: int) -> set[int]:
     """Keys of the APIs that the broker serves: most frames should get past the first check."""
     with closing(Talk(port, "hostile")) as talk:
         answer = talk.silently(ApiKey.API_VERSIONS, 0)
-    return {each["api_key"] for each in answer["api_keys"]}
+    return {each["api_key"] for each in answer["api_keys"]} - DOES_WHAT_IT_SAYS
 
 
 def attack(port: int, frames: list[bytes]) -> int:

@@ -17,6 +17,7 @@ PAUSE_S = 0.02
 
 def newcomer(talk: Talk, name: str, label: str, topics: list[str], **fields: Any) -> Member:
     """A member that has not joined: it chose its id, as version 1 wants."""
+    wait_until_assigned(talk)
     member = Member(talk, name, label)
     member.id = f"{label}-{talk.prefix}"[:36]
     member.generation = 0
@@ -27,6 +28,21 @@ def newcomer(talk: Talk, name: str, label: str, topics: list[str], **fields: Any
         **fields,
     }
     return member
+
+
+def wait_until_assigned(talk: Talk) -> None:
+    """A broker may serve a new topic a moment before its groups know of it: another group is asked first."""
+    deadline = time.monotonic() + SETTLED_TIMEOUT_S
+    wanted = {"subscribed_topic_names": list(talk.topic_ids), "rebalance_timeout_ms": 30_000}
+    found, attempt = -1, 0
+    while found < len(talk.topic_ids):
+        attempt += 1
+        probe: dict[str, Any] = {"group_id": talk.name(f"probe-{attempt}"), "member_id": "probe"}
+        answer = talk.silently(BEAT, 1, **probe, member_epoch=0, topic_partitions=[], **wanted)
+        found = len(owned(answer))
+        talk.silently(BEAT, 1, **probe, member_epoch=-1)
+        talk.silently(ApiKey.DELETE_GROUPS, 2, groups_names=[probe["group_id"]])
+        assert time.monotonic() < deadline, answer
 
 
 def joins(member: Member, what: str = "joins", **fields: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from barnabas.protocol import ApiKey
 from ..members import Member, commit_topic, group, subscription
 from ..requests import versions
 from ..talk import Talk, scenario
+from .group_consumer import wait_until_assigned
 
 LIST, DESCRIBE, DELETE = ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS
 STATES = ("Stable", "stable", "STABLE", "Empty", "CompletingRebalance", "Dead", "Assigning", "no")
@@ -18,6 +19,7 @@ def make(talk: Talk) -> tuple[list[Member], list[str]]:
     """Groups of all kinds: stable, empty, of offsets only, of another type, of the consumer protocol."""
     topic = talk.topic()
     stable = Member(talk, group(talk, "stable"), "stable")
+    wait_until_assigned(talk)
     stable.fields["protocols"] = [{"name": "range", "metadata": subscription(topic)}]
     stable.join()
     stable.sync(assignments={stable.id: b"all"})

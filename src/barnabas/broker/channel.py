@@ -44,8 +44,8 @@ HEADER_BYTES_MIN = 10
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_has_slices", "_is_closing", "_is_held", "_is_paused", "_route",
-        "_routes", "_shortcuts", "_waiting_for", "answers_waiting", "context", "host", "inbox",
+        "_client_raw", "_frame", "_has_slices", "_is_closing", "_is_held", "_is_paused", "_now_ms", "_route",
+        "_routes", "_shortcuts", "_time", "_waiting_for", "answers_waiting", "context", "host", "inbox",
         "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
@@ -53,6 +53,8 @@ class Channel(asyncio.BufferedProtocol):
         self.listener = listener
         self.tick = listener.tick
         self._routes = listener.router.routes
+        self._now_ms = listener.broker.clock.now_ms
+        self._time = listener.loop.time
         self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
         self.context = RequestContext(listener.broker, self, listener.name)
         self.out: list[Any] = []  # encoded answers of this wake-up
@@ -91,7 +93,7 @@ class Channel(asyncio.BufferedProtocol):
         return self.inbox.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = self.listener.loop.time()
+        self.last_active = self._time()
         run = self.inbox.received(nbytes)
         if run is None:
             return
@@ -125,10 +127,10 @@ class Channel(asyncio.BufferedProtocol):
     def _handle(self, run: memoryview) -> bool:
         """Handle the frames in a run; whether there was any."""
         position, end = 0, len(run)
-        frame_end = self.inbox.frame_end
+        inbox, tick = self.inbox, self.tick
         try:
             while position < end and not self.is_busy and not self._is_closing:
-                stop = frame_end(run, position, end)
+                stop = inbox.frame_end(run, position, end)
                 if not stop:
                     break
                 self._request(run[position + 4 : stop])
@@ -140,14 +142,14 @@ class Channel(asyncio.BufferedProtocol):
             self.close()
         if self._is_closing:
             position = end
-        self.inbox.finished(run, position, referenced=self.tick.is_open)
-        if self.tick.is_open:
-            self.tick.channel_done()
-        if self.is_busy and self.inbox.is_full:
+        inbox.finished(run, position, referenced=tick.is_open)
+        if tick.is_open:
+            tick.channel_done()
+        if self.is_busy and inbox.is_full:
             self.pause()
-        if self.inbox.is_starving:
+        if inbox.is_starving:
             self.pause()
-            self.tick.arena.wait_for_room(self.resume)
+            tick.arena.wait_for_room(self.resume)
         if self.out and not self.answers_waiting:
             self.send()
         return position > 0
@@ -193,26 +195,24 @@ class Channel(asyncio.BufferedProtocol):
         """Append the batch of a produce request like an earlier one. False: decode it instead."""
         assert self._shortcuts is not None
         known = self._shortcuts.find(frame)
-        if known is None or known[0].route.version != version:
+        if known is None or known[0].version != version:
             return False
         shortcut, batch = known
-        started = perf_counter_ns()
         partition = shortcut.partition
         header = None if partition.rules.header_suffices else bytes(batch[:BATCH_OVERHEAD])
         try:
-            base_offset, append_time_ms = partition.append(
-                batch, shortcut.acks, version, self.listener.broker.clock.now_ms()
-            )
+            base_offset, append_time_ms = partition.append(batch, shortcut.acks, version, self._now_ms())
         except KafkaError:
             # Nothing was staged: the ordinary way finds the same, in a batch as it came, and how to say it.
             if header is not None:
                 batch[:BATCH_OVERHEAD] = header
             return False
-        if self.tick.is_open:
-            self.tick.answer_again(self, shortcut, correlation_id, base_offset, append_time_ms)
+        tick = self.tick
+        if tick.is_open:
+            tick.answer_again(self, shortcut, correlation_id, base_offset, append_time_ms)
         else:  # a duplicate: nothing to write
             self.out.append(shortcut.answer(correlation_id, base_offset, append_time_ms))
-        shortcut.route.times.observe(perf_counter_ns() - started)
+            shortcut.route.times.observe(0)
         return True
 
     def learn(self, request: ProduceRequest, partition: Partition, topic: ProduceTopic) -> None:

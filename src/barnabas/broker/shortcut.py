@@ -31,12 +31,13 @@ Answer = Topic.PartitionProduceResponse
 class Shortcut:
     """One envelope: where its batches go, and how their answers look."""
 
-    __slots__ = ("_end", "_pack", "_size", "_start", "acks", "partition", "route")
+    __slots__ = ("_end", "_pack", "_size", "_start", "acks", "partition", "route", "version")
 
     def __init__(self, partition: Partition, acks: int, route: Route, topic: Topic, index: int) -> None:
         self.partition = partition
         self.acks = acks
         self.route = route
+        self.version = route.version
         base_offset, append_time_ms, log_start = MARKERS
         parts: list[Any] = []
         route.encode(message(topic, index, base_offset, append_time_ms, log_start), parts.append)
@@ -103,7 +104,7 @@ class Shortcuts:
         except IndexError:
             return None
         end = position + size - 1
-        if end + len(ENDING) != len(frame) or frame[end:] != ENDING:
+        if end + 3 != len(frame) or frame[end] or frame[end + 1] or frame[end + 2]:
             return None
         return found, frame[position:end]
 

@@ -9,6 +9,7 @@ batches refer to is released after. Does not know: what a produce request is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.shortcut import Shortcut
@@ -29,8 +30,8 @@ Answer = tuple["Channel", "Route | Shortcut", int, Any, Any]
 
 class Tick:
     __slots__ = (
-        "_answers", "_dirty", "_is_quiet", "_is_scheduled", "_schedule", "_sync", "_wakeups", "arena",
-        "is_open",
+        "_answers", "_dirty", "_is_quiet", "_is_scheduled", "_opened_ns", "_schedule", "_sync",
+        "_wakeups", "arena", "is_open",
     )  # fmt: skip
 
     def __init__(self, arena: Arena, schedule: Schedule, sync: Sync) -> None:
@@ -38,6 +39,7 @@ class Tick:
         self.is_open = False  # something is staged: received bytes are referenced, answers must wait
         self._schedule = schedule
         self._sync = sync  # makes logs durable beside the loop: `flush.messages` wants that before answering
+        self._opened_ns = 0
         self._is_scheduled = False
         self._is_quiet = True  # the last turn of the loop had one channel with something to append
         self._wakeups = 0  # channels of this turn that appended
@@ -47,7 +49,9 @@ class Tick:
     def staged(self, partition: Partition) -> None:
         """The partition has staged its first batch of this tick."""
         self._dirty.append(partition)
-        self.is_open = True
+        if not self.is_open:
+            self.is_open = True
+            self._opened_ns = perf_counter_ns()
         if not self._is_scheduled:
             self._is_scheduled = True
             self._schedule(self._turn)
@@ -120,14 +124,17 @@ class Tick:
     def _finish(self, dirty: list[Partition], answers: list[Answer], failed: Failures) -> None:
         channels: dict[Channel, None] = {}
         last: Channel | None = None
+        shortcuts: dict[Route, int] = {}
         for channel, how, correlation_id, what, more in answers:
             channel.answers_waiting -= 1
             if channel is not last:
                 channels[channel] = None
                 last = channel
             if isinstance(how, Shortcut):
-                if how.partition in failed:
-                    channel.encode(how.route, correlation_id, how.refusal(failed[how.partition]))
+                route = how.route
+                shortcuts[route] = shortcuts.get(route, 0) + 1
+                if failed and how.partition in failed:
+                    channel.encode(route, correlation_id, how.refusal(failed[how.partition]))
                 else:
                     channel.out.append(how.answer(correlation_id, what, more))
             else:
@@ -137,5 +144,7 @@ class Tick:
                 channel.encode(how, correlation_id, what)
         for channel in channels:
             channel.send()
+        for route, count in shortcuts.items():
+            route.times.observe_many(perf_counter_ns() - self._opened_ns, count)
         for partition in dirty:
             partition.advance()

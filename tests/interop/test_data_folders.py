@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from barnabas.protocol import ApiKey
@@ -26,6 +26,11 @@ ROUNDS = {"plain": 1, "append-time": 1, "segments": 1, "many": 3}
 RECORDS = 200
 QUICK = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
 """A killed Apache Kafka node has to wait for the end of its own session when it comes back."""
+NOT_YET = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 Record = tuple[int, int, int, bytes | None, bytes | None, Any]
 
 
@@ -106,6 +111,18 @@ def write(bootstrap: str, label: str) -> None:
     assert not failed
 
 
+def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """Where a partition begins and ends; a broker that has just started may not lead it yet."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, timeout=30)
+            return low, high
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_YET or time.monotonic() > deadline:
+                raise
+
+
 def everything(bootstrap: str) -> dict[str, list[Record]]:
     """All records of all topics, read by a consumer that was told where the ends are."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "all", "enable.auto.commit": False})
@@ -115,7 +132,7 @@ def everything(bootstrap: str) -> dict[str, list[Record]]:
         ]
         total = 0
         for place in places:
-            low, high = consumer.get_watermark_offsets(place, timeout=30)
+            low, high = watermarks(consumer, place)
             total += high - low
         consumer.assign(places)
         found: dict[str, list[Record]] = {name: [] for name in ROUNDS}

@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from barnabas.testing.apache import ApacheKafka, answers, free_ports
+from barnabas.testing.apache import ApacheKafka, answers
+from barnabas.testing.ports import free_ports
 from bench import frames
 
 START_TIMEOUT_S = 60.0

@@ -21,7 +21,8 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing import Broker
-from barnabas.testing.broker import free_port, wait_until
+from barnabas.testing.broker import wait_until
+from barnabas.testing.ports import free_ports
 
 from .conversation import Conversation
 
@@ -300,7 +301,7 @@ def test_who_waits_is_answered_when_the_broker_stops(tmp_path: Path) -> None:
 def test_metrics_count_groups_and_offsets(tmp_path: Path) -> None:
     from urllib.request import urlopen
 
-    port = free_port()
+    port = free_ports(1)[0]
     overrides = {"barnabas.metrics.port": port, "group.initial.rebalance.delay.ms": 0}
     with Broker(tmp_path, overrides=overrides) as broker, Conversation(broker) as talk:
         broker.create_topic("topic", partitions=3)

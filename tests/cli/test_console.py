@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import librdkafka
-from barnabas.testing.broker import free_port
+from barnabas.testing.ports import free_ports
 
 from .conftest import RunTool
 
@@ -159,7 +159,7 @@ def test_whitelist_is_include(broker: str, topic: str, run_tool: RunTool) -> Non
 
 
 def test_lines_that_are_not_written_fail_the_producer(run_tool: RunTool) -> None:
-    base = ("--bootstrap-server", f"127.0.0.1:{free_port()}", "--topic", "t")
+    base = ("--bootstrap-server", f"127.0.0.1:{free_ports(1)[0]}", "--topic", "t")
     ran = run_tool("kafka-console-producer", *base, input="lost\n")
     assert ran.status == 1
     assert "connection refused" in ran.errors

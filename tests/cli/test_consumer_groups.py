@@ -13,7 +13,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.producer import Producer
 from barnabas.client.topic_admin import NewTopic
 from barnabas.client.topology import TopicPartition
-from barnabas.testing.broker import free_port
+from barnabas.testing.ports import free_ports
 
 from .conftest import Ran, RunTool
 from .group_members import Members
@@ -217,7 +217,7 @@ def test_under_kafkas_name_an_error_is_output_and_the_status_is_0(broker: str, r
 
 
 def test_a_broker_that_is_not_there_is_told(run_tool: RunTool) -> None:
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     ran = run_tool("barnabas", "consumer-groups", "--bootstrap-server", address, "--list")
     assert (ran.errors, ran.status) == (f"Error: cannot connect to {address}: connection refused\n", 1)
 

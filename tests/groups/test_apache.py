@@ -17,11 +17,11 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.records.batch import headers
 from barnabas.records.record import read_records
 from barnabas.testing.apache import ApacheKafka
+from replication.transcript import SEPARATOR
 
 from .apache_side import ApacheSide
 from .conversation import Conversation
 from .test_transcripts import TOPICS, TRANSCRIPTS, ShardTranscript
-from .transcript import SEPARATOR
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

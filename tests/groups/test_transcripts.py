@@ -16,10 +16,10 @@ from barnabas.protocol.log_records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from replication.transcript import replay
 
 from .conversation import Conversation, Words
 from .host import Host, topic_id
-from .transcript import replay
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 TOPICS = {"t": 3, "u": 2}

@@ -18,7 +18,8 @@ from barnabas.protocol.apis import APIS, request_class, request_header_version
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.testing.apache import ApacheKafka, free_ports
+from barnabas.testing.apache import ApacheKafka
+from barnabas.testing.ports import free_ports
 
 from .golden_requests import requests
 from .golden_talk import CONVERSATIONS

@@ -62,10 +62,6 @@ def alter_cluster() -> Need:
     return Need("alter", "cluster")
 
 
-def cluster_action() -> Need:
-    return Need("cluster_action", "cluster")
-
-
 def idempotent_write() -> Need:
     return Need("idempotent_write", "cluster")
 

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from barnabas.testing.ports import free_ports
+
 VERSION = "4.3.1"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 START_TIMEOUT_S = 60.0
@@ -248,18 +250,6 @@ class ApacheKafka:
         )
         if done.returncode != 0:
             raise ApacheKafkaError(f"cannot create topic {name}: {done.stdout}{done.stderr}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def answers(host: str, port: int, timeout: float = 5.0) -> bool:

@@ -10,7 +10,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from barnabas.testing.ports import free_ports
 
 if TYPE_CHECKING:
     from barnabas.broker.node import Node
@@ -43,8 +44,8 @@ class Broker:
     ) -> None:
         self._temporary = tempfile.mkdtemp(prefix="barnabas-") if data is None else None
         self.data = Path(data if data is not None else f"{self._temporary}/data")
-        self.port = port or free_port()
-        self._controller_port = free_port()
+        free_port, self._controller_port = free_ports(2)
+        self.port = port or free_port
         self._overrides = {name: str(value) for name, value in (overrides or {}).items()}
         self._runner: InProcess | ChildProcess = InProcess() if in_process else ChildProcess()
 
@@ -256,13 +257,6 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_until(condition: Any, seconds: float = 10.0) -> None:

@@ -23,9 +23,9 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from replication.transcript import replay
 
 from ..host import Host, image_of, topic_id
-from ..transcript import replay
 from .group_client import Owned, assignment, beat
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 import pytest
 
 from barnabas.cli.tools import BY_KAFKA_NAME, HIDDEN, TOOLS
-from barnabas.testing.broker import free_port
+from barnabas.testing.ports import free_ports
 
 from .conftest import RunTool
 
@@ -55,7 +55,7 @@ def test_a_misspelt_tool_is_guessed(run_tool: RunTool) -> None:
 
 
 def test_a_broker_that_is_not_there_is_one_line(run_tool: RunTool) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     ran = run_tool("kafka-topics", "--bootstrap-server", f"127.0.0.1:{port}", "--list")
     assert ran.status == 1
     assert ran.output == ""

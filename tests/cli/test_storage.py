@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.broker import free_port
+from barnabas.testing.ports import free_ports
 
 from .conftest import RunTool
 
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_one_clear_line(arguments: tuple[str, ...], problem: st
 
 
 def test_a_broker_starts_and_stops_from_the_command_line(tmp_path: Path, run_tool: RunTool) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     command = [sys.executable, "-m", "barnabas", "start", "--data", f"{tmp_path}/data", "--port", str(port)]
     with (tmp_path / "errors").open("wb") as errors:
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)

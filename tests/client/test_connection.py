@@ -11,7 +11,7 @@ from barnabas.client.errors import ConnectError, ConnectionLost, RequestTimeout,
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.testing.broker import free_port
+from barnabas.testing.ports import free_ports
 
 from .fake_broker import SILENCE, FakeBroker
 
@@ -87,7 +87,7 @@ def test_answers_find_their_requests_whatever_their_order() -> None:
 
 
 def test_a_refused_connection_says_so() -> None:
-    address = Address("127.0.0.1", free_port())
+    address = Address("127.0.0.1", free_ports(1)[0])
     with pytest.raises(ConnectError, match=f"cannot connect to {address}: connection refused"):
         asyncio.run(Connection.open(address))
 

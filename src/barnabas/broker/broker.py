@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker import topology
+from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -36,7 +37,8 @@ class Broker:
     def __init__(
         self, settings: BrokerSettings, cluster_id: str, clock: Clock, threads: Threads, metrics: Metrics
     ) -> None:
-        self.settings = settings
+        self.settings = settings  # those in force: replaced when they change
+        self.dynamic = DynamicSettings(self)
         self.node_id = settings.node_id
         self.cluster_id = cluster_id
         self.epoch = -1

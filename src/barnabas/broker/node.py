@@ -129,6 +129,8 @@ class Node:
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
             )
         )
+        broker.dynamic.take(self._metadata_log.image.configs)
+        settings = broker.settings
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         tick = Tick(arena, loop.call_soon, self._sync)
         replicas = Replicas(broker, tick)
@@ -240,7 +242,7 @@ class Node:
         )
 
     async def _listen(self, tick: Tick) -> None:
-        settings = self.settings
+        settings = self.broker.settings
         limits = ConnectionLimits(
             total_max=settings["max.connections"],
             per_ip_max=settings["max.connections.per.ip"],

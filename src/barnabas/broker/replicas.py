@@ -43,7 +43,6 @@ class Replicas:
         """Open the logs that the image says are here; slow after a crash, so call it from a thread."""
         broker = self._broker
         broker.image = image
-        self._take_settings()
 
         def settings_of(topic: str) -> LogSettings:
             return self.rules(topic).log
@@ -151,19 +150,11 @@ class Replicas:
         broker = self._broker
         return rules_of(TopicSettings.resolve(broker.image.configs.topic(topic), broker.settings))
 
-    def _take_settings(self) -> None:
-        """What was changed while running, by the metadata, over what the node was started with."""
-        broker = self._broker
-        configs = broker.image.configs
-        default, own = configs.cluster_default, configs.broker(broker.node_id)
-        if default or own or broker.settings.dynamic_default or broker.settings.dynamic_broker:
-            broker.settings = broker.settings.with_dynamic(default, own)
-
     def _configs_changed(self, resources: set[ConfigResource]) -> None:
         broker = self._broker
         own = ConfigResource(ResourceType.BROKER, str(broker.node_id))
         if resources & {own, CLUSTER_DEFAULT}:
-            self._take_settings()
+            broker.dynamic.take(broker.image.configs)
             for partition in broker.partitions:
                 partition.follow(self.rules(partition.topic))
             return

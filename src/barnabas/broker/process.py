@@ -21,9 +21,9 @@ from barnabas.broker.node import Node, StartError
 from barnabas.protocol import KafkaError
 from barnabas.settings import BrokerSettings, SettingsError
 from barnabas.storage.errors import StorageError
+from barnabas.storage.names import PROCESS_ID
 
 log = logging.getLogger("barnabas")
-PID_FILE = ".barnabas.pid"
 GC_THRESHOLD = 50_000  # young objects die by reference counts; cycles are rare
 
 
@@ -82,7 +82,7 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     await node.start()
-    pid_file = Path(node.settings.log_dirs[0]) / PID_FILE
+    pid_file = Path(node.settings.log_dirs[0]) / PROCESS_ID
     pid_file.write_text(f"{os.getpid()}\n")
     # What start-up made stays: the collector need not look at it again.
     gc.collect()

@@ -5,12 +5,13 @@ formatted by itself. With a file, its settings count, and `--override` comes las
 """
 
 import argparse
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, key_values
+from barnabas.runtime.tcp_ports import free_ports
+from barnabas.settings.one_machine import one_node_properties
 
 if TYPE_CHECKING:
     from barnabas.broker.node import Node
@@ -23,7 +24,6 @@ EXAMPLES = (
 NEEDS_ARGUMENTS = False
 DEFAULT_DATA = "data"
 DEFAULT_PORT = 9092
-NODE_ID = "1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
     given = key_values(options.override)
     found = from_file(Path(options.properties)) if options.properties else {}
     if not options.properties and "listeners" not in given:
-        found = embedded(options.port or DEFAULT_PORT)
+        found = one_node_properties(options.port or DEFAULT_PORT, free_ports(1)[0])
         found["log.dirs"] = DEFAULT_DATA
     elif options.port is not None:
         raise ToolError("--port goes without a properties file: set listeners there, or with --override")
@@ -93,28 +93,3 @@ def from_file(path: Path) -> dict[str, str]:
         return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ToolError(f"{path} is not a text file") from None
-
-
-def embedded(port: int) -> dict[str, str]:
-    """One node for one machine: broker and controller, reachable from here only."""
-    controller = free_port()
-    return {
-        "process.roles": "broker,controller",
-        "node.id": NODE_ID,
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:{controller}",
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-    }
-
-
-def free_port() -> int:
-    """A port for the controller, which nobody but this node uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError
+from barnabas.storage.names import PROCESS_ID
 
 EXAMPLES = ("--data ./data", "--port 9092")
 NEEDS_ARGUMENTS = False
-PID_FILE = ".barnabas.pid"
 LISTENING = "0A"
 
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace, out: Output) -> None:
 
 
 def by_folder(folder: Path) -> int:
-    file = folder / PID_FILE
+    file = folder / PROCESS_ID
     try:
         pid = int(file.read_text())
     except (OSError, ValueError):

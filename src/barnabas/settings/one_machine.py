@@ -1,8 +1,8 @@
-"""Defaults that fit one machine: internal topics cannot have three replicas where there is one broker.
+"""Settings that fit one machine: a node that is its own quorum, internal topics with one replica.
 
-In: a node's settings and the number of brokers. Out: the values to create internal topics with, and a line
-for the log where they differ from Kafka's defaults. What somebody set is never changed, nor what
-DescribeConfigs says.
+In: ports, or a node's settings and the number of brokers. Out: properties of such a node; the values to
+create internal topics with, and a line for the log where they differ from Kafka's defaults. What somebody set
+is never changed, nor what DescribeConfigs says.
 """
 
 from __future__ import annotations
@@ -16,6 +16,18 @@ INTERNAL_TOPIC_SETTINGS = (
     "share.coordinator.state.topic.replication.factor",
     "share.coordinator.state.topic.min.isr",
 )
+
+
+def one_node_properties(port: int, controller_port: int, node_id: int = 1) -> dict[str, str]:
+    """One node for one machine: broker and controller, reachable from here only."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{node_id}@127.0.0.1:{controller_port}",
+        **dict.fromkeys(INTERNAL_TOPIC_SETTINGS, "1"),
+    }
 
 
 def internal_topic_settings(settings: BrokerSettings, brokers: int) -> tuple[dict[str, int], list[str]]:

@@ -20,7 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from barnabas.testing.ports import free_ports
+from barnabas.runtime.tcp_ports import free_ports
+from barnabas.settings.one_machine import one_node_properties
 
 if TYPE_CHECKING:
     from barnabas.broker.node import Node
@@ -61,17 +62,8 @@ class Broker:
     def properties(self) -> dict[str, str]:
         """What a `server.properties` of this broker would hold."""
         return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            **one_node_properties(self.port, self._controller_port),
             "log.dirs": str(self.data),
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             **self._overrides,
         }

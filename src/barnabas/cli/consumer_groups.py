@@ -210,8 +210,8 @@ def refuse(options: argparse.Namespace, used: str, others: Iterable[str]) -> Non
 
 
 def validate_regex(text: str, out: Output, problems: Problems) -> None:
-    from barnabas.groups.consumer.re2_chars import RegexError
-    from barnabas.groups.consumer.re2_syntax import parse
+    from barnabas.expressions.chars import RegexError
+    from barnabas.expressions.syntax import parse
 
     try:
         parse(text)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from barnabas.expressions.chars import RegexError
+from barnabas.expressions.matching import matcher
 from barnabas.groups.consumer import entries
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
-from barnabas.groups.consumer.re2_chars import RegexError
-from barnabas.groups.consumer.re2_matching import matcher
 from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage

@@ -1,6 +1,6 @@
 """Matching of regular expressions in time that grows with the text alone, whatever the expression.
 
-In: a tree of `re2_syntax`. Out: whether a whole text matches. The tree becomes an automaton whose states are
+In: a tree of `syntax`. Out: whether a whole text matches. The tree becomes an automaton whose states are
 found while matching and kept, up to a bound; nothing is ever tried twice, so no pattern can be made to hang.
 Does not know: topics, who asks.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from barnabas.groups.consumer.re2_chars import WORDS, RegexError
-from barnabas.groups.consumer.re2_syntax import (
+from barnabas.expressions.chars import WORDS, RegexError
+from barnabas.expressions.syntax import (
     Assertion,
     Chars,
     Choice,

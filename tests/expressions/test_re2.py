@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.groups.consumer.re2_chars import RegexError
-from barnabas.groups.consumer.re2_matching import matcher
+from barnabas.expressions.chars import RegexError
+from barnabas.expressions.matching import matcher
 from barnabas.groups.consumer.regexes import matching
-
-from ..host import image_of
+from groups.host import image_of
 
 # Expressions with a text that matches and one that does not.
 MATCHES = [

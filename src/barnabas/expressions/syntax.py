@@ -2,7 +2,7 @@
 
 In: the text of an expression. Out: nodes, or `RegexError` with RE2's description of what is wrong. Characters
 are sets of ASCII as 128-bit masks: topic names hold nothing else, so whatever lies beyond matches nothing.
-Does not know: matching (`re2_matching`), topics.
+Does not know: matching (`matching`), topics.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from barnabas.groups.consumer.re2_chars import (
+from barnabas.expressions.chars import (
     ALL,
     ESCAPED_CHARS,
     PERL_CLASSES,

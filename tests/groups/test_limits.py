@@ -68,7 +68,7 @@ def test_a_subscription_of_a_hundred_thousand_topics_is_read_only_when_it_matter
     host = Host(topics={"t": 1})
     member_id = join_alone(host, "g", b"\0\0" + ConsumerProtocolSubscription(topics=[*topics, "t"]).encode(0))
     group = host.shard.classic.get("g")
-    assert group is not None and isinstance(group._subscribed, tuple)  # the bytes, as they came
+    assert group is not None and isinstance(group._subscribed, bytes)  # the bytes, as they came
     answer: Any = host.ask("c", SyncGroupRequest(group_id="g", member_id=member_id, generation_id=1), 4)
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # the log takes no record of that size
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic(name="t")

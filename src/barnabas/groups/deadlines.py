@@ -1,8 +1,9 @@
-"""Deadlines of one shard: a heap that heartbeats do not touch.
+"""Deadlines of one shard: kept so that heartbeats touch nothing, and a hundred thousand cost little memory.
 
-In: timers that are set, moved and cancelled by those who own them. Out: the timers that are due. Moving a
-deadline later, which every heartbeat does, only writes a field: the timer's place in the heap is looked at
-again when it comes up. Does not know: the clock, what a deadline means.
+In: timers that are set, moved and cancelled by those who own them. Out: the timers that are due. What is far
+off lies unsorted in buckets of about a second; when a bucket's time begins, its timers go into a heap. Moving
+a deadline later, which every heartbeat does, only writes a field: the timer's place is looked at again when
+it comes up. Does not know: the clock, what a deadline means.
 """
 
 from __future__ import annotations
@@ -10,47 +11,55 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-Owner = TypeVar("Owner")
+BUCKET_BITS = 10  # a bucket spans 1,024 ms
 
 
-class Timer(Generic[Owner]):
-    """One deadline of one owner. `deadline_ms` may be moved later or set to None by anybody."""
+class Timer:
+    """Whatever has a deadline: a base class, so that it needs no object of its own."""
 
-    __slots__ = ("deadline_ms", "owner", "queued_ms")
+    __slots__ = ("deadline_ms", "queued_ms")
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        self.deadline_ms: int | None = None
-        self.queued_ms: int | None = (
-            None  # invariant: at most one entry of the heap has this time and this timer
-        )
+    def __init__(self) -> None:
+        self.deadline_ms: int | None = None  # may be moved later, or set to None, by anybody
+        self.queued_ms: int | None = None  # when it is looked at next; entries of other times are stale
 
     def cancel(self) -> None:
         self.deadline_ms = None
 
 
-class Deadlines(Generic[Owner]):
-    __slots__ = ("_count", "_heap")
+Timed = TypeVar("Timed", bound=Timer)
+
+
+class Deadlines(Generic[Timed]):
+    __slots__ = ("_bucket_starts", "_buckets", "_count", "_heap", "_opened_ms")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Timer[Owner]]] = []
+        self._heap: list[tuple[int, int, Timed]] = []
+        self._buckets: dict[int, list[Timed]] = {}
+        self._bucket_starts: list[int] = []  # a heap
+        self._opened_ms = -1  # buckets that start up to here are in the heap
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._heap) + sum(len(bucket) for bucket in self._buckets.values())
 
-    def set(self, timer: Timer[Owner], deadline_ms: int) -> None:
+    def set(self, timer: Timed, deadline_ms: int) -> None:
         timer.deadline_ms = deadline_ms
         queued_ms = timer.queued_ms
         if queued_ms is None or deadline_ms < queued_ms:
-            self._push(timer, deadline_ms)
+            self._queue(timer, deadline_ms)
 
     def next_ms(self) -> int | None:
         """The time to look again; it may be too early, never too late."""
-        return self._heap[0][0] if self._heap else None
+        found = self._heap[0][0] if self._heap else None
+        if self._bucket_starts and (found is None or self._bucket_starts[0] < found):
+            return self._bucket_starts[0]
+        return found
 
-    def pop_due(self, now_ms: int) -> Timer[Owner] | None:
+    def pop_due(self, now_ms: int) -> Timed | None:
         """The next timer whose deadline is over, cancelled by this; None when there is none."""
+        while self._bucket_starts and self._bucket_starts[0] <= now_ms:
+            self._open(heappop(self._bucket_starts))
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             queued_ms, _, timer = heappop(heap)
@@ -61,13 +70,31 @@ class Deadlines(Generic[Owner]):
             if deadline_ms is None:
                 continue
             if deadline_ms > now_ms:
-                self._push(timer, deadline_ms)
+                self._queue(timer, deadline_ms)
                 continue
             timer.deadline_ms = None
             return timer
         return None
 
-    def _push(self, timer: Timer[Owner], deadline_ms: int) -> None:
-        self._count += 1
-        timer.queued_ms = deadline_ms
-        heappush(self._heap, (deadline_ms, self._count, timer))
+    def _queue(self, timer: Timed, deadline_ms: int) -> None:
+        start_ms = deadline_ms >> BUCKET_BITS << BUCKET_BITS
+        if start_ms <= self._opened_ms:
+            self._count += 1
+            timer.queued_ms = deadline_ms
+            heappush(self._heap, (deadline_ms, self._count, timer))
+            return
+        bucket = self._buckets.get(start_ms)
+        if bucket is None:
+            bucket = self._buckets[start_ms] = []
+            heappush(self._bucket_starts, start_ms)
+        # One number for all in the bucket: most of what a timer costs is its numbers.
+        timer.queued_ms = bucket[0].queued_ms if bucket and bucket[0].queued_ms == start_ms else start_ms
+        bucket.append(timer)
+
+    def _open(self, start_ms: int) -> None:
+        self._opened_ms = start_ms
+        for timer in self._buckets.pop(start_ms):
+            if timer.queued_ms == start_ms:
+                timer.queued_ms = None
+                if timer.deadline_ms is not None:
+                    self._queue(timer, timer.deadline_ms)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due, PendingMember
 from barnabas.groups.classic.joining import join
+from barnabas.groups.classic.member import ClassicMember
 from barnabas.groups.classic.membership import heartbeat, leave, sync
 from barnabas.groups.classic.rebalance import (
     ClassicState,
-    Deadline,
-    Due,
     complete_join,
     drop_member,
     initial_join_is_over,
@@ -26,7 +25,7 @@ from barnabas.groups.classic.rebalance import (
     syncs_are_over,
 )
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from barnabas.groups.deadlines import Deadlines
+from barnabas.groups.deadlines import Deadlines, Timer
 from barnabas.groups.kind import KEEP_ALL, SINCE_COMMIT, PartitionCheck
 from barnabas.groups.member_ids import Rng
 from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
@@ -81,7 +80,7 @@ class ClassicGroups:
             if gone is not None:
                 self._bury(gone)
         elif isinstance(value, GroupMetadataValue) and not (self._is_loaded and key.group in groups):
-            groups[key.group] = ClassicGroup.restored(key.group, value)
+            groups[key.group] = ClassicGroup.restored(key.group, value, self.state.sharing)
 
     def create_simple(self, group_id: str, now_ms: int) -> None:
         """A group that only holds offsets: nothing of its own is written down."""
@@ -100,7 +99,7 @@ class ClassicGroups:
         """
         self.state.groups[group.group_id] = group
         for member in group.members.values():
-            renew_session(self.state, group, member, now_ms)
+            renew_session(self.state, member, now_ms)
         if rebalances:
             prepare(self.state, group, outcome, now_ms)
 
@@ -108,7 +107,7 @@ class ClassicGroups:
         self._is_loaded = True
         for group in self.state.groups.values():
             for member in group.members.values():
-                renew_session(self.state, group, member, now_ms)
+                renew_session(self.state, member, now_ms)
             if len(group.members) > self.state.settings.group_size_max:
                 prepare(self.state, group, Outcome(), now_ms)  # nobody waits yet: no answers, no records
 
@@ -138,30 +137,30 @@ class ClassicGroups:
             timer = self.state.deadlines.pop_due(now_ms)
             if timer is None:
                 break
-            assert isinstance(timer.owner, Deadline)
             outcome = Outcome()
-            self._is_due(timer.owner, outcome, now_ms)
+            self._is_due(timer, outcome, now_ms)
             if not outcome.is_nothing:
                 outcomes.append(outcome)
         return outcomes
 
-    def _is_due(self, deadline: Deadline, outcome: Outcome, now_ms: int) -> None:
-        due, group, member_id = deadline
-        if due is Due.SESSION:
-            member = group.members.get(member_id)
-            if member is not None and not member.is_alive_by_waiting:
-                drop_member(group, member, outcome)
+    def _is_due(self, timer: Timer, outcome: Outcome, now_ms: int) -> None:
+        if isinstance(timer, ClassicMember):
+            group = self.state.groups.get(timer.group_id)
+            if group is not None and not timer.is_alive_by_waiting:
+                drop_member(group, timer, outcome)
                 member_is_gone(self.state, group, outcome, now_ms)
-        elif due is Due.PENDING:
-            group.remove(member_id)
+        elif isinstance(timer, PendingMember):
+            group = timer.group
+            group.remove(timer.member_id)
             if group.state is PREPARING_REBALANCE and group.have_all_joined:
                 complete_join(self.state, group, outcome, now_ms)
-        elif due is Due.INITIAL_JOIN:
-            initial_join_is_over(self.state, group, outcome, now_ms)
-        elif due is Due.JOIN:
-            complete_join(self.state, group, outcome, now_ms)
-        else:
-            syncs_are_over(self.state, group, outcome, now_ms)
+        elif isinstance(timer, ClassicGroup):
+            if timer.due is Due.INITIAL_JOIN:
+                initial_join_is_over(self.state, timer, outcome, now_ms)
+            elif timer.due is Due.JOIN:
+                complete_join(self.state, timer, outcome, now_ms)
+            else:
+                syncs_are_over(self.state, timer, outcome, now_ms)
 
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
         return []  # leaders of classic groups watch topics themselves
@@ -191,7 +190,7 @@ class ClassicGroups:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         if group.state is COMPLETING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-        renew_session(self.state, group, member, now_ms)
+        renew_session(self.state, member, now_ms)
         return None
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
@@ -256,11 +255,7 @@ class ClassicGroups:
 
     def _bury(self, group: ClassicGroup) -> None:
         """Its timers may still be in the heap, and must not wake it."""
-        for timer in (group.join_timer, group.sync_timer, *group.pending.values()):
-            if timer is not None:
-                timer.cancel()
-        group.pending.clear()
-        for member in group.members.values():
-            if member.session is not None:
-                member.session.cancel()
+        for timer in (group, *group.pending.values(), *group.members.values()):
+            timer.cancel()
+        group.pending = NONE_YET
         group.state = DEAD

@@ -6,6 +6,9 @@ Does not know: requests, time (but for stamps handed in), other groups.
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import Any
+
 from barnabas.groups.classic.member import ClassicMember, Protocols, restored
 from barnabas.groups.classic.states import (
     COMPLETING_REBALANCE,
@@ -17,23 +20,47 @@ from barnabas.groups.classic.states import (
 )
 from barnabas.groups.classic.subscriptions import subscribed_topics
 from barnabas.groups.deadlines import Timer
+from barnabas.groups.sharing import Sharing
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
+NONE_YET: dict[str, Any] = {}  # what no group has any of; never written to
 NO_TIMESTAMP = -1
 JAVA_HASH_BUCKETS = 16
 
 
-class ClassicGroup:
+class Due(Enum):
+    """What the deadline of a group means."""
+
+    INITIAL_JOIN = "initial join"
+    JOIN = "join"
+    SYNC = "sync"
+
+
+class PendingMember(Timer):
+    """An id that was handed out, until somebody joins with it or its time is over."""
+
+    __slots__ = ("group", "member_id")
+
+    def __init__(self, group: ClassicGroup, member_id: str) -> None:
+        super().__init__()
+        self.group = group
+        self.member_id = member_id
+
+
+class ClassicGroup(Timer):
+    """Its deadline is the end of the join or the sync that is under way."""
+
     __slots__ = (
         "_subscribed",
+        "_supported",
+        "due",
         "generation",
         "group_id",
         "initial_delay_ms",
         "initial_remaining_ms",
-        "join_timer",
         "joins_waiting",
         "leader",
         "members",
@@ -45,12 +72,12 @@ class ClassicGroup:
         "state",
         "state_since_ms",
         "static_members",
-        "supported",
-        "sync_timer",
         "unsynced",
     )
 
     def __init__(self, group_id: str, now_ms: int) -> None:
+        super().__init__()
+        self.due: Due | None = None  # what its deadline means
         self.group_id = group_id
         self.state = EMPTY
         self.previous_state = DEAD
@@ -60,23 +87,25 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader: str | None = None  # invariant: None or one of the members
         self.members: dict[str, ClassicMember] = {}
-        self.static_members: dict[str, str] = {}  # member ids by instance id
-        self.supported: dict[str, int] = {}  # how many members speak a protocol
+        # Of most groups these are empty most of the time, and then one object for all: see `own`.
+        self.static_members: dict[str, str] = NONE_YET  # member ids by instance id
+        self.pending: dict[str, PendingMember] = NONE_YET  # ids that nobody joined with yet
+        self.unsynced: dict[str, None] = NONE_YET  # members of this generation that did not sync, in order
+        self._supported: dict[str, int] | None = None  # counted while a rebalance is under way
         self.joins_waiting = 0  # invariant: as many members have a join_token
-        self.pending: dict[str, Timer[object]] = {}  # ids handed out that nobody joined with yet
-        self.unsynced: dict[str, None] = {}  # members of this generation that did not sync, in order
         self.new_member_added = False
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
-        self.join_timer: Timer[object] | None = None
-        self.sync_timer: Timer[object] | None = None
-        self._subscribed: tuple[bytes, ...] | frozenset[str] | None = None  # not read yet, read, unknown
+        # Not read yet (metadata of one member, or of several), read, unknown
+        self._subscribed: bytes | tuple[bytes, ...] | frozenset[str] | None = None
 
     def transition(self, state: ClassicGroupState, now_ms: int) -> None:
         assert self.state in MAY_FOLLOW[state], f"{self.group_id}: {self.state.value} became {state.value}"
         self.previous_state = self.state
         self.state = state
         self.state_since_ms = now_ms
+        if state is STABLE:
+            self._supported = None
 
     # Members
 
@@ -85,7 +114,8 @@ class ClassicGroup:
         if not self.members:
             self.protocol_type = protocol_type
         if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
+            self.keep_static(member.instance_id, member.member_id)
+        member.group_id = self.group_id
         if self.leader is None:
             self.leader = member.member_id
         self.members[member.member_id] = member
@@ -102,17 +132,40 @@ class ClassicGroup:
             self._count_protocols(member.protocols, -1)
             if member.instance_id is not None:
                 self.static_members.pop(member.instance_id, None)
-            if member.session is not None:
-                member.session.cancel()
+            member.cancel()
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
         self.forget_pending(member_id)
-        self.unsynced.pop(member_id, None)
+        self.has_synced(member_id)
+
+    def keep_static(self, instance_id: str, member_id: str) -> None:
+        if self.static_members is NONE_YET:
+            self.static_members = {}
+        self.static_members[instance_id] = member_id
+
+    def hand_out(self, member_id: str) -> PendingMember:
+        """Somebody may join with this id."""
+        if self.pending is NONE_YET:
+            self.pending = {}
+        pending = self.pending[member_id] = PendingMember(self, member_id)
+        return pending
 
     def forget_pending(self, member_id: str) -> None:
-        timer = self.pending.pop(member_id, None)
-        if timer is not None:
-            timer.cancel()
+        pending = self.pending.pop(member_id, None)
+        if pending is not None:
+            pending.cancel()
+            if not self.pending:
+                self.pending = NONE_YET
+
+    def await_sync(self, member_id: str) -> None:
+        if self.unsynced is NONE_YET:
+            self.unsynced = {}
+        self.unsynced[member_id] = None
+
+    def has_synced(self, member_id: str) -> None:
+        self.unsynced.pop(member_id, None)
+        if not self.unsynced:
+            self.unsynced = NONE_YET
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """The same member under a new id, in the same place."""
@@ -122,14 +175,14 @@ class ClassicGroup:
             new_id, old.instance_id, client, old.rebalance_timeout_ms, old.session_timeout_ms, old.protocols
         )
         new.assignment = old.assignment
-        if old.session is not None:
-            old.session.cancel()
+        new.group_id = self.group_id
+        old.cancel()
         del self.members[old_id]
         self.members[new_id] = new
         if self.leader == old_id:
             self.leader = new_id
         assert old.instance_id is not None
-        self.static_members[old.instance_id] = new_id
+        self.keep_static(old.instance_id, new_id)
         return new
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
@@ -199,7 +252,7 @@ class ClassicGroup:
         self.protocol = self.select_protocol() if self.members else None
         self.keep_subscriptions()
         self.transition(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
-        self.unsynced.clear()
+        self.unsynced = NONE_YET
 
     @property
     def is_of_consumers(self) -> bool:
@@ -208,16 +261,20 @@ class ClassicGroup:
     def keep_subscriptions(self) -> None:
         """What members subscribed to as the generation begins holds until the next one begins."""
         if self.is_of_consumers and (self.protocol is not None or not self.members):
-            self._subscribed = tuple(member.metadata(self.protocol) for member in self.members.values())
+            found = {member.metadata(self.protocol): None for member in self.members.values()}
+            self._subscribed = next(iter(found)) if len(found) == 1 else tuple(found)
         else:
             self._subscribed = None
 
     @property
     def subscribed(self) -> frozenset[str] | None:
         """Topics of this generation, read when first asked for; None when nobody can know."""
-        if isinstance(self._subscribed, tuple):
-            self._subscribed = subscribed_topics(self._subscribed)
-        return self._subscribed
+        found = self._subscribed
+        if isinstance(found, bytes):
+            found = (found,)
+        if isinstance(found, tuple):
+            found = self._subscribed = subscribed_topics(found)
+        return found
 
     def is_subscribed(self, topic: str) -> bool:
         topics = self.subscribed
@@ -250,27 +307,40 @@ class ClassicGroup:
         )
 
     @classmethod
-    def restored(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    def restored(cls, group_id: str, value: GroupMetadataValue, sharing: Sharing) -> ClassicGroup:
         group = cls(group_id, value.current_state_timestamp)
         group.generation = value.generation
-        group.protocol = value.protocol
+        group.protocol = sharing.same(value.protocol)
         for record in value.members:
-            member = restored(record, value.protocol)
+            member = restored(record, value.protocol, sharing)
             if member.member_id not in group.members and member.instance_id not in group.static_members:
                 group.add(member, value.protocol_type)
         group.state = STABLE if group.members else EMPTY
-        group.protocol_type = value.protocol_type or None
+        group.protocol_type = sharing.same(value.protocol_type) or None
         group.leader = value.leader if value.leader in group.members else next(iter(group.members), None)
         group.keep_subscriptions()
         return group
 
+    @property
+    def supported(self) -> dict[str, int]:
+        """How many members speak a protocol."""
+        supported = self._supported
+        if supported is None:
+            supported = self._supported = {}
+            for member in self.members.values():
+                self._count_protocols(member.protocols, 1)
+        return supported
+
     def _count_protocols(self, protocols: Protocols, by: int) -> None:
+        supported = self._supported
+        if supported is None:
+            return
         for name, _ in protocols:
-            count = self.supported.get(name, 0) + by
+            count = supported.get(name, 0) + by
             if count:
-                self.supported[name] = count
+                supported[name] = count
             else:
-                self.supported.pop(name, None)
+                supported.pop(name, None)
 
 
 def java_hash_order(text: str) -> int:

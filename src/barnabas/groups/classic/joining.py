@@ -10,8 +10,6 @@ from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import ClassicMember, protocols_of
 from barnabas.groups.classic.rebalance import (
     ClassicState,
-    Deadline,
-    Due,
     answer_join,
     answer_sync,
     await_join,
@@ -25,7 +23,6 @@ from barnabas.groups.classic.rebalance import (
     renew_session,
 )
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from barnabas.groups.deadlines import Timer
 from barnabas.groups.member_ids import new_member_id
 from barnabas.groups.outcome import Caller, Outcome
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -88,7 +85,7 @@ class Joining:
         self.group = group
         self.outcome = outcome
         self.now_ms = now_ms
-        self.protocols = protocols_of(request)
+        self.protocols = state.sharing.same(protocols_of(request))
 
     def decide(self) -> None:
         group, request, outcome = self.group, self.request, self.outcome
@@ -141,28 +138,28 @@ class Joining:
         group = self.group
         if len(group.pending) >= PENDING_MEMBERS_MAX:
             group.forget_pending(next(iter(group.pending)))
-        timer: Timer[object] = Timer(Deadline(Due.PENDING, group, member_id))
-        group.pending[member_id] = timer
-        self.state.deadlines.set(timer, self.now_ms + self.request.session_timeout_ms)
+        pending = group.hand_out(member_id)
+        self.state.deadlines.set(pending, self.now_ms + self.request.session_timeout_ms)
         self.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def add(self, member_id: str) -> None:
         group, request, now_ms = self.group, self.request, self.now_ms
+        same = self.state.sharing.same
         member = ClassicMember(
             member_id,
             request.group_instance_id,
-            (self.caller.client_id, self.caller.client_host),
-            request.rebalance_timeout_ms,
-            request.session_timeout_ms,
+            (same(self.caller.client_id), same(self.caller.client_host)),
+            same(request.rebalance_timeout_ms),
+            same(request.session_timeout_ms),
             self.protocols,
         )
         member.is_new = True
         if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
             group.new_member_added = True
-        group.add(member, request.protocol_type)
+        group.add(member, same(request.protocol_type))
         self.wait(member)
         # It cannot send heartbeats yet, and may be gone without a sign.
-        renew_session(self.state, group, member, now_ms, self.state.settings.new_member_join_timeout_ms)
+        renew_session(self.state, member, now_ms, self.state.settings.new_member_join_timeout_ms)
         rebalance_or_go_on(self.state, group, self.outcome, now_ms)
 
     def known_member(self) -> None:
@@ -194,9 +191,9 @@ class Joining:
         answer_sync(old, SyncGroupResponse(error_code=fenced), outcome)
         member = group.replace_static(old_id, new_id)
         if old_id in group.unsynced:
-            del group.unsynced[old_id]
-            group.unsynced[new_id] = None
-        renew_session(state, group, member, now_ms)
+            group.has_synced(old_id)
+            group.await_sync(new_id)
+        renew_session(state, member, now_ms)
         self.update(member)
         if group.state is STABLE:
             if group.select_protocol() == group.protocol:

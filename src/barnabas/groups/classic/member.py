@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from barnabas.groups.deadlines import Timer
 from barnabas.groups.outcome import Token
+from barnabas.groups.sharing import Sharing
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
@@ -16,11 +17,14 @@ Protocols = tuple[tuple[str, bytes], ...]
 """Names with their metadata, the member's favourite first."""
 
 
-class ClassicMember:
+class ClassicMember(Timer):
+    """Its deadline is the end of its session."""
+
     __slots__ = (
         "assignment",
         "client_host",
         "client_id",
+        "group_id",
         "instance_id",
         "is_new",
         "join_token",
@@ -28,7 +32,6 @@ class ClassicMember:
         "member_id",
         "protocols",
         "rebalance_timeout_ms",
-        "session",
         "session_timeout_ms",
         "sync_token",
     )
@@ -42,6 +45,8 @@ class ClassicMember:
         session_timeout_ms: int,
         protocols: Protocols,
     ) -> None:
+        super().__init__()
+        self.group_id = ""  # of the group that took it in
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id, self.client_host = client
@@ -53,7 +58,6 @@ class ClassicMember:
         self.join_token: Token | None = None
         self.join_version = 0  # of the request that waits
         self.sync_token: Token | None = None
-        self.session: Timer[object] | None = None
 
     @property
     def is_static(self) -> bool:
@@ -83,16 +87,18 @@ class ClassicMember:
         )
 
 
-def restored(record: GroupMetadataValue.MemberMetadata, protocol: str | None) -> ClassicMember:
+def restored(
+    record: GroupMetadataValue.MemberMetadata, protocol: str | None, sharing: Sharing
+) -> ClassicMember:
     """A member as the log remembers it: with the one protocol that the group had chosen."""
     timeout_ms = record.rebalance_timeout if record.rebalance_timeout != -1 else record.session_timeout
     member = ClassicMember(
         record.member_id,
         record.group_instance_id,
-        (record.client_id, record.client_host),
-        timeout_ms,
-        record.session_timeout,
-        ((protocol or "", bytes(record.subscription)),),
+        (sharing.same(record.client_id), sharing.same(record.client_host)),
+        sharing.same(timeout_ms),
+        sharing.same(record.session_timeout),
+        sharing.same(((protocol or "", bytes(record.subscription)),)),
     )
     member.assignment = bytes(record.assignment)
     return member

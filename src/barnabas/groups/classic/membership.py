@@ -6,7 +6,7 @@ Does not know: how a rebalance goes on (see `rebalance`).
 
 from __future__ import annotations
 
-from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.group import ClassicGroup, Due
 from barnabas.groups.classic.rebalance import (
     ClassicState,
     answer_sync,
@@ -44,7 +44,7 @@ def heartbeat(state: ClassicState, request: HeartbeatRequest, now_ms: int) -> He
         return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
     if group.state is EMPTY:
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    renew_session(state, group, member, now_ms)
+    renew_session(state, member, now_ms)
     if group.state is PREPARING_REBALANCE:
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     return HeartbeatResponse()
@@ -95,9 +95,9 @@ def differs(asked: str | None, known: str | None) -> bool:
 
 
 def has_synced(group: ClassicGroup, member_id: str) -> None:
-    group.unsynced.pop(member_id, None)
-    if not group.unsynced and group.sync_timer is not None:
-        group.sync_timer.cancel()
+    group.has_synced(member_id)
+    if not group.unsynced and group.due is Due.SYNC:
+        group.cancel()
 
 
 def assign(

@@ -8,10 +8,8 @@ Does not know: requests.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
 
-from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due
 from barnabas.groups.classic.member import ClassicMember
 from barnabas.groups.classic.states import (
     CAN_REBALANCE,
@@ -25,28 +23,13 @@ from barnabas.groups.member_ids import Rng
 from barnabas.groups.outcome import Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
+from barnabas.groups.sharing import Sharing
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 NULLABLE_PROTOCOL_VERSION = 7  # of JoinGroup: before it, no protocol is the empty name
-
-
-class Due(Enum):
-    SESSION = "session"
-    PENDING = "pending"
-    INITIAL_JOIN = "initial join"
-    JOIN = "join"
-    SYNC = "sync"
-
-
-class Deadline(NamedTuple):
-    """What a timer is for."""
-
-    due: Due
-    group: ClassicGroup
-    member_id: str = ""
 
 
 @dataclass(slots=True)
@@ -57,7 +40,8 @@ class ClassicState:
     rng: Rng
     tokens: Tokens
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
-    deadlines: Deadlines[object] = field(default_factory=Deadlines)
+    deadlines: Deadlines[Timer] = field(default_factory=Deadlines)
+    sharing: Sharing = field(default_factory=Sharing)
 
 
 # Answers to those who wait
@@ -122,44 +106,27 @@ def drop_member(group: ClassicGroup, member: ClassicMember, outcome: Outcome) ->
 
 
 def renew_session(
-    state: ClassicState,
-    group: ClassicGroup,
-    member: ClassicMember,
-    now_ms: int,
-    timeout_ms: int | None = None,
+    state: ClassicState, member: ClassicMember, now_ms: int, timeout_ms: int | None = None
 ) -> None:
-    session = member.session
-    if session is None:
-        session = member.session = Timer(Deadline(Due.SESSION, group, member.member_id))
     if timeout_ms is None:
         timeout_ms = member.session_timeout_ms
-    state.deadlines.set(session, now_ms + timeout_ms)
+    state.deadlines.set(member, now_ms + timeout_ms)
 
 
 def await_joins(state: ClassicState, group: ClassicGroup, due: Due, deadline_ms: int) -> None:
-    timer = group.join_timer
-    if timer is None:
-        timer = group.join_timer = Timer(None)
-    timer.owner = Deadline(due, group)
-    state.deadlines.set(timer, deadline_ms)
+    group.due = due
+    state.deadlines.set(group, deadline_ms)
 
 
 def await_syncs(state: ClassicState, group: ClassicGroup, now_ms: int) -> None:
-    timer = group.sync_timer
-    if timer is None:
-        timer = group.sync_timer = Timer(Deadline(Due.SYNC, group))
-    state.deadlines.set(timer, now_ms + group.rebalance_timeout_ms)
-
-
-def cancel_joins(group: ClassicGroup) -> None:
-    if group.join_timer is not None:
-        group.join_timer.cancel()
+    group.due = Due.SYNC
+    state.deadlines.set(group, now_ms + group.rebalance_timeout_ms)
 
 
 def cancel_syncs(group: ClassicGroup) -> None:
-    group.unsynced.clear()
-    if group.sync_timer is not None:
-        group.sync_timer.cancel()
+    group.unsynced = NONE_YET
+    if group.due is Due.SYNC:
+        group.cancel()
 
 
 # The course of a rebalance
@@ -216,7 +183,7 @@ def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, no
     """The next generation: whoever did not join is out, static members apart."""
     if group.state is not PREPARING_REBALANCE:
         return
-    cancel_joins(group)
+    group.cancel()
     for member in list(group.members.values()):
         if member.join_token is None and not member.is_static:
             group.remove(member.member_id)
@@ -234,9 +201,9 @@ def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, no
         if member.join_token is not None:
             response = generation_of(group, member.member_id, shows_members=shows_members)
             answer_join(group, member, response, outcome)
-        renew_session(state, group, member, now_ms)
+        renew_session(state, member, now_ms)
         member.is_new = False
-        group.unsynced[member.member_id] = None
+        group.await_sync(member.member_id)
     await_syncs(state, group, now_ms)
 
 
@@ -256,7 +223,7 @@ def hand_out(
             if error == ErrorCode.NONE:
                 response.protocol_type, response.protocol_name = group.protocol_type, group.protocol
             answer_sync(member, response, outcome)
-            renew_session(state, group, member, now_ms)
+            renew_session(state, member, now_ms)
 
 
 def member_is_gone(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:

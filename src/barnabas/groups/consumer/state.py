@@ -38,6 +38,16 @@ class Deadline(NamedTuple):
     member_id: str
 
 
+class NamedTimer(Timer):
+    """A timer that is found by what it is for."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: Deadline) -> None:
+        super().__init__()
+        self.name = name
+
+
 class Times(NamedTuple):
     """The settings that a group may have of its own."""
 
@@ -71,8 +81,8 @@ class ConsumerState:
         self.groups: dict[str, ConsumerGroup] = {}
         self.hashes = MetadataHashes()
         self.topics_version = NO_VERSION  # of the metadata that last brought new topics
-        self.deadlines: Deadlines[Deadline] = Deadlines()
-        self.timers: dict[Deadline, Timer[Deadline]] = {}
+        self.deadlines: Deadlines[NamedTimer] = Deadlines()
+        self.timers: dict[Deadline, NamedTimer] = {}
         self._configs: ConfigsImage | None = None
         self._times: dict[str, Times] = {}
 
@@ -128,7 +138,7 @@ class ConsumerState:
         deadline = Deadline(due, group_id, member_id)
         timer = self.timers.get(deadline)
         if timer is None:
-            timer = self.timers[deadline] = Timer(deadline)
+            timer = self.timers[deadline] = NamedTimer(deadline)
         self.deadlines.set(timer, at_ms)
 
     def is_set(self, due: Due, group_id: str, member_id: str) -> bool:
@@ -147,5 +157,5 @@ class ConsumerState:
         timer = self.deadlines.pop_due(now_ms)
         if timer is None:
             return None
-        self.timers.pop(timer.owner, None)
-        return timer.owner
+        self.timers.pop(timer.name, None)
+        return timer.name

@@ -1,0 +1,27 @@
+"""One object for equal values: thousands of members say the same about themselves.
+
+In: immutable values (names, subscriptions, timeouts). Out: an equal one, the same for all who ask. Bounded:
+when too many different ones came, it begins anew, and nothing is lost but sharing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TypeVar
+
+VALUES_MAX = 4096
+
+Value = TypeVar("Value", bound=Hashable)
+
+
+class Sharing:
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Hashable] = {}
+
+    def same(self, value: Value) -> Value:
+        known = self._known
+        if len(known) >= VALUES_MAX and value not in known:
+            known.clear()
+        return known.setdefault(value, value)  # type: ignore[return-value]

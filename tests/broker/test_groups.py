@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.offsets_topic import java_hash, partition_for
+from barnabas.broker.coordinator_topic import java_hash, partition_for
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest

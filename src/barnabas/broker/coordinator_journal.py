@@ -29,8 +29,8 @@ from barnabas.records.compression import Compression, compress
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
 
-LOADING = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading its groups.")
-NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate the group.")
+LOADING = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading its state.")
+NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is not the coordinator.")
 
 KeyAndValue = tuple[bytes, bytes | None]
 RECORD_OVERHEAD_MAX = 30  # sizes, deltas and attributes around key and value

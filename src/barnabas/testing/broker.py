@@ -133,10 +133,11 @@ class InProcess:
     def start(self, properties: Mapping[str, str]) -> None:
         # Imported by one thread, before there are two: pytest rewrites what it imports, and CPython 3.11 may
         # stumble where two threads parse at once (gh-106905).
-        from barnabas.broker import group_coordinator, node, routes
+        from barnabas.broker import node, routes
+        from barnabas.broker.group_coordinator import GroupCoordinator
 
         assert node
-        group_coordinator.bring_in()
+        GroupCoordinator.bring_in()
         routes.load_handlers()
         ready = threading.Event()
         self._error = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from barnabas.broker import authorized
 from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_split import Split
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_coordinator import Split
 from barnabas.broker.needs import describe_groups
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, Message
@@ -37,4 +37,4 @@ def consumer_group_describe(
         )
 
     split = Split(part, lambda answer: answer.groups, whole)
-    return context.broker.groups.ask_by_group(names, split, context)
+    return context.broker.groups.ask_by_key(names, split, context)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from barnabas.broker import needs
 from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_split import Split
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_coordinator import Split
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -19,4 +19,4 @@ def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> Mess
         return DeleteGroupsRequest(groups_names=[names[place] for place in places])
 
     split = Split(part, lambda answer: answer.results, lambda results: DeleteGroupsResponse(results=results))
-    return context.broker.groups.ask_by_group(names, split, context)
+    return context.broker.groups.ask_by_key(names, split, context)

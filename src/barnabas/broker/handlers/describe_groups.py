@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from barnabas.broker import authorized, needs
 from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_split import Split
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_coordinator import Split
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -26,4 +26,4 @@ def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> 
         return DescribeGroupsResponse(groups=groups)
 
     split = Split(part, lambda answer: answer.groups, whole)
-    return context.broker.groups.ask_by_group(names, split, context)
+    return context.broker.groups.ask_by_key(names, split, context)

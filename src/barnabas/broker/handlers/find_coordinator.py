@@ -11,8 +11,9 @@ from collections.abc import Awaitable
 from contextlib import suppress
 
 from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_topic import partition_for
 from barnabas.broker.needs import describe_coordinator
-from barnabas.broker.offsets_topic import OFFSETS_TOPIC, partition_for
+from barnabas.broker.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

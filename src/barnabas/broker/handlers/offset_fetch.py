@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_split import Split
 from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_coordinator import Split
 from barnabas.broker.needs import describe_groups
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
@@ -27,4 +27,4 @@ def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Messag
         )
 
     split = Split(part, lambda answer: answer.groups, lambda found: OffsetFetchResponse(groups=found))
-    return context.broker.groups.ask_by_group([group.group_id for group in groups], split, context)
+    return context.broker.groups.ask_by_key([group.group_id for group in groups], split, context)

@@ -1,0 +1,78 @@
+"""One timer for all shards of a coordinator, set to the earliest deadline of any.
+
+In: hosts, whose shards know their next deadline. Out: calls of `on_time`. Does not know: what is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.coordinator_host import CoordinatorHost
+
+LATE_MS = 1000  # a timer as late as this says that the process stood still
+SECOND_LOOK_MS = 50
+
+
+class Deadlines:
+    __slots__ = ("_broker", "_deadlines", "_is_closed", "_is_current", "_numbers", "_timer", "_timer_ms")
+
+    def __init__(self, broker: Broker, is_current: Callable[[CoordinatorHost[Any]], bool]) -> None:
+        self._broker = broker
+        self._is_current = is_current  # whether the host was not closed since
+        self._deadlines: list[tuple[int, int, CoordinatorHost[Any]]] = []
+        self._numbers = count()  # breaks ties between equal deadlines
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._is_closed = False
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def arm(self, host: CoordinatorHost[Any]) -> None:
+        """See that the host is called at its next deadline. A later deadline than before costs nothing: the
+        host is called too early once."""
+        deadline_ms = host.shard.next_deadline_ms()
+        if deadline_ms is None or (host.armed_ms is not None and host.armed_ms <= deadline_ms):
+            return
+        host.armed_ms = deadline_ms
+        heapq.heappush(self._deadlines, (deadline_ms, next(self._numbers), host))
+        if self._timer is None or deadline_ms < self._timer_ms:
+            self._set_timer(deadline_ms)
+
+    def _set_timer(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_ms = max(deadline_ms - self._broker.clock.now_ms(), 0)
+        self._timer = self._broker.loop.call_later(delay_ms / 1000, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._is_closed:
+            return
+        now_ms = self._broker.clock.now_ms()
+        if now_ms - self._timer_ms > LATE_MS:
+            # This process stood still: heartbeats may lie unread in the sockets. They come first.
+            self._timer_ms = now_ms
+            self._timer = self._broker.loop.call_later(SECOND_LOOK_MS / 1000, self._on_time)
+            return
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now_ms:
+            deadline_ms, _, host = heapq.heappop(deadlines)
+            if host.armed_ms == deadline_ms:
+                host.armed_ms = None
+                if self._is_current(host):
+                    host.on_time(now_ms)
+                    if host.armed_ms is not None and host.armed_ms <= now_ms:
+                        host.armed_ms = now_ms + 1  # the next turn of the loop, so that others have theirs
+                        heapq.heappush(deadlines, (now_ms + 1, next(self._numbers), host))
+        if deadlines:
+            self._set_timer(deadlines[0][0])

@@ -1,0 +1,336 @@
+"""The host of one shard of a coordinator: decides, appends to its partition, applies, answers when committed.
+
+In: requests for keys of one partition of the coordinator's topic, time, metadata. Out: answers. Requests that
+wait (joins, syncs) hold a token until an outcome answers it. What is decided rests on everything appended
+before, committed or not, so no answer leaves before all of that is committed. If an append fails, the shard
+is dropped and replayed from the log. What groups and transactions have of their own is in their subclasses.
+Does not know: what the records mean, which partitions this broker leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from barnabas.broker.coordinator_journal import (
+    LOADING,
+    NOT_HERE,
+    CoordinatorJournal,
+    KeyAndValue,
+    as_coordinator_error,
+)
+from barnabas.broker.deferred import Deferred
+from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.protocol.errors import EncodingError
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.coordinator import Coordinator
+    from barnabas.broker.coordinator_loading import Loading
+    from barnabas.broker.partition import Partition
+    from barnabas.metadata.image import MetadataImage
+
+log = logging.getLogger("barnabas.coordinator")
+Token = Any
+"""Names a request that waits; the shard chooses it."""
+
+
+class Outcome(Protocol):
+    """What a shard decided: records to append together, answers for when they are committed."""
+
+    @property
+    def records(self) -> Sequence[Any]: ...
+    @property
+    def reply(self) -> Message | None: ...
+    @property
+    def waits_as(self) -> Token | None: ...
+    @property
+    def answers(self) -> Sequence[tuple[Token, Message]]: ...
+
+
+class Shard(Protocol):
+    """The state of one partition of the coordinator's topic."""
+
+    def apply(self, entry: Any, /) -> None: ...
+    def next_deadline_ms(self) -> int | None: ...
+    def on_time(self, now_ms: int, image: MetadataImage, /) -> Iterable[Any]: ...
+    def metadata_changed(self, image: MetadataImage, now_ms: int, /) -> Iterable[Any]: ...
+    def unload(self) -> Iterable[tuple[Any, Message]]: ...
+
+
+S = TypeVar("S", bound=Shard)
+
+
+class CoordinatorHost(Generic[S]):
+    __slots__ = (
+        "_arm", "_broker", "_load_slots", "_loading", "_uncommitted", "_waiting", "armed_ms", "error",
+        "journal", "load_task", "partition", "shard",
+    )  # fmt: skip
+
+    def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
+        self._broker = coordinator.broker
+        self._load_slots = coordinator.load_slots
+        self._arm: Callable[[CoordinatorHost[Any]], None] = coordinator.deadlines.arm
+        self.partition = partition
+        self.journal = CoordinatorJournal(partition, self.compression())
+        self.shard: S = self.new_shard()
+        self.error: KafkaError | None = LOADING  # why requests are refused; None while they are not
+        self.armed_ms: int | None = None  # when the coordinator will call `on_time`
+        self.load_task: asyncio.Task[None] | None = None
+        self._loading: Loading | None = None
+        self._waiting: dict[Token, Deferred] = {}
+        # In the order of offsets: answers that wait until everything below is committed.
+        self._uncommitted: deque[tuple[int, Callable[[Any], None], Any]] = deque()
+
+    # -- what each kind of coordinator has of its own ----------------------------------------------
+
+    def compression(self) -> int:
+        """Of the batches in the partition."""
+        raise NotImplementedError
+
+    def load_bytes_max(self) -> int:
+        """How much is read at once while loading."""
+        raise NotImplementedError
+
+    def new_shard(self) -> S:
+        """An empty one."""
+        raise NotImplementedError
+
+    def new_loading(self) -> Loading:
+        """A replay of the partition into the shard."""
+        raise NotImplementedError
+
+    def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
+        """What the shard says to a request."""
+        raise NotImplementedError
+
+    def encode(self, entry: Any) -> KeyAndValue:
+        raise NotImplementedError
+
+    def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
+        """The answer to a request that is not handled at all."""
+        raise NotImplementedError
+
+    def spoil(self, response: Message, error: KafkaError) -> None:
+        """Turn an answer that was ready into one that says no."""
+        raise NotImplementedError
+
+    def loaded(self, now_ms: int) -> Iterable[Any]:
+        """The shard is complete: what follows from that."""
+        raise NotImplementedError
+
+    def survives(self, error: KafkaError, request: Message | None) -> bool:
+        """Whether the shard need not be dropped when records of this request were refused."""
+        return False
+
+    # -- loading ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take up the shard: at once where nothing was ever written, else beside the loop."""
+        partition_log = self.partition.log
+        self.partition.before_write = self.journal.flush
+        self.partition.on_lost = self._lost
+        self.partition.wait(self._advanced)
+        if partition_log.log_start_offset >= partition_log.end_offset:
+            self._activate()
+        else:
+            self.load_task = self._broker.loop.create_task(self._load())
+
+    async def _load(self) -> None:
+        broker = self._broker
+        bytes_max = self.load_bytes_max()
+        async with self._load_slots:
+            loading = self._loading = self.new_loading()
+            started_ms = broker.clock.now_ms()
+            try:
+                while loading.next_offset < self.partition.log.end_offset and not loading.is_stopped:
+                    await broker.threads.run(loading.load_chunk, bytes_max)
+            except (KafkaError, ProtocolError, ValueError) as error:
+                log.error("%s cannot be loaded, it has no coordinator: %s", self.partition, error)
+                self._refuse(NOT_HERE)
+                return
+            except Exception:
+                log.exception("%s cannot be loaded, it has no coordinator", self.partition)
+                self._refuse(NOT_HERE)
+                return
+        if self.error is LOADING:
+            self._activate()
+            took_ms = broker.clock.now_ms() - started_ms
+            log.info("loaded %d records of %s in %d ms", loading.records, self.partition, took_ms)
+
+    def _activate(self) -> None:
+        self._loading = None
+        now_ms = self._broker.clock.now_ms()
+        self.error = None
+        self.take_all(self.loaded(now_ms), now_ms)
+        self.metadata_changed(now_ms)
+
+    def close(self) -> None:
+        """This broker does not lead the partition any more: whoever waits is sent away."""
+        self.partition.on_lost = None
+        self.partition.leave(self._advanced)
+        if self._loading is not None:
+            self._loading.is_stopped = True
+        self._refuse(NOT_HERE)
+
+    def _refuse(self, why: KafkaError, lost: KafkaError = NOT_HERE) -> None:
+        """Take nothing any more; answer everybody who waits."""
+        was_active = self.error is None
+        self.error = why
+        uncommitted, self._uncommitted = self._uncommitted, deque()
+        waiting, self._waiting = self._waiting, {}
+        for _, resolve, message in uncommitted:
+            self.spoil(message, lost)
+            resolve(message)
+        if was_active or waiting:
+            for token, message in self.shard.unload():
+                deferred = waiting.pop(token, None)
+                if deferred is not None:
+                    deferred.resolve(message)
+
+    def _lost(self, error: KafkaError) -> None:
+        """What was appended is not in the log: the shard knows what never was. Replay it, soon: this may be
+        called while the tick is being written."""
+        if self.error is not None:
+            return
+        log.error("%s could not be written, it is loaded again: %s", self.partition, error.message)
+        self.error = LOADING
+        self._broker.loop.call_soon(self._restart, as_coordinator_error(error))
+
+    def _restart(self, error: KafkaError) -> None:
+        if self.partition.is_dirty:
+            # What others appended in this tick is on its way, and must be replayed too.
+            self._broker.loop.call_soon(self._restart, error)
+            return
+        if self.error is not LOADING or (self.load_task is not None and not self.load_task.done()):
+            return
+        self.error = None
+        self._refuse(LOADING, error)
+        self.shard = self.new_shard()
+        if self.partition.is_leader:
+            self.partition.leave(self._advanced)
+            self.start()
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def handle(self, request: Message, context: RequestContext) -> Message | Deferred | None:
+        """The answer to a request; None when the tick will give it."""
+        answer = self._decide(request, context)
+        if type(answer) is Deferred or self.journal.is_settled:
+            return answer
+        assert isinstance(answer, Message)
+        if self.journal.settles_with_tick:
+            return context.channel.answer_after_tick(answer, self._not_written)
+        return self._when_committed(answer)
+
+    def ask(self, request: Message, context: RequestContext) -> Message | Deferred:
+        """The same for a request that is only part of what a client asked."""
+        answer = self._decide(request, context)
+        if isinstance(answer, Deferred) or self.journal.is_settled:
+            return answer
+        return self._when_committed(answer)
+
+    def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
+        if self.error is not None:
+            return self.refusal(request, self.error, context.version)
+        now_ms = self._broker.clock.now_ms()
+        try:
+            outcome = self.decide(request, context, now_ms)
+            self.take(outcome, now_ms, request)
+        except KafkaError as error:
+            return self.refusal(request, error, context.version)
+        self._arm(self)
+        if outcome.waits_as is not None:
+            return self._wait(outcome.waits_as)
+        assert outcome.reply is not None, f"{type(request).__name__} has no answer"
+        return outcome.reply
+
+    def _wait(self, token: Token) -> Deferred:
+        deferred = self._waiting[token] = Deferred(partial(self._forget, token))
+        return deferred
+
+    def _forget(self, token: Token) -> None:
+        """The connection is gone: nobody wants the answer."""
+        self._waiting.pop(token, None)
+
+    def _when_committed(self, reply: Message) -> Deferred:
+        deferred = Deferred()
+        self._uncommitted.append((self.journal.end_offset, deferred.resolve, reply))
+        return deferred
+
+    def _not_written(self, response: Message, partition: Partition, error: KafkaError) -> None:
+        if partition is self.partition:
+            self.spoil(response, as_coordinator_error(error))
+
+    # -- outcomes --------------------------------------------------------------------------------
+
+    def on_time(self, now_ms: int) -> None:
+        if self.error is None:
+            self.take_all(self.shard.on_time(now_ms, self._broker.image), now_ms)
+
+    def metadata_changed(self, now_ms: int) -> None:
+        if self.error is None:
+            self.take_all(self.shard.metadata_changed(self._broker.image, now_ms), now_ms)
+
+    def take_all(self, outcomes: Iterable[Any], now_ms: int) -> None:
+        for outcome in outcomes:
+            try:
+                self.take(outcome, now_ms)
+            except KafkaError:
+                return  # noted by `_append`
+        self._arm(self)
+
+    def take(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
+        """Append, apply, and answer those who waited. KafkaError: nothing of the outcome counts."""
+        if outcome.records:
+            self._append(outcome, now_ms, request)
+            apply = self.shard.apply
+            for entry in outcome.records:
+                apply(entry)
+        if not outcome.answers:
+            return
+        if self.journal.is_settled:
+            for token, message in outcome.answers:
+                self._answer(token, message)
+        else:
+            offset = self.journal.end_offset
+            for token, message in outcome.answers:
+                self._uncommitted.append((offset, partial(self._answer, token), message))
+
+    def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
+        try:
+            encoded = self._encode_all(outcome.records)
+            try:
+                self.journal.append(encoded, now_ms)
+            except KafkaError as error:
+                if error.code != ErrorCode.MESSAGE_TOO_LARGE or any(value for _, value in encoded):
+                    raise
+                self.journal.append_in_parts(encoded, now_ms)  # tombstones, each true alone
+        except KafkaError as error:
+            if not self.survives(error, request):
+                self._lost(error)
+            raise as_coordinator_error(error) from error
+
+    def _encode_all(self, entries: Sequence[Any]) -> list[KeyAndValue]:
+        encode = self.encode
+        try:
+            return [encode(entry) for entry in entries]
+        except EncodingError as error:  # a name that is longer than the log can hold
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
+
+    def _answer(self, token: Token, message: Message) -> None:
+        deferred = self._waiting.pop(token, None)
+        if deferred is not None:  # else the connection is gone
+            deferred.resolve(message)
+
+    def _advanced(self, partition: Partition) -> None:
+        """The high watermark has moved: what is below it may be answered."""
+        high_watermark = partition.state.high_watermark
+        uncommitted = self._uncommitted
+        while uncommitted and uncommitted[0][0] <= high_watermark:
+            _, resolve, message = uncommitted.popleft()
+            resolve(message)

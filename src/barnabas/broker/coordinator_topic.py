@@ -1,0 +1,132 @@
+"""The topic of a coordinator: which partition keeps which key, and how it is made when first needed.
+
+In: group ids or transactional ids; the controller, to create the topic as its layout says. Out: partition
+numbers as Apache Kafka computes them (Java's hash), a topic that exists.
+Does not know: what is written into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.settings.one_machine import internal_topic_settings
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.settings import BrokerSettings
+
+log = logging.getLogger("barnabas.coordinator")
+
+REMEMBERED_LENGTH_MAX = 128  # longer keys are hashed each time, so that memory stays bounded
+ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+Topic = CreateTopicsRequest.CreatableTopic
+Fitted = Mapping[str, int]
+"""Settings of internal topics, as they fit the size of the cluster."""
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode`: over UTF-16 units, in 32 bits with a sign."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    found = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        found = (31 * found + (high << 8 | low)) & 0xFFFF_FFFF
+    return found - (1 << 32) if found >> 31 else found
+
+
+def hash_of(key: str) -> int:
+    """The number that `% partitions` is taken of; the one hash without a positive twin counts as 0."""
+    found = java_hash(key)
+    return 0 if found == -(1 << 31) else abs(found)
+
+
+_remembered_hash = lru_cache(maxsize=1 << 15)(hash_of)
+
+
+def partition_for(key: str, partitions: int) -> int:
+    if len(key) > REMEMBERED_LENGTH_MAX:
+        return hash_of(key) % partitions
+    return _remembered_hash(key) % partitions
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLayout:
+    """How a coordinator's topic is made: the settings to look at, and the configuration it gets."""
+
+    name: str
+    partitions: str
+    replication_factor: str
+    configs: Callable[[BrokerSettings, Fitted], dict[str, str]]
+
+
+class CoordinatorTopic:
+    """Creates the topic once, however many ask for it at a time."""
+
+    __slots__ = ("_broker", "_creating", "_layout", "name")
+
+    def __init__(self, broker: Broker, layout: TopicLayout) -> None:
+        self._broker = broker
+        self._layout = layout
+        self._creating: asyncio.Task[None] | None = None
+        self.name = layout.name
+
+    @property
+    def partition_count(self) -> int:
+        """Of the topic as it is, or as it would be made."""
+        topic = self._broker.image.topics.by_name.get(self.name)
+        if topic is None:
+            count: int = self._broker.settings[self._layout.partitions]
+            return count
+        return len(topic.partitions)
+
+    @property
+    def exists(self) -> bool:
+        return self.name in self._broker.image.topics.by_name
+
+    def leader_of(self, key: str) -> int:
+        """The node that coordinates a key; -1 for none, KafkaError where there is no topic."""
+        topic = self._broker.image.topics.by_name.get(self.name)
+        if topic is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.name} could not be created.")
+        partition = topic.partitions.get(partition_for(key, len(topic.partitions)))
+        return partition.leader if partition is not None else -1
+
+    async def create(self) -> None:
+        """Returns when the topic is there; KafkaError when it cannot be made."""
+        if self._creating is None:
+            self._creating = self._broker.loop.create_task(self._create())
+            self._creating.add_done_callback(self._created)
+        await asyncio.shield(self._creating)
+
+    def _created(self, task: asyncio.Task[None]) -> None:
+        self._creating = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s cannot be created: %s", self.name, error)
+
+    async def _create(self) -> None:
+        response = await self._broker.controller.handle(CreateTopicsRequest(topics=[self._wanted()]))
+        assert isinstance(response, CreateTopicsResponse)
+        [result] = response.topics
+        if result.error_code not in ALREADY_THERE:
+            raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
+
+    def _wanted(self) -> Topic:
+        broker, layout = self._broker, self._layout
+        fitted, said = internal_topic_settings(broker.settings, len(broker.image.cluster.brokers))
+        for line in said:
+            if line.startswith(layout.replication_factor):
+                log.info("creating %s: %s", self.name, line)
+        configs = layout.configs(broker.settings, fitted)
+        return Topic(
+            name=self.name,
+            num_partitions=broker.settings[layout.partitions],
+            replication_factor=fitted[layout.replication_factor],
+            configs=[Topic.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+        )

@@ -15,7 +15,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker import gauges, group_gauges, routes
@@ -37,6 +36,8 @@ from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from barnabas.runtime.clock import Clock, SystemClock
 from barnabas.runtime.controller import Controller
+from barnabas.runtime.disk import REAL_DISK, Disk
+from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import Threads
 from barnabas.settings import BrokerSettings, EndPoint
 from barnabas.storage.context import LogContext
@@ -65,11 +66,15 @@ class Node:
         format_empty: bool = False,
         clock: Clock | None = None,
         rng: random.Random | None = None,
+        disk: Disk = REAL_DISK,
+        sockets: Sockets = REAL_SOCKETS,
     ) -> None:
         self.settings = settings
         self._format_empty = format_empty
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
+        self._disk = disk
+        self._socket_port = sockets
         self._listeners: list[Listener] = []
         self._sockets: dict[str, socket.socket] = {}
         self._log_dirs: LogDirs | None = None
@@ -96,8 +101,8 @@ class Node:
     async def _start(self) -> None:
         settings, clock = self.settings, self._clock
         loop = asyncio.get_running_loop()
-        context = LogContext(rng=self._rng, on_roll=self._rolled)
-        if self._format_empty and is_empty(settings):
+        context = LogContext(self._disk, rng=self._rng, on_roll=self._rolled)
+        if self._format_empty and is_empty(settings, self._disk):
             self._format()
         self._log_dirs = LogDirs.open(settings.log_dirs, node_id=settings.node_id, context=context)
         cluster_id = self._log_dirs.cluster_id
@@ -160,6 +165,7 @@ class Node:
                 request,
                 now_ms=self._clock.now_ms(),
                 random_bytes=self._rng.randbytes,
+                disk=self._disk,
             )
         except FormatError as error:
             raise StartError(str(error)) from None
@@ -213,20 +219,10 @@ class Node:
 
     def _bind(self) -> None:
         for endpoint in self.settings.listeners:
-            # No host means every interface, those of both protocols where the system can do that.
-            host = "::" if not endpoint.host and socket.has_dualstack_ipv6() else endpoint.host
-            bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-            self._sockets[endpoint.name] = bound
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if host == "::":
-                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not endpoint.host else 1)
             try:
-                bound.bind((host, endpoint.port))
+                self._sockets[endpoint.name] = self._socket_port.bind(endpoint.host, endpoint.port)
             except OSError as error:
                 raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
-            # Taken at once, so that a second node notices before it touches anything; accepted later.
-            if endpoint.port and is_taken(endpoint):
-                raise StartError(f"cannot listen on {endpoint}: another process listens there")
 
     def _with_real_ports(self, advertised: tuple[EndPoint, ...]) -> tuple[EndPoint, ...]:
         """What others are told: the port that was bound where the settings left it open, this host's
@@ -236,7 +232,7 @@ class Node:
             replace(
                 endpoint,
                 port=endpoint.port or self._sockets[endpoint.name].getsockname()[1],
-                host=endpoint.host or socket.getfqdn(),
+                host=endpoint.host or self._socket_port.host_name(),
             )
             for endpoint in advertised
         )
@@ -299,18 +295,12 @@ class Node:
         self._threads.close()
 
 
-def is_empty(settings: BrokerSettings) -> bool:
+def is_empty(settings: BrokerSettings, disk: Disk = REAL_DISK) -> bool:
     """Whether no log directory holds anything yet: then starting may format them."""
-    folders = [Path(path) for path in {*settings.log_dirs, settings.metadata_log_dir}]
-    return not any(folder.exists() and (folder.is_file() or any(folder.iterdir())) for folder in folders)
-
-
-def is_taken(endpoint: EndPoint) -> bool:
-    """Whether somebody accepts connections there (two processes may both bind before one of them listens)."""
-    host = endpoint.host if endpoint.host not in ("", "0.0.0.0") else "127.0.0.1"
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((host, endpoint.port)) == 0
+    folders = {*settings.log_dirs, settings.metadata_log_dir}
+    return not any(
+        disk.exists(folder) and (not disk.is_directory(folder) or disk.listdir(folder)) for folder in folders
+    )
 
 
 def check_supported(settings: BrokerSettings) -> None:

@@ -1,0 +1,50 @@
+"""The socket port: how a node takes the addresses that it listens on. A simulation has its own.
+
+In: a host (none: every interface) and a port (0: any free one). Out: a bound socket for the loop's
+`create_server`; what is in the way is an `OSError` with a reason for people.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+PROBE_SECONDS_MAX = 1.0
+
+
+class Sockets:
+    """The real ones."""
+
+    def bind(self, host: str, port: int) -> socket.socket:
+        """Take an address at once, so that a second node notices before it touches anything."""
+        # No host means every interface, those of both protocols where the system can do that.
+        everywhere = "::" if not host and socket.has_dualstack_ipv6() else host
+        family = socket.AF_INET6 if ":" in everywhere else socket.AF_INET
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if everywhere == "::":
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not host else 1)
+            bound.bind((everywhere, port))
+            if port and is_taken(host, port):
+                raise OSError(errno.EADDRINUSE, "another process listens there")
+        except BaseException:
+            bound.close()
+            raise
+        return bound
+
+    def host_name(self) -> str:
+        """What other machines call this one."""
+        return socket.getfqdn()
+
+
+def is_taken(host: str, port: int) -> bool:
+    """Whether somebody accepts connections there (two processes may both bind before one of them listens)."""
+    reachable = host if host not in ("", "0.0.0.0") else "127.0.0.1"
+    family = socket.AF_INET6 if ":" in reachable else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_SECONDS_MAX)
+        return probe.connect_ex((reachable, port)) == 0
+
+
+REAL_SOCKETS = Sockets()

@@ -167,6 +167,13 @@ class Partition:
         finally:
             self.is_dirty = False
 
+    def write_early(self) -> None:
+        """Write in the middle of the tick: something else may be staged only when this is in the file. Should
+        that fail, the tick tells the others who staged before."""
+        if self.before_write is not None:
+            self.before_write()
+        self.log.write_early()
+
     def advance(self) -> None:
         """What was written counts: raise the high watermark and let readers see it."""
         if self.state.advance_log_end(self.log.written_offset) and self._waiters:

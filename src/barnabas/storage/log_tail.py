@@ -211,7 +211,7 @@ class LogTail:
         writer = self._writer or self._begin_appending()
         must_roll = self._must_roll(writer, header, now_ms)
         if must_roll or self._position + header.size > self._slow_position:
-            self._write_early()
+            self.write_early()
             must_roll = must_roll or self._must_roll(writer, header, now_ms)
         if must_roll:
             self.roll(header.base_offset, now_ms=now_ms)
@@ -222,7 +222,7 @@ class LogTail:
         if header.partition_leader_epoch != self._epoch:
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
 
-    def _write_early(self) -> None:
+    def write_early(self) -> None:
         """Write in the middle of a tick. Should that fail, those who staged before must hear of it: from
         `write_staged`, until which nothing more is taken."""
         try:

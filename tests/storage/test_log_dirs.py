@@ -197,9 +197,9 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_later(data: Path, ope
     assert dirs.logs == {}
     [folder] = data.glob("a-0.*-delete")
     due = NOW_MS + SMALL.file_delete_delay_ms
-    assert dirs.delete_due(due - 1) == due
+    assert dirs.context.graveyard.remove_due(due - 1) == due
     assert folder.exists()
-    assert dirs.delete_due(due) is None
+    assert dirs.context.graveyard.remove_due(due) is None
     assert not folder.exists()
     assert len(found.read()) == len(found)
 
@@ -220,7 +220,7 @@ def test_deletion_goes_on_after_a_restart(data: Path, open_dirs: Open) -> None:
     again = open_dirs(data)
 
     assert again.logs == {}
-    again.delete_due(NOW_MS + 10 * SMALL.file_delete_delay_ms)
+    again.context.graveyard.remove_due(NOW_MS + 10 * SMALL.file_delete_delay_ms)
     assert not list(data.glob("a-0*"))
 
 

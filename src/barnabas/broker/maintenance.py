@@ -94,5 +94,8 @@ class Maintenance:
                 partition.log.producers.expire(now_ms, settings["producer.id.expiration.ms"])
 
     async def remove_deleted(self) -> None:
-        if self._broker.log_dirs.deletions_pending:
-            await self._broker.threads.run(self._broker.log_dirs.delete_due, self._broker.clock.now_ms())
+        """Files and folders that were deleted, after `file.delete.delay.ms`."""
+        graveyard, now_ms = self._broker.log_dirs.context.graveyard, self._broker.clock.now_ms()
+        due_ms = graveyard.next_due_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            await self._broker.threads.run(graveyard.remove_due, now_ms)

@@ -33,17 +33,6 @@ class TopicRules(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rules_of(settings: TopicSettings) -> TopicRules:
-    log = LogSettings(
-        segment_bytes=settings.segment_bytes,
-        segment_ms=settings.max_segment_ms,
-        segment_jitter_ms=settings.segment_jitter_ms,
-        segment_index_bytes=settings.segment_index_bytes,
-        index_interval_bytes=settings.index_interval_bytes,
-        flush_messages=settings.flush_messages,
-        flush_ms=settings.flush_ms,
-        file_delete_delay_ms=settings.file_delete_delay_ms,
-        preallocate=settings.preallocate,
-    )
     recompressed = settings.compression_type != AS_PRODUCED
     append = AppendRules(
         max_message_bytes=settings.max_message_bytes,
@@ -55,4 +44,4 @@ def rules_of(settings: TopicSettings) -> TopicRules:
         timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
         timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
     )
-    return TopicRules(settings, log, append)
+    return TopicRules(settings, LogSettings.of(settings), append)

@@ -1,4 +1,4 @@
-"""What all logs of a process share: the disk, open files, cached indexes, randomness.
+"""What all logs of a process share: the disk, open files, cached indexes, the graveyard, randomness.
 
 Created once and handed to every log; a simulated node gives its own disk and seed.
 Does not know: any log.
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.runtime.disk import REAL_DISK, Disk
+from barnabas.storage.graveyard import Graveyard
 from barnabas.storage.index_cache import IndexCache
 from barnabas.storage.open_files import OpenFiles
 
@@ -24,7 +25,7 @@ class LogContext:
     """`on_roll(log, offset)` is called after a roll: everything below `offset` is complete and wants
     `log.sync(offset)` in a thread."""
 
-    __slots__ = ("disk", "files", "indexes", "on_roll", "rng")
+    __slots__ = ("disk", "files", "graveyard", "indexes", "on_roll", "rng")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class LogContext:
     ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
+        self.graveyard = Graveyard(disk)
         self.indexes = IndexCache()
         self.rng = rng if rng is not None else random.Random()
         self.on_roll = on_roll

@@ -78,9 +78,8 @@ class IndexCache:
                 self._bytes -= len(evicted.data) + ENTRY_OVERHEAD_BYTES
 
     def _load_offset_index(self, segment: "Segment") -> OffsetIndex:
-        path = segment.path_of(names.OFFSET_INDEX)
         try:
-            index = OffsetIndex(segment.base_offset, segment.context.disk.read(path))
+            index = OffsetIndex(segment.base_offset, segment.read_file(names.OFFSET_INDEX))
             index.check(segment.size)
         except (FileNotFoundError, CorruptIndex) as error:
             logger.warning("Rebuilding the indexes of %s: %s", segment.path, error)
@@ -88,9 +87,8 @@ class IndexCache:
         return index
 
     def _load_time_index(self, segment: "Segment") -> TimeIndex:
-        path = segment.path_of(names.TIME_INDEX)
         try:
-            index = TimeIndex(segment.base_offset, segment.context.disk.read(path))
+            index = TimeIndex(segment.base_offset, segment.read_file(names.TIME_INDEX))
             index.check()
         except (FileNotFoundError, CorruptIndex) as error:
             logger.warning("Rebuilding the indexes of %s: %s", segment.path, error)

@@ -9,12 +9,22 @@ only by assigning a new list, which readers in other threads see whole or not at
 
 from bisect import bisect_right
 
-from barnabas.storage import lookup, names, opening, producer_snapshots, reading, truncation
+from barnabas.storage import (
+    lookup,
+    names,
+    opening,
+    producer_snapshots,
+    reading,
+    replacement,
+    retention,
+    truncation,
+)
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import disk_failure
 from barnabas.storage.log_slice import LogSlice
 from barnabas.storage.log_tail import LogTail
 from barnabas.storage.lookup import TimestampOffset
+from barnabas.storage.segment import Segment
 from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
 
@@ -80,7 +90,7 @@ class Log(LogTail):
 
     def configure(self, settings: LogSettings) -> None:
         """The topic's settings have changed."""
-        self.write_staged()
+        self.write_early()
         self.settings = settings
         self.restart_appending()
 
@@ -131,18 +141,28 @@ class Log(LogTail):
         first = max(reading.floor(segments, min(self.recovery_point, self.indexes_synced_to)), 0)
         for segment in segments[first:]:
             if segment.base_offset < target or segment is segments[0]:
-                segment.sync()
+                self._sync_segment(segment)
             if names_dirty:
                 disk.sync_file(producer_snapshots.path_of(self.directory, segment.base_offset))
         if names_dirty:
             self._sync_folder()
         self.indexes_synced_to = segments[-1].base_offset
 
+    def _sync_segment(self, segment: Segment) -> None:
+        try:
+            segment.sync()
+        except FileNotFoundError:
+            if segment in self.segments:  # else retention or compaction took it away meanwhile
+                raise
+
     def _sync_folder(self) -> None:
         disk = self.context.disk
         disk.sync_file(f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
         disk.sync_file(f"{self.directory}/{names.PARTITION_METADATA}")
         disk.sync_directory(self.directory)
+        if self.is_new:
+            disk.sync_directory(self.directory.rpartition("/")[0])
+            self.is_new = False
 
     def close(self) -> None:
         """Leave files that can be opened as clean: everything durable, indexes final, producers in a
@@ -188,6 +208,35 @@ class Log(LogTail):
         if self.epochs.truncate_from_start(offset):
             self.epochs_dirty = True
         self.producers.advance_log_start(offset)
+        return True
+
+    # Old segments leave, others take their place
+
+    def claim(self) -> bool:
+        """Ask to be the only one who takes segments out or replaces some (retention, compaction, a move to
+        another dir); False while another does. On the loop; `release` after."""
+        if self.is_claimed:
+            return False
+        self.is_claimed = True
+        return True
+
+    def release(self) -> None:
+        self.is_claimed = False
+
+    def delete_old_segments(self, now_ms: int, upper_offset: int) -> int:
+        """All of `retention` at once, for those who may wait: how many segments went."""
+        gone = retention.take_out(self, retention.count_expired(self, now_ms, upper_offset))
+        retention.bury(self, gone, now_ms)
+        return len(gone)
+
+    def replace_segments(self, old: list[Segment], new: list[Segment], now_ms: int) -> bool:
+        """All of `replacement` at once, for those who may wait: `new` (complete, `.cleaned`) stand for `old`
+        from now on; False when `old` is not there any more, and `new` is discarded."""
+        replacement.prepare(self, new)
+        if not replacement.exchange(self, old, new):
+            replacement.discard(new)
+            return False
+        replacement.finish(self, old, new, now_ms)
         return True
 
     def rename(self, directory: str) -> None:

@@ -7,7 +7,6 @@ Does not know: replication, metadata, when checkpoints and deletions are due (th
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,7 +20,6 @@ from barnabas.storage.log_dir import LogDir
 from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.names import TopicPartition
 from barnabas.storage.settings import LogSettings
-from barnabas.storage.truncation import delete_folder
 
 CLOSING_THREADS = 32
 PARALLEL_FROM = 16  # logs; fewer are not worth the threads
@@ -38,7 +36,7 @@ def never_stray(log: Log) -> bool:
 class LogDirs:
     """`logs` and `future_logs` by partition; `dirs` in the order of `log.dirs`, failed ones included."""
 
-    __slots__ = ("_deleted", "cluster_id", "context", "dirs", "future_logs", "logs", "stray_folders")
+    __slots__ = ("cluster_id", "context", "dirs", "future_logs", "logs", "stray_folders")
 
     def __init__(self, context: LogContext, dirs: list[LogDir], cluster_id: str) -> None:
         """See `LogDirs.open`."""
@@ -48,7 +46,6 @@ class LogDirs:
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
         self.stray_folders: list[str] = []
-        self._deleted: deque[tuple[int, str]] = deque()  # when, which folder
 
     @classmethod
     def open(
@@ -118,7 +115,8 @@ class LogDirs:
             if where.topic == names.METADATA_TOPIC:
                 continue  # the quorum's own
             if mark == names.DELETE_FOLDER:
-                self._deleted.append((now_ms + settings_of(where.topic).file_delete_delay_ms, path))
+                due_ms = now_ms + settings_of(where.topic).file_delete_delay_ms
+                self.context.graveyard.bury_folder(path, due_ms)
                 continue
             if mark == names.STRAY_FOLDER:
                 self.stray_folders.append(path)
@@ -178,6 +176,7 @@ class LogDirs:
         for where, log in list(self.future_logs.items()):
             if self.dir_of(log) is directory:
                 del self.future_logs[where]
+        self.context.graveyard.forget_below(directory.path)
         directory.unlock()
         if not self.online():
             raise StorageError(f"no log dir is left: {reason}")
@@ -219,10 +218,10 @@ class LogDirs:
         return online[0] if len(online) == 1 else min(online, key=lambda directory: len(directory.logs))
 
     def delete(self, where: TopicPartition, *, now_ms: int) -> None:
-        """Set a partition's folder aside for removal (`delete_due`); the partition is gone at once."""
+        """Set a partition's folder aside for removal (see `graveyard`); the partition is gone at once."""
         log = self._remove(where)
         self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
-        self._deleted.append((now_ms + log.settings.file_delete_delay_ms, log.directory))
+        self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
 
     def set_aside(self, where: TopicPartition) -> str:
         """A partition that should not be here: keep its data as a `-stray` folder."""
@@ -230,20 +229,6 @@ class LogDirs:
         self._rename(log, self.dir_of(log), names.STRAY_FOLDER)
         self.stray_folders.append(log.directory)
         return log.directory
-
-    @property
-    def deletions_pending(self) -> bool:
-        return bool(self._deleted)
-
-    def delete_due(self, now_ms: int) -> int | None:
-        """Remove the folders whose time has come (slow: call it from a thread); when the next one is due."""
-        while self._deleted and self._deleted[0][0] <= now_ms:
-            _, path = self._deleted.popleft()
-            try:
-                delete_folder(self.context.disk, path)
-            except OSError as error:
-                logger.error("Could not remove %s: %s", path, error)
-        return self._deleted[0][0] if self._deleted else None
 
     def _remove(self, where: TopicPartition) -> Log:
         log = self.logs.pop(where)

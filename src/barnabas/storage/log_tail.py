@@ -59,6 +59,8 @@ class LogTail:
         "epochs_dirty",
         "failure",
         "indexes_synced_to",
+        "is_claimed",
+        "is_new",
         "last_sync_ms",
         "log_start_offset",
         "names_dirty",
@@ -116,6 +118,8 @@ class LogTail:
         self._epoch = -1
         self.epochs_dirty = False
         self.names_dirty = False
+        self.is_new = False  # its folder's own name is not durable yet
+        self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
         self.truncations = 0
         self._lost: KafkaError | None = None  # why batches that were staged are gone; `write_staged` tells
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
@@ -326,7 +330,7 @@ class LogTail:
     def roll(self, next_offset: int | None = None, *, now_ms: int | None = None) -> None:
         """Complete the active segment and begin another; the old one wants `sync` (see
         `LogContext.on_roll`)."""
-        self.write_staged()
+        self.write_early()
         base_offset = self.end_offset if next_offset is None else max(next_offset, self.end_offset)
         if base_offset == self.active.base_offset:
             return  # nothing in it yet
@@ -382,6 +386,8 @@ class LogTail:
                 for _, header in segment.headers():
                     if header.partition_leader_epoch > self.epochs.latest_epoch:
                         self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            self.epochs_dirty = True
+        if self.epochs.truncate_from_start(self.log_start_offset):  # stored before the log's start moved
             self.epochs_dirty = True
 
     def reload_producers(self) -> None:

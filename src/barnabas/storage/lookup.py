@@ -7,11 +7,11 @@ Does not know: earliest and latest (the log's own attributes), isolation levels,
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record import iter_records
-from barnabas.storage.errors import disk_failure
-from barnabas.storage.segment import CorruptLog, Segment
+from barnabas.storage.reading import look_into
+from barnabas.storage.retention import largest_timestamp
+from barnabas.storage.segment import Segment
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
@@ -25,37 +25,32 @@ class TimestampOffset(NamedTuple):
 
 def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
     """The first record at or after the log's start whose timestamp is `timestamp` or later."""
-    try:
-        for segment in log.segments:
-            largest, _ = segment.largest_timestamp()
-            if largest < 0:
-                largest = log.context.disk.modified_ms(segment.path)
-            if largest >= timestamp:
-                found = _search(segment, timestamp, log.log_start_offset)
-                if found is not None:
-                    return found
-        return None
-    except OSError as error:
-        raise disk_failure("search", log.directory, error) from error
-    except CorruptLog as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    return look_into(log, lambda: _offset_for_timestamp(log, timestamp))
+
+
+def _offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
+    for segment in log.segments:
+        if largest_timestamp(segment) >= timestamp:
+            found = _search(segment, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
+    return None
 
 
 def max_timestamp_offset(log: "Log") -> TimestampOffset | None:
     """The first record that has the largest timestamp of the log."""
-    try:
-        segment = max(log.segments, key=lambda segment: segment.largest_timestamp()[0])
-        timestamp, offset = segment.largest_timestamp()
-        if timestamp < 0:
-            return None
-        for position, header in segment.headers(segment.offset_index().position_before(offset)):
-            if header.max_timestamp == timestamp:
-                return _first_record(segment, position, header, timestamp, 0)
+    return look_into(log, lambda: _max_timestamp_offset(log))
+
+
+def _max_timestamp_offset(log: "Log") -> TimestampOffset | None:
+    segment = max(log.segments, key=lambda segment: segment.largest_timestamp()[0])
+    timestamp, offset = segment.largest_timestamp()
+    if timestamp < 0:
         return None
-    except OSError as error:
-        raise disk_failure("search", log.directory, error) from error
-    except CorruptLog as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    for position, header in segment.headers(segment.offset_index().position_before(offset)):
+        if header.max_timestamp == timestamp:
+            return _first_record(segment, position, header, timestamp, 0)
+    return None
 
 
 def _search(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:

@@ -54,19 +54,19 @@ def default_limit() -> int:
 class OpenFiles:
     """Opens files for their owners and takes them away again from those that have not used them lately."""
 
-    __slots__ = ("_lock", "_owners", "disk", "limit")
+    __slots__ = ("_owners", "disk", "limit", "lock")
 
     def __init__(self, disk: Disk = REAL_DISK, limit: int | None = None) -> None:
         self.disk = disk
         self.limit = limit if limit is not None else default_limit()
         self._owners: deque[FileOwner] = deque()
-        self._lock = Lock()
+        self.lock = Lock()  # names of files change under it too: whoever opens one sees the old or the new
 
     def open(self, owner: FileOwner, *, create: bool = False) -> OpenFile:
         file = owner.file
         if file is not None:
             return file
-        with self._lock:
+        with self.lock:
             file = owner.file
             if file is None:
                 file = OpenFile(
@@ -81,7 +81,7 @@ class OpenFiles:
 
     def close(self, owner: FileOwner) -> None:
         """The owner gives its file up (a slice may keep it open a little longer)."""
-        with self._lock:
+        with self.lock:
             owner.file = None
 
     def _evict(self) -> None:

@@ -63,7 +63,7 @@ def create_log(
         now_ms=now_ms,
     )
     log.topic_id = topic_id
-    log.names_dirty = True
+    log.names_dirty = log.is_new = True
     return log
 
 
@@ -116,6 +116,7 @@ def open_log(
         now_ms=now_ms,
     )
     if recovery is not None:
+        recovery.epochs.truncate_from_start(log_start_offset)
         log.epochs = recovery.epochs
         log.producers = recovery.producers
         log.epochs_dirty = log.names_dirty = True

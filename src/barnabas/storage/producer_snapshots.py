@@ -50,6 +50,16 @@ def delete(context: "LogContext", directory: str, offset: int) -> None:
         pass
 
 
+def set_aside(context: "LogContext", directory: str, offset: int) -> list[str]:
+    """Rename a snapshot to `.deleted`, if there is one; what it is called now."""
+    path = path_of(directory, offset)
+    try:
+        context.disk.replace(path, path + names.DELETED)
+    except FileNotFoundError:
+        return []
+    return [path + names.DELETED]
+
+
 def load(
     context: "LogContext", directory: str, segments: list[Segment], log_start_offset: int, end_offset: int
 ) -> ProducerStates:

@@ -8,7 +8,8 @@ Does not know: the batches that were just written (see `Log.read`), who may read
 
 import struct
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.storage.errors import disk_failure
@@ -19,6 +20,7 @@ from barnabas.storage.transaction_index import AbortedTransaction
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
+T = TypeVar("T")
 CURSORS_MAX = 128  # readers of one log that are remembered
 
 _base_offset = struct.Struct(">q").unpack_from
@@ -39,12 +41,23 @@ def floor(segments: list[Segment], offset: int) -> int:
 def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
     """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first
     batch that is larger comes whole if `at_least_one`)."""
-    try:
-        return _read(log, offset, max_bytes, upper_offset, at_least_one)
-    except OSError as error:
-        raise disk_failure("read", log.directory, error) from error
-    except CorruptLog as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    return look_into(log, lambda: _read(log, offset, max_bytes, upper_offset, at_least_one))
+
+
+def look_into(log: "Log", look: Callable[[], T]) -> T:
+    """Run something that reads files. A file that is gone belonged to a segment that retention or compaction
+    took away meanwhile, if there are other segments now: then look again."""
+    while True:
+        segments = log.segments
+        try:
+            return look()
+        except FileNotFoundError as error:
+            if segments is log.segments:
+                raise disk_failure("read", log.directory, error) from error
+        except OSError as error:
+            raise disk_failure("read", log.directory, error) from error
+        except CorruptLog as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
 def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
@@ -100,6 +113,10 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
 
 
 def aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    return look_into(log, lambda: _aborted_transactions(log, offset, upper_offset))
+
+
+def _aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:
     segments = log.segments
     found: list[AbortedTransaction] = []
     for segment in segments[max(floor(segments, offset), 0) :]:

@@ -86,14 +86,30 @@ class Segment:
 
     def rename_files(self, suffix: str) -> None:
         """Give all files another suffix (`.deleted`, `.swap`, or none); readers do not notice."""
-        for kind in names.SEGMENT_SUFFIXES:
+        with self.context.files.lock:
+            for kind in names.SEGMENT_SUFFIXES:
+                try:
+                    self.context.disk.replace(
+                        self.path_of(kind), f"{self.directory}/{self.base_offset:020d}{kind}{suffix}"
+                    )
+                except FileNotFoundError:
+                    pass
+            self.suffix = suffix
+
+    def read_file(self, kind: str) -> bytes:
+        """A whole index file, under whatever name it has at the moment."""
+        while True:
+            directory, suffix = self.directory, self.suffix
             try:
-                self.context.disk.replace(
-                    self.path_of(kind), f"{self.directory}/{self.base_offset:020d}{kind}{suffix}"
-                )
+                data = self.context.disk.read(self.path_of(kind))
             except FileNotFoundError:
-                pass
-        self.suffix = suffix
+                with self.context.files.lock:  # somebody may be about to rename it
+                    if (directory, suffix) == (self.directory, self.suffix):
+                        raise
+            else:
+                # Renamed meanwhile: the old name may be another segment's by now.
+                if (directory, suffix) == (self.directory, self.suffix):
+                    return data
 
     def delete_files(self) -> None:
         self.context.files.close(self)
@@ -189,9 +205,10 @@ class Segment:
 
     def transactions(self) -> TransactionIndex:
         if self._transactions is None:
-            self._transactions = TransactionIndex.load(
-                self.context.disk, self.path_of(names.TRANSACTION_INDEX)
-            )
+            try:
+                self._transactions = TransactionIndex.decode(self.read_file(names.TRANSACTION_INDEX))
+            except FileNotFoundError:
+                self._transactions = TransactionIndex([])
         return self._transactions
 
     def add_transaction(self, transaction: AbortedTransaction) -> None:
@@ -234,6 +251,8 @@ class Segment:
         self.context.indexes.forget(self)
 
     def _replace_index(self, kind: str, data: bytearray) -> None:
+        if self.suffix == names.DELETED:
+            return  # for a reader that came late; the next one will not find it
         path = self.path_of(kind)
         try:
             if not data and self.context.disk.size(path) == 0:

@@ -23,6 +23,10 @@ class LogSettings:
     flush_messages: int = INT64_MAX
     flush_ms: int = INT64_MAX
     file_delete_delay_ms: int = 60_000
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    retention_bytes: int = -1
+    delete: bool = True  # `cleanup.policy`
+    compact: bool = False
     preallocate: bool = False
 
     @classmethod
@@ -30,13 +34,17 @@ class LogSettings:
         """What concerns the log of a topic's settings in effect."""
         return cls(
             segment_bytes=topic.internal_segment_bytes or topic.segment_bytes,
-            segment_ms=topic.segment_ms,
+            segment_ms=topic.max_segment_ms,
             segment_jitter_ms=topic.segment_jitter_ms,
             segment_index_bytes=topic.segment_index_bytes,
             index_interval_bytes=topic.index_interval_bytes,
             flush_messages=topic.flush_messages,
             flush_ms=topic.flush_ms,
             file_delete_delay_ms=topic.file_delete_delay_ms,
+            retention_ms=topic.retention_ms,
+            retention_bytes=topic.retention_bytes,
+            delete=topic.delete,
+            compact=topic.compact,
             preallocate=topic.preallocate,
         )
 

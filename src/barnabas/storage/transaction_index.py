@@ -32,12 +32,9 @@ class TransactionIndex:
         self.entries = entries
 
     @classmethod
-    def load(cls, disk: Disk, path: str) -> "TransactionIndex":
-        """Read the file, if there is one; ValueError for a version of the future."""
-        try:
-            return cls(decode(disk.read(path)))
-        except FileNotFoundError:
-            return cls([])
+    def decode(cls, data: bytes) -> "TransactionIndex":
+        """What a file holds; ValueError for a version of the future."""
+        return cls(decode(data))
 
     def append(self, disk: Disk, path: str, entry: AbortedTransaction) -> None:
         if self.entries and entry.last_offset <= self.entries[-1].last_offset:

@@ -7,9 +7,9 @@ Does not know: why, and who decides.
 
 from typing import TYPE_CHECKING
 
-from barnabas.runtime.disk import Disk
 from barnabas.storage import names, producer_snapshots
 from barnabas.storage.errors import disk_failure
+from barnabas.storage.graveyard import delete_folder
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_writer import SegmentWriter
 
@@ -79,13 +79,14 @@ def _drop(log: "Log", segments: list[Segment]) -> None:
 
 def rename(log: "Log", directory: str) -> None:
     """Not synced: the next checkpoint of the log dir is, and until then a crash only undoes the renaming."""
-    try:
-        log.context.disk.replace(log.directory, directory)
-    except OSError as error:
-        raise disk_failure("rename", log.directory, error) from error
-    log.directory = directory
-    for segment in log.segments:
-        segment.directory = directory
+    with log.context.files.lock:
+        try:
+            log.context.disk.replace(log.directory, directory)
+        except OSError as error:
+            raise disk_failure("rename", log.directory, error) from error
+        log.directory = directory
+        for segment in log.segments:
+            segment.directory = directory
 
 
 def delete(log: "Log") -> None:
@@ -96,17 +97,3 @@ def delete(log: "Log") -> None:
         delete_folder(log.context.disk, log.directory)
     except OSError as error:
         raise disk_failure("delete", log.directory, error) from error
-
-
-def delete_folder(disk: Disk, directory: str) -> None:
-    """A partition's folder with its files; it has no folders in it."""
-    try:
-        found = disk.listdir(directory)
-    except FileNotFoundError:
-        return
-    for name in found:
-        try:
-            disk.unlink(f"{directory}/{name}")
-        except FileNotFoundError:
-            pass
-    disk.rmdir(directory)

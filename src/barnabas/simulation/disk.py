@@ -237,6 +237,11 @@ class SimulatedDisk(Disk):
         node = self._node(path)
         return node.modified_ms if isinstance(node, File) else 0
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        node = self._node(path)
+        if isinstance(node, File):
+            node.modified_ms = modified_ms
+
     def is_directory(self, path: str) -> bool:
         return isinstance(self._find(path), Folder)
 

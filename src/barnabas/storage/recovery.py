@@ -197,15 +197,17 @@ class Recovery:
             segment.delete_files()
 
 
-def batches(segment: Segment) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position, header and bytes of every batch of a file; `CorruptLog` at the first that is torn or
-    damaged."""
-    position, end = 0, segment.size
+def batches(
+    segment: Segment, position: int = 0, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Position, header and bytes of every batch of a file, from a batch boundary on; `CorruptLog` at the
+    first that is torn or damaged."""
+    end = segment.size
     buffer, start = memoryview(b""), 0
     while position < end:
         at = position - start
         if at + BATCH_OVERHEAD > len(buffer):
-            buffer, start, at = memoryview(segment.pread(CHUNK_BYTES, position)), position, 0
+            buffer, start, at = memoryview(segment.pread(chunk_bytes, position)), position, 0
             if len(buffer) < BATCH_OVERHEAD:
                 raise CorruptLog(segment.path, position, f"{len(buffer)} bytes of a batch header")
         _, length, old_crc, magic = _placement(buffer, at)
@@ -213,7 +215,7 @@ def batches(segment: Segment) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         if size > end - position:
             raise CorruptLog(segment.path, position, f"a batch of {size} bytes, {end - position} are left")
         if at + size > len(buffer):
-            buffer, start, at = memoryview(segment.pread(max(CHUNK_BYTES, size), position)), position, 0
+            buffer, start, at = memoryview(segment.pread(max(chunk_bytes, size), position)), position, 0
         if magic < MAGIC and length >= LEGACY_OVERHEAD - 12:
             _refuse_legacy(segment, position, bytes(buffer[at : at + size]), old_crc & 0xFFFFFFFF)
         if length < BATCH_LENGTH_MIN or at + size > len(buffer):

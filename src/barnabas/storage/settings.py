@@ -27,6 +27,10 @@ class LogSettings:
     retention_bytes: int = -1
     delete: bool = True  # `cleanup.policy`
     compact: bool = False
+    delete_retention_ms: int = 24 * 3600 * 1000
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = INT64_MAX
     preallocate: bool = False
 
     @classmethod
@@ -45,6 +49,10 @@ class LogSettings:
             retention_bytes=topic.retention_bytes,
             delete=topic.delete,
             compact=topic.compact,
+            delete_retention_ms=topic.delete_retention_ms,
+            min_cleanable_dirty_ratio=topic.min_cleanable_dirty_ratio,
+            min_compaction_lag_ms=topic.min_compaction_lag_ms,
+            max_compaction_lag_ms=topic.max_compaction_lag_ms,
             preallocate=topic.preallocate,
         )
 

@@ -35,8 +35,10 @@ class Cluster:
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
         request_timeout_ms: float = REQUEST_TIMEOUT_MS,
         api_timeout_ms: float = API_TIMEOUT_MS,
+        is_quorum: bool = False,
     ) -> None:
         self.bootstrap = list(bootstrap)
+        self.is_quorum = is_quorum  # the addresses are those of controllers, which know no topics
         self.client_id = client_id
         self.connect_timeout_ms = connect_timeout_ms
         self.request_timeout_ms = request_timeout_ms

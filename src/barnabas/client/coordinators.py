@@ -1,7 +1,7 @@
-"""Which broker coordinates a group: FindCoordinator asked for many groups at once, answers kept.
+"""Which broker coordinates a group or a transactional id: FindCoordinator asked for many, answers kept.
 
-In: a Cluster, group ids, and a question for one coordinator about the groups that it has. Out: an answer or
-an error for each group; coordinators that moved, load or cannot be reached are found and asked again.
+In: a Cluster, ids of one kind, and a question for one coordinator about those that it has. Out: an answer or
+an error for each; coordinators that moved, load or cannot be reached are found and asked again.
 Does not know: what is asked.
 """
 
@@ -16,7 +16,7 @@ from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, 
 
 T = TypeVar("T")
 
-GROUP = 0  # key type of FindCoordinator
+GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 BATCHED_SINCE = 4  # version of FindCoordinator
 GROUPS_PER_REQUEST = 1_000
 
@@ -25,8 +25,9 @@ Question = Callable[[Node, list[str]], Awaitable[Answers[T]]]
 
 
 class Coordinators:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, key_type: int = GROUP) -> None:
         self._cluster = cluster
+        self._key_type = key_type
         self._known: dict[str, Node] = {}
 
     async def ask(self, groups: Iterable[str], question: Question[T]) -> dict[str, T | KafkaError]:
@@ -104,9 +105,9 @@ class Coordinators:
         for start in range(0, len(unknown), at_once):
             part = unknown[start : start + at_once]
             if at_once == 1:
-                request = FindCoordinatorRequest(key=part[0], key_type=GROUP)
+                request = FindCoordinatorRequest(key=part[0], key_type=self._key_type)
             else:
-                request = FindCoordinatorRequest(coordinator_keys=part, key_type=GROUP)
+                request = FindCoordinatorRequest(coordinator_keys=part, key_type=self._key_type)
             answer = await self._cluster.ask(request, FindCoordinatorResponse)
             for group, node in self._read(answer, part):
                 if isinstance(node, KafkaError):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from barnabas.client.cluster import Cluster, error_of
-from barnabas.client.errors import Unreachable, UnsupportedApi
+from barnabas.client.errors import UnsupportedApi
+from barnabas.client.leaders import ask_leaders
 from barnabas.client.topology import Node, TopicPartition
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 CONSUMER_REPLICA_ID = -1
@@ -58,50 +59,13 @@ class OffsetAdmin:
         timeout_ms: float | None = None,
     ) -> dict[TopicPartition, FoundOffset | KafkaError]:
         """What is found for each partition; `wanted` maps it to an OffsetSpec or a timestamp in ms."""
-        found: dict[TopicPartition, FoundOffset | KafkaError] = {}
-        patience = self.cluster.patience(timeout_ms)
-        left = dict(wanted)
-        while left:
-            problem: KafkaError | Unreachable | None = None
-            for leader, partitions in (await self._by_leader(left, found)).items():
-                try:
-                    answers = await self._ask(leader, partitions, read_committed)
-                except Unreachable as error:
-                    problem = error
-                    continue
-                for where, answer in answers.items():
-                    if isinstance(answer, KafkaError) and answer.code.retriable:
-                        problem = answer
-                    else:
-                        found[where] = answer
-            left = {where: spec for where, spec in left.items() if where not in found}
-            if not left:
-                break
-            self.cluster.forget_leaders({where.topic for where in left})
-            try:
-                await patience.pause(problem or KafkaError(ErrorCode.LEADER_NOT_AVAILABLE))
-            except KafkaError as error:
-                found.update(dict.fromkeys(left, error))
-                break
-        return found
 
-    async def _by_leader(
-        self, wanted: Mapping[TopicPartition, int], found: dict[TopicPartition, FoundOffset | KafkaError]
-    ) -> dict[Node, dict[TopicPartition, int]]:
-        unknown = {where.topic for where in wanted if self.cluster.topology.leader(where) is None}
-        if unknown:
-            await self.cluster.retrying(lambda: self.cluster.refresh(unknown))
-        grouped: dict[Node, dict[TopicPartition, int]] = {}
-        for where, spec in wanted.items():
-            leader = self.cluster.topology.leader(where)
-            topic = self.cluster.topology.topics.get(where.topic)
-            if leader is not None:
-                grouped.setdefault(leader, {})[where] = spec
-            elif topic is None or topic.error_code or where.partition not in topic.partitions:
-                found[where] = error_of(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {where} does not exist"
-                )
-        return grouped
+        async def question(
+            leader: Node, partitions: Mapping[TopicPartition, int]
+        ) -> dict[TopicPartition, FoundOffset | KafkaError]:
+            return await self._ask(leader, partitions, read_committed)
+
+        return await ask_leaders(self.cluster, wanted, question, timeout_ms=timeout_ms)
 
     async def _ask(
         self, leader: Node, wanted: Mapping[TopicPartition, int], read_committed: bool

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.replication import producer_snapshot
-from barnabas.replication.producers import BatchMetadata, ProducerState
+from barnabas.replication.producer_state import BatchMetadata, ProducerState
 
 RECORDED = Path(__file__).parent / "recorded"
 int16 = st.integers(-1, 2**15 - 1)

@@ -11,6 +11,7 @@ from barnabas.records.control import EndMarker, build_end_marker, read_end_marke
 from barnabas.records.record import Record, build_batch
 from barnabas.replication import producer_snapshot
 from barnabas.replication.producers import ProducerStates
+from barnabas.replication.verification import NOT_REQUIRED, ONGOING, Verification
 from replication.transcript import replay
 
 HERE = Path(__file__).parent
@@ -46,6 +47,7 @@ class Partition:
     def __init__(self) -> None:
         self.states = ProducerStates()
         self.high_watermark: int | None = None
+        self.verification: Verification = NOT_REQUIRED
 
     def answer(self, verb: str, given: dict[str, str]) -> str:
         try:
@@ -65,19 +67,42 @@ class Partition:
             timestamp=int(time),
             transactional=txn == "yes",
         )
-        duplicate = self.states.check(batch)
+        duplicate = self.states.check(batch, self.verification)
         if duplicate is not None:
             return f"duplicate of offset {duplicate.base_offset}, timestamp {duplicate.timestamp}"
         batch.base_offset = self.states.end_offset
         self.states.apply(batch)
         return f"offset {batch.base_offset}"
 
-    def end(self, id: str, epoch: str, how: str, coordinator: str = "0", time: str = "2000") -> str:
+    def verify(self, id: str, epoch: str, seq: str, bumps: str = "no", now: str = "0") -> str:
+        """What is returned comes with the batches that follow."""
+        found = self.states.start_verification(
+            int(id), eval_sequence(seq), int(epoch), bumps_epoch=bumps == "yes", now_ms=int(now)
+        )
+        self.verification = found or ONGOING
+        return "ongoing" if found is None else f"from sequence {found.lowest_sequence}"
+
+    def unverified(self) -> str:
+        self.verification = ONGOING
+        return ""
+
+    def verifications(self) -> str:
+        return f"{len(self.states.verifications)} verifications"
+
+    def end(
+        self,
+        id: str,
+        epoch: str,
+        how: str,
+        coordinator: str = "0",
+        time: str = "2000",
+        version: str = "0",
+    ) -> str:
         marker = EndMarker(how == "abort", int(coordinator))
         batch = BatchHeader(
             build_end_marker(marker, int(id), int(epoch), int(time), base_offset=self.states.end_offset)
         )
-        self.states.check_marker(batch, marker.coordinator_epoch)
+        self.states.check_marker(batch, marker.coordinator_epoch, int(version))
         completed = self.states.apply_marker(batch, marker.coordinator_epoch, aborted=marker.aborted)
         if completed is None:
             return f"offset {batch.base_offset}, nothing ended"
@@ -119,7 +144,7 @@ def eval_sequence(text: str) -> int:
     return int(text) if not text.startswith("max") else INT32_MAX - int(text[4:] or 0)
 
 
-@pytest.mark.parametrize("name", ["sequences", "transactions"])
+@pytest.mark.parametrize("name", ["sequences", "transactions", "verification", "markers"])
 def test_producers_are_answered_as_written_down(name: str) -> None:
     replay(HERE / "transcripts" / f"producers_{name}.txt", Partition().answer)
 
@@ -132,7 +157,7 @@ def replayed(log: bytes) -> ProducerStates:
             assert marker is not None
             states.apply_marker(batch, marker.coordinator_epoch, aborted=marker.aborted)
         else:
-            assert states.check(batch) is None
+            assert states.check(batch, NOT_REQUIRED) is None
             states.apply(batch)
     return states
 

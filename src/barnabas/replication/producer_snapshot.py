@@ -11,7 +11,7 @@ from struct import Struct
 from barnabas.protocol import ProtocolError
 from barnabas.protocol.log_records.storage import ProducerSnapshot
 from barnabas.records.crc32c import Buffer, crc32c
-from barnabas.replication.producers import BatchMetadata, ProducerState
+from barnabas.replication.producer_state import BatchMetadata, ProducerState
 
 VERSION = 1
 _prefix = Struct(">hI")  # version, checksum of everything behind it

@@ -1,14 +1,12 @@
 """What a partition remembers of its producers: sequence numbers, epochs and open transactions (KIP-98).
 
-In: headers of batches about to be appended (`check`) and of appended ones (`apply`). Out: nothing, a
-duplicate's place in the log, or the KafkaError that Kafka answers. `check` changes nothing, `apply` cannot
-fail.
+In: headers of batches about to be appended (`check`) and of appended ones (`apply`), of data and of markers.
+Out: nothing, a duplicate's place in the log, or the KafkaError that Kafka answers. `check` changes nothing,
+`apply` cannot fail.
 Does not know: the log, files (see `producer_snapshot`), the clock, the transaction coordinator.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import (
@@ -19,91 +17,22 @@ from barnabas.records.batch import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
 )
+from barnabas.replication.producer_state import (
+    NO_OFFSET,
+    BatchMetadata,
+    CompletedTransaction,
+    ProducerState,
+)
+from barnabas.replication.verification import Verification, Verifications
 
-BATCHES_REMEMBERED = 5  # as many as an idempotent producer may have in flight
-NO_OFFSET = -1
-NO_COORDINATOR_EPOCH = -1
-
-
-class BatchMetadata(NamedTuple):
-    """One appended batch: enough to recognise it when it comes again, and to answer as the first time."""
-
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def first_sequence(self) -> int:
-        return (self.last_sequence - self.offset_delta) & INT32_MAX
-
-    @property
-    def base_offset(self) -> int:
-        return self.last_offset - self.offset_delta
-
-
-class CompletedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
-    last_offset: int  # of the marker
-    aborted: bool
-
-
-class ProducerState:
-    """One producer id. The newest batch is the last; only batches of the current epoch are kept."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "last_timestamp",
-        "next_sequence",
-        "producer_epoch",
-        "producer_id",
-        "txn_first_offset",
-    )
-
-    def __init__(
-        self,
-        producer_id: int,
-        producer_epoch: int = NO_PRODUCER_EPOCH,
-        coordinator_epoch: int = NO_COORDINATOR_EPOCH,
-        last_timestamp: int = NO_TIMESTAMP,
-        txn_first_offset: int = NO_OFFSET,
-        batch: BatchMetadata | None = None,
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.coordinator_epoch = coordinator_epoch
-        self.last_timestamp = last_timestamp
-        self.txn_first_offset = txn_first_offset
-        self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_REMEMBERED)
-        self.next_sequence = (
-            0  # invariant: one behind the last sequence of the newest batch, 0 without batches
-        )
-        if batch is not None:
-            self.batches.append(batch)
-            self.next_sequence = (batch.last_sequence + 1) & INT32_MAX
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
-
-    @property
-    def last_offset(self) -> int:
-        return self.batches[-1].last_offset if self.batches else NO_OFFSET
-
-    def __repr__(self) -> str:
-        return (
-            f"ProducerState(producer_id={self.producer_id}, epoch={self.producer_epoch},"
-            f" coordinator_epoch={self.coordinator_epoch}, last_timestamp={self.last_timestamp},"
-            f" txn_first_offset={self.txn_first_offset}, batches={list(self.batches)})"
-        )
+EPOCH_MAX = 2**15 - 1
+STRICT_MARKERS_SINCE = 2  # transaction version: markers carry an epoch that is newer than the data's
 
 
 class ProducerStates:
     """All producers of one partition, and its transactions that are open or not yet replicated."""
 
-    __slots__ = ("_ongoing", "_states", "_unreplicated", "end_offset")
+    __slots__ = ("_ongoing", "_states", "_unreplicated", "end_offset", "verifications")
 
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset  # the state reflects the log up to here
@@ -112,6 +41,7 @@ class ProducerStates:
         self._unreplicated: dict[
             int, CompletedTransaction
         ] = {}  # by first offset; marker above high watermark
+        self.verifications = Verifications()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -124,31 +54,37 @@ class ProducerStates:
 
     # -- appends of data
 
-    def check(self, header: BatchHeader) -> BatchMetadata | None:
-        """None when a client's batch may be appended, or the batch it repeats; raises where Kafka refuses."""
+    def check(self, header: BatchHeader, verification: Verification | None = None) -> BatchMetadata | None:
+        """None when a client's batch may be appended, or the batch it repeats; raises where Kafka refuses.
+        `verification` is what a transactional batch comes with."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None
         state = self._states.get(producer_id)
-        if state is None:
-            # Nothing known (new, expired or deleted with the log): any sequence may be the first.
-            return None
         if (
-            header.base_sequence == state.next_sequence
+            state is not None
+            and header.base_sequence == state.next_sequence
             and header.producer_epoch == state.producer_epoch
-            and (state.txn_first_offset < 0 or header.attributes & TRANSACTIONAL_FLAG)
+            and (header.attributes & TRANSACTIONAL_FLAG == 0) is (state.txn_first_offset < 0)
+            and not self.verifications
         ):
             return None
-        return self._check_unexpected(header, state)
+        return self._check_unexpected(header, state, verification)
 
-    def _check_unexpected(self, header: BatchHeader, state: ProducerState) -> BatchMetadata | None:
+    def _check_unexpected(
+        self, header: BatchHeader, state: ProducerState | None, verification: Verification | None
+    ) -> BatchMetadata | None:
         epoch, sequence = header.producer_epoch, header.base_sequence
-        if epoch == state.producer_epoch:
+        if state is not None and epoch == state.producer_epoch:
             last_sequence = header.last_sequence
             for batch in state.batches:
                 if batch.last_sequence == last_sequence and batch.first_sequence == sequence:
                     return batch
-        self.check_epoch(state, epoch)
+        self._check_transaction(header, state, verification)
+        self.verifications.check_sequence(header, is_first=state is None or not state.batches)
+        if state is None:
+            # Nothing known (new, expired or deleted with the log): any sequence may be the first.
+            return None
         if state.producer_epoch != NO_PRODUCER_EPOCH:
             if epoch != state.producer_epoch and sequence != 0:
                 raise KafkaError(
@@ -168,6 +104,21 @@ class ProducerStates:
                 " but sent a batch outside of it",
             )
         return None
+
+    def check_own(self, header: BatchHeader, verification: Verification | None) -> None:
+        """The same for a batch that a coordinator writes in a client's transaction: it has no sequence."""
+        self._check_transaction(header, self._states.get(header.producer_id), verification)
+
+    def _check_transaction(
+        self, header: BatchHeader, state: ProducerState | None, verification: Verification | None
+    ) -> None:
+        epoch = header.producer_epoch
+        if state is not None:
+            self.check_epoch(state, epoch)
+        if header.attributes & TRANSACTIONAL_FLAG and (
+            state is None or state.txn_first_offset < 0 or state.producer_epoch != epoch
+        ):
+            self.verifications.check(header.producer_id, verification)
 
     @staticmethod
     def check_epoch(state: ProducerState, epoch: int) -> None:
@@ -198,18 +149,43 @@ class ProducerStates:
         state.batches.append(BatchMetadata(last_sequence, last_offset, delta, timestamp))
         state.next_sequence = (last_sequence + 1) & INT32_MAX
         state.last_timestamp = timestamp
-        if state.txn_first_offset < 0 and header.attributes & TRANSACTIONAL_FLAG:
-            state.txn_first_offset = header.base_offset
-            self._ongoing[header.base_offset] = producer_id
+        if header.attributes & TRANSACTIONAL_FLAG:
+            if state.txn_first_offset < 0:
+                state.txn_first_offset = header.base_offset
+                self._ongoing[header.base_offset] = producer_id
+            self.verifications.appended(producer_id)
 
     # -- transactions
 
-    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
-        """Whether a coordinator may write this end-of-transaction marker."""
-        state = self._states.get(header.producer_id)
-        if state is None:
-            return
-        self.check_epoch(state, header.producer_epoch)
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, bumps_epoch: bool, now_ms: int
+    ) -> Verification | None:
+        """Before the coordinator is asked about a producer; None where its transaction is open already."""
+        state = self._states.get(producer_id)
+        if state is not None:
+            self.check_epoch(state, epoch)
+            if state.txn_first_offset >= 0 and state.producer_epoch == epoch:
+                return None
+        return self.verifications.start(producer_id, sequence, epoch, bumps_epoch=bumps_epoch, now_ms=now_ms)
+
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int, transaction_version: int = 0) -> None:
+        """Whether a coordinator may write this end-of-transaction marker.
+
+        From transaction version 2 on its epoch is newer than that of the data; the same one may come again
+        when the transaction is over, and at the end of all epochs.
+        """
+        epoch = header.producer_epoch
+        state = self._states.get(header.producer_id) or ProducerState(header.producer_id)
+        if (
+            transaction_version >= STRICT_MARKERS_SINCE
+            and epoch == state.producer_epoch != EPOCH_MAX
+            and state.txn_first_offset >= 0
+        ):
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"a marker of epoch {epoch} for producer {state.producer_id} is not newer than its data",
+            )
+        self.check_epoch(state, epoch)
         if coordinator_epoch < state.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -231,6 +207,7 @@ class ProducerStates:
             state.next_sequence = 0
         state.coordinator_epoch = coordinator_epoch
         state.last_timestamp = header.max_timestamp
+        self.verifications.ended(header.producer_id, header.producer_epoch)
         first_offset, state.txn_first_offset = state.txn_first_offset, NO_OFFSET
         if first_offset < 0:
             return None
@@ -251,8 +228,9 @@ class ProducerStates:
         """Where the oldest open transaction begins."""
         return next(iter(self._ongoing), None)
 
-    def first_unstable_offset(self) -> int | None:
+    def first_unstable_offset(self, high_watermark: int = 0) -> int | None:
         """Where the oldest transaction begins that is open, or whose marker is not replicated yet."""
+        self.advance_high_watermark(high_watermark)
         if not self._unreplicated:
             return next(iter(self._ongoing), None)
         first = min(self._unreplicated)
@@ -287,6 +265,7 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._states[producer_id]
+        self.verifications.expire(now_ms, expiration_ms)
         return expired
 
     def reset(self, end_offset: int, states: Iterable[ProducerState] = ()) -> None:

@@ -1,0 +1,112 @@
+"""Verification: a producer's transaction is asked for at its coordinator before its first batch is taken in
+(KIP-890).
+
+One `Verification` stands for a producer that is being asked about on one partition. The batch that was
+waiting is taken in only if the same object is still there: a marker that came meanwhile has removed it, so
+that nothing slips in behind the end of a transaction.
+Does not know: the coordinator, the log, the clock.
+"""
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import BatchHeader
+
+VERIFICATIONS_MAX = 100_000  # of one partition; the oldest gives way
+
+
+class Verification:
+    """Batches behind `lowest_sequence` wait until the one with it was taken in."""
+
+    __slots__ = ("bumps_epoch", "epoch", "lowest_sequence", "started_ms")
+
+    def __init__(self, lowest_sequence: int, epoch: int, *, bumps_epoch: bool, started_ms: int) -> None:
+        self.lowest_sequence = lowest_sequence
+        self.epoch = epoch
+        self.bumps_epoch = bumps_epoch  # of a producer whose epoch grows with every transaction
+        self.started_ms = started_ms
+
+    def note(self, sequence: int, epoch: int) -> None:
+        """The producer sent another batch that needs verification."""
+        if epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+        elif epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+
+
+ONGOING = Verification(-1, -1, bumps_epoch=False, started_ms=0)
+"""What a transactional batch comes with that was not verified: good enough where its transaction is open."""
+
+NOT_REQUIRED = Verification(-1, -1, bumps_epoch=False, started_ms=0)
+"""What a transactional batch comes with where verification is switched off."""
+
+
+class Verifications:
+    """Those of one partition, by producer id."""
+
+    __slots__ = ("_by_producer",)
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, Verification] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_producer)
+
+    def __len__(self) -> int:
+        return len(self._by_producer)
+
+    def start(
+        self, producer_id: int, sequence: int, epoch: int, *, bumps_epoch: bool, now_ms: int
+    ) -> Verification:
+        """The producer's verification: a new one, or the one that is going on."""
+        found = self._by_producer.get(producer_id)
+        if found is not None:
+            found.note(sequence, epoch)
+            return found
+        if len(self._by_producer) >= VERIFICATIONS_MAX:
+            del self._by_producer[next(iter(self._by_producer))]
+        started = Verification(sequence, epoch, bumps_epoch=bumps_epoch, started_ms=now_ms)
+        self._by_producer[producer_id] = started
+        return started
+
+    def check(self, producer_id: int, given: Verification | None) -> None:
+        """Refuse a first batch whose verification is missing, or was overtaken by a marker."""
+        if given is NOT_REQUIRED or (given is not None and given is self._by_producer.get(producer_id)):
+            return
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"producer {producer_id} has no transaction open that this belongs to",
+        )
+
+    def check_sequence(self, header: BatchHeader, *, is_first: bool) -> None:
+        """Refuse a batch that overtakes the one which is being verified, and one that is not the first
+        where its producer has written nothing in this epoch."""
+        started = self._by_producer.get(header.producer_id)
+        if started is None:
+            return
+        sequence = header.base_sequence
+        if is_first and sequence != 0 and started.bumps_epoch:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} starts with sequence {sequence}, not 0",
+            )
+        if sequence > started.lowest_sequence:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} sent sequence {sequence},"
+                f" {started.lowest_sequence} comes first",
+            )
+
+    def appended(self, producer_id: int) -> None:
+        """The transaction is open here now."""
+        self._by_producer.pop(producer_id, None)
+
+    def ended(self, producer_id: int, marker_epoch: int) -> None:
+        """A marker was written: whoever was verified before it comes too late, unless for the next
+        transaction, whose epoch is the one that the marker carries."""
+        found = self._by_producer.get(producer_id)
+        if found is not None and not (found.bumps_epoch and found.epoch == marker_epoch):
+            del self._by_producer[producer_id]
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        for producer_id, found in list(self._by_producer.items()):
+            if now_ms - found.started_ms >= expiration_ms:
+                del self._by_producer[producer_id]

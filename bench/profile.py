@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import loads
+from bench import groups, loads
 from bench.brokers import Barnabas, cpu_seconds
 from bench.loads import Scale, Trial
 from bench.pages import touch
@@ -30,6 +30,7 @@ PROFILERS = ("py-spy", "cprofile", "perf", "none")
 SAMPLES_PER_SECOND = 500
 LINES = 40
 BYTES_MAX = 3_000_000_000
+TRIALS = (*loads.TRIALS, *groups.TRIALS)
 # A thread of the pool that waits for work, with C frames and without.
 IDLE = "SimpleQueue_get", ";_worker (concurrent/futures/thread.py"
 
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m bench profile", description="Profile our broker under one row's load."
     )
-    names = [row for trial in loads.TRIALS for row in trial.rows]
+    names = [row for trial in TRIALS for row in trial.rows]
     found.add_argument("row", choices=names, metavar="ROW", help=", ".join(names))
     found.add_argument(
         "--with", dest="profiler", choices=PROFILERS, help="default: py-spy if it is there, else cprofile"
@@ -53,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     profiler = options.profiler or ("py-spy" if _py_spy() else "cprofile")
-    trial = next(trial for trial in loads.TRIALS if options.row in trial.rows)
+    trial = next(trial for trial in TRIALS if options.row in trial.rows)
     scale = Scale(seconds=options.seconds, bytes_max=BYTES_MAX, warm_pages=False)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     with tempfile.TemporaryDirectory() as folder:

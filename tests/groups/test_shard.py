@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import ClassicMember, protocols_of
@@ -19,14 +21,20 @@ from barnabas.groups.classic.states import (
 )
 from barnabas.groups.member_ids import new_member_id
 from barnabas.groups.outcome import Caller, Outcome
-from barnabas.groups.records import Entry
+from barnabas.groups.records import Entry, encode, encode_any
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.protocol.log_records.consumer_offsets import ShareGroupMetadataKey, ShareGroupMetadataValue
+from barnabas.protocol.log_records.consumer_offsets import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+)
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.types import NULL_UUID
 
 from .host import Host
 
@@ -90,3 +98,35 @@ def test_a_group_forgets_the_protocols_of_members_that_are_gone() -> None:
     group.remove("a")
     group.remove("b")
     assert group.supported == {} and group.leader is None
+
+
+@given(
+    group=st.text(max_size=20),
+    topic=st.text(max_size=20),
+    partition=st.integers(0, 2**31 - 1),
+    offset=st.integers(0, 2**63 - 1),
+    epoch=st.integers(-1, 2**31 - 1),
+    metadata=st.text(max_size=200),
+    expires_ms=st.sampled_from([-1, 5]),
+    topic_id=st.sampled_from([NULL_UUID, bytes(range(16))]),
+)
+def test_offsets_are_written_in_one_way(
+    group: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    epoch: int,
+    metadata: str,
+    expires_ms: int,
+    topic_id: bytes,
+) -> None:
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=epoch if expires_ms == -1 else -1,
+        metadata=metadata,
+        commit_timestamp=7,
+        expire_timestamp=expires_ms,
+        topic_id=topic_id if expires_ms == -1 else NULL_UUID,
+    )
+    entry = Entry(OffsetCommitKey(group=group, topic=topic, partition=partition), value)
+    assert encode(entry) == encode_any(entry)

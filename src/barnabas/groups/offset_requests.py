@@ -101,7 +101,9 @@ class Commit:
     def fits(self, bytes_max: int, metadata_bytes_max: int) -> bool:
         """Whether the records go into one batch, which they surely do when they are few."""
         size = BYTES_A_COMMIT + len(self.request.group_id)
-        count = sum([len(partitions) for _, _, partitions in self.accepted])
+        count = 0
+        for _, _, partitions in self.accepted:
+            count += len(partitions)
         if count * (size + TOPIC_NAME_MAX + 3 * metadata_bytes_max) <= bytes_max:
             return True
         needed = sum(
@@ -135,11 +137,11 @@ class Commit:
             for partition in partitions:
                 index = partition.partition_index
                 metadata = partition.committed_metadata or ""
-                is_too_large = len(metadata) > metadata_bytes_max
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
-                answers.append(CommittedPartition(partition_index=index, error_code=error))
-                if error:
+                if len(metadata) > metadata_bytes_max:
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                    answers.append(CommittedPartition(partition_index=index, error_code=error))
                     continue
+                answers.append(CommittedPartition(partition_index=index))
                 value = OffsetCommitValue(
                     offset=partition.committed_offset,
                     leader_epoch=partition.committed_leader_epoch,

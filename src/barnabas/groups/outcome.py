@@ -7,7 +7,7 @@ waited. A request whose outcome has `waits_as` gets no reply now: a later outcom
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from barnabas.groups.records import Entry
 from barnabas.protocol import Message
@@ -16,8 +16,7 @@ Token = NewType("Token", int)
 """Names one waiting request; never used twice by a shard."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who sent a request, and in which version; members are shown with it in descriptions."""
 
     client_id: str = ""

@@ -8,14 +8,22 @@ Does not know: batches, offsets, what the records mean.
 from __future__ import annotations
 
 from functools import cache
+from struct import Struct
 from typing import NamedTuple
 
 from barnabas.protocol import Message, ProtocolError
 from barnabas.protocol.log_records import consumer_offsets
-from barnabas.protocol.log_records.consumer_offsets import OffsetCommitValue
+from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from barnabas.protocol.types import NULL_UUID
 
 TYPE_SIZE = 2
+SHORT_MAX = 2**15 - 1
+ONE_BYTE_VARINT_MAX = 127
+TOPIC_ID_SIZE = 16
+SIZE = Struct(">h")
+PARTITION = Struct(">i")
+OFFSET_HEAD = Struct(">hqiB")  # version, offset, leader epoch, size of the metadata
+OFFSET_TAIL = Struct(">qBBB")  # time, one tagged field, its number, its size
 VALUE_VERSIONS = {"GroupMetadataValue": 3}  # all others are written in version 0, offsets as below
 VALUE_VERSION_WITH_EXPIRY = 1
 VALUE_VERSION_OF_OFFSETS = 3
@@ -31,6 +39,41 @@ class Entry(NamedTuple):
 
 def encode(entry: Entry) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in a record."""
+    key, value = entry
+    if type(value) is OffsetCommitValue and type(key) is OffsetCommitKey:
+        return encode_offset(key, value) or encode_any(entry)
+    return encode_any(entry)
+
+
+def encode_offset(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
+    """What most records are, written out: clients commit all the time. None for rare forms."""
+    if value.expire_timestamp != -1 or value.topic_id == NULL_UUID:
+        return None
+    group, topic, metadata = key.group.encode(), key.topic.encode(), value.metadata.encode()
+    if len(group) > SHORT_MAX or len(topic) > SHORT_MAX or len(metadata) >= ONE_BYTE_VARINT_MAX:
+        return None
+    return (
+        b"\0\1%b%b%b%b%b"
+        % (
+            SIZE.pack(len(group)),
+            group,
+            SIZE.pack(len(topic)),
+            topic,
+            PARTITION.pack(key.partition),
+        ),
+        b"%b%b%b%b"
+        % (
+            OFFSET_HEAD.pack(
+                VALUE_VERSION_WITH_TOPIC_ID, value.offset, value.leader_epoch, len(metadata) + 1
+            ),
+            metadata,
+            OFFSET_TAIL.pack(value.commit_timestamp, 1, 0, TOPIC_ID_SIZE),
+            value.topic_id,
+        ),
+    )
+
+
+def encode_any(entry: Entry) -> tuple[bytes, bytes | None]:
     key, value = entry
     key_bytes = type_prefix(type(key)) + key.encode(0)
     if value is None:

@@ -54,6 +54,14 @@ def alter_configs(names: str) -> Need:
     return Need("alter_configs", "by_resource", names, per_item=True)
 
 
+def describe_cluster_configs() -> Need:
+    return Need("describe_configs", "cluster")
+
+
+def alter_cluster_configs() -> Need:
+    return Need("alter_configs", "cluster")
+
+
 def describe_cluster() -> Need:
     return Need("describe", "cluster")
 

@@ -43,6 +43,7 @@ class Context:
     rng: Rng
     now_ms: int
     next_offset: int  # where the first record of this decision will stand in the log
+    kraft_version: int = 0
 
     @property
     def level(self) -> int:

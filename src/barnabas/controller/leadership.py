@@ -135,7 +135,9 @@ def _changes_nothing(record: PartitionChangeRecord) -> bool:
     )
 
 
-def rules_for(context: Context, topic: TopicImage, may_lead: Callable[[int], bool]) -> Rules:
+def rules_for(
+    context: Context, topic: TopicImage, may_lead: Callable[[int], bool], *, unclean_allowed: bool = False
+) -> Rules:
     first = topic.partitions.get(0)
     brokers = context.image.cluster.brokers
 
@@ -148,7 +150,7 @@ def rules_for(context: Context, topic: TopicImage, may_lead: Callable[[int], boo
         log_dirs=log_dirs,
         min_insync_replicas=context.min_insync_replicas(topic.name, len(first.replicas) if first else 1),
         elr_enabled=context.image.features.elr_enabled,
-        unclean_allowed=context.unclean_election_allowed(topic.name),
+        unclean_allowed=unclean_allowed or context.unclean_election_allowed(topic.name),
         bump_epoch_on_isr_shrink=context.level < NO_EPOCH_BUMP_ON_ISR_SHRINK,
     )
 

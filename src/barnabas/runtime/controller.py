@@ -32,6 +32,9 @@ from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
+from barnabas.controller.elections import elect_leaders
+from barnabas.controller.features import update_features
+from barnabas.controller.quotas import alter_client_quotas
 from barnabas.controller.refusals import refusal
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.delta import MetadataDelta
@@ -41,6 +44,7 @@ from barnabas.metadata.versions import CONTROLLER_REGISTRATION, reason_unsupport
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import (
@@ -52,8 +56,10 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.raft.quorum_description import describe_quorum
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import MetadataLog
@@ -75,6 +81,9 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
     CreatePartitionsRequest: create_partitions,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AlterConfigsRequest: alter_configs,
+    AlterClientQuotasRequest: alter_client_quotas,
+    UpdateFeaturesRequest: update_features,
+    ElectLeadersRequest: elect_leaders,
     AllocateProducerIdsRequest: producer_ids.allocate,
     ControllerRegistrationRequest: registration.register_controller,
     UnregisterBrokerRequest: registration.unregister_broker,
@@ -197,6 +206,7 @@ class Controller:
             rng=self._rng,
             now_ms=self._session_ms(),
             next_offset=self._log.end_offset,
+            kraft_version=self.kraft_version,
         )
 
     def _dynamic_settings(self) -> BrokerSettings:

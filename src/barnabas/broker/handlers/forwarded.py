@@ -17,8 +17,10 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 
 BOTH = "broker controller"
 
@@ -48,6 +50,12 @@ describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_clu
 alter_configs = handles(
     AlterConfigsRequest, "0-2", needs=needs.alter_configs("resources.resource_name"), listeners=BOTH
 )(to_controller)
+update_features = handles(UpdateFeaturesRequest, "0-2", needs=needs.alter_cluster(), listeners=BOTH)(
+    to_controller
+)
+elect_leaders = handles(ElectLeadersRequest, "0-2", needs=needs.alter_cluster(), listeners=BOTH)(
+    to_controller
+)
 unregister_broker = handles(UnregisterBrokerRequest, "0-0", needs=needs.alter_cluster(), listeners=BOTH)(
     to_controller
 )

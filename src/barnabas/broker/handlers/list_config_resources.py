@@ -1,0 +1,42 @@
+"""ListConfigResources: what can be configured, by kind (KIP-1142); version 0 knows client metrics only."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import describe_cluster_configs
+from barnabas.broker.routes import handles
+from barnabas.metadata.configs import ResourceType
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+Resource = ListConfigResourcesResponse.ConfigResource
+
+
+@handles(ListConfigResourcesRequest, "0-1", needs=describe_cluster_configs())
+def list_config_resources(
+    request: ListConfigResourcesRequest, context: RequestContext
+) -> ListConfigResourcesResponse:
+    kinds = [int(ResourceType.CLIENT_METRICS)]
+    if context.version > 0:
+        kinds = list(dict.fromkeys(request.resource_types)) or [int(kind) for kind in ResourceType]
+    found = []
+    for kind in kinds:
+        if kind not in ResourceType.__members__.values():
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        found += [
+            Resource(resource_name=name, resource_type=kind) for name in names(kind, context.broker.image)
+        ]
+    return ListConfigResourcesResponse(config_resources=found)
+
+
+def names(kind: int, image: MetadataImage) -> list[str]:
+    """Topics and brokers are there whether configured or not, the others only where something is set."""
+    if kind == ResourceType.TOPIC:
+        return list(image.topics.by_name)
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker) for broker in image.cluster.brokers]
+    return [resource.name for resource in image.configs.by_resource if resource.type == kind]

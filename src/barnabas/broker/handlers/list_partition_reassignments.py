@@ -1,0 +1,19 @@
+"""ListPartitionReassignments: partitions whose replicas are on their way to other brokers."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import describe_cluster
+from barnabas.broker.routes import handles
+from barnabas.controller.elections import list_reassignments
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+
+@handles(ListPartitionReassignmentsRequest, "0-0", needs=describe_cluster(), listeners="broker controller")
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, context: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    return list_reassignments(context.broker.image.topics, request)

@@ -1,0 +1,130 @@
+"""ElectLeaders and ListPartitionReassignments: leaders by request, and replicas that are on their way.
+
+In: the request and the image. Out: PartitionChangeRecords that give partitions their preferred leader, or
+any at all where nobody leads; partitions whose replicas change. Does not know: when to elect on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.controller.context import Context
+from barnabas.controller.decision import Decision
+from barnabas.controller.leadership import change, rules_for
+from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration
+from barnabas.metadata.topics import TopicImage, TopicsImage
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.metadata import PartitionChangeRecord
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+PREFERRED, UNCLEAN = 0, 1
+TopicResult = ElectLeadersResponse.ReplicaElectionResult
+Result = TopicResult.PartitionResult
+Moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+
+
+def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
+    """Without topics in the request every partition is looked at, and only what changed is answered."""
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    everything = request.topic_partitions is None
+    asked: Iterable[tuple[str, Iterable[int]]]
+    if request.topic_partitions is None:
+        asked = [(topic.name, topic.partitions) for topic in context.image.topics.by_name.values()]
+    else:
+        asked = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+    records: list[Message] = []
+    results = []
+    for name, numbers in asked:
+        topic_results = []
+        for number in numbers:
+            result = Result(partition_id=number, error_message=None)
+            try:
+                records.append(_elect(context, name, number, request.election_type))
+            except KafkaError as error:
+                result.error_code, result.error_message = error.code, error.message
+            if not (everything and result.error_code == ErrorCode.ELECTION_NOT_NEEDED):
+                topic_results.append(result)
+        results.append(TopicResult(topic=name, partition_result=topic_results))
+    return Decision(ElectLeadersResponse(replica_election_results=results), records)
+
+
+def refused_elections(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    """One error for everything that was asked for."""
+    results = [
+        TopicResult(
+            topic=topic.topic,
+            partition_result=[
+                Result(partition_id=number, error_code=error.code, error_message=error.message)
+                for number in topic.partitions
+            ],
+        )
+        for topic in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=error.code if results else 0, replica_election_results=results)
+
+
+def _elect(context: Context, name: str, number: int, kind: int) -> PartitionChangeRecord:
+    topic = context.image.topics.by_name.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(number)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}")
+    if kind == UNCLEAN:
+        return _elect_any(context, topic, number, partition)
+    preferred = partition.replicas[0]
+    if partition.leader == preferred:
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+    if preferred not in partition.isr or not context.is_active(preferred):
+        raise KafkaError(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            f"The preferred leader {preferred} is not in sync, or not there.",
+        )
+    return PartitionChangeRecord(partition_id=number, topic_id=topic.id, leader=preferred)
+
+
+def _elect_any(
+    context: Context, topic: TopicImage, number: int, partition: PartitionRegistration
+) -> PartitionChangeRecord:
+    if partition.leader != NO_LEADER:
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+    rules = rules_for(context, topic, context.is_active, unclean_allowed=True)
+    record = change(partition, topic.id, number, partition.isr, rules)
+    if record is None:
+        raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica is there to lead.")
+    return record
+
+
+def list_reassignments(
+    topics: TopicsImage, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    wanted: Iterable[tuple[TopicImage, Iterable[int]]]
+    if request.topics is None:
+        wanted = [(topic, topic.partitions) for topic in topics.by_name.values()]
+    else:
+        wanted = [
+            (topics.by_name[asked.name], asked.partition_indexes)
+            for asked in request.topics
+            if asked.name in topics.by_name
+        ]
+    found = []
+    for topic, numbers in wanted:
+        moving = [
+            Moving.OngoingPartitionReassignment(
+                partition_index=number,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding_replicas),
+                removing_replicas=list(partition.removing_replicas),
+            )
+            for number in numbers
+            if (partition := topic.partitions.get(number)) is not None
+            and (partition.adding_replicas or partition.removing_replicas)
+        ]
+        if moving:
+            found.append(Moving(name=topic.name, partitions=moving))
+    return ListPartitionReassignmentsResponse(error_message=None, topics=found)

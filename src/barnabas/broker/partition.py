@@ -1,35 +1,40 @@
 """A partition on this broker: its log, its high watermark, and who waits for more.
 
-In: batches from producers, offsets from consumers. Out: places in the log, slices of it, wake-ups. `append`
-checks and stages a batch; the tick writes what was staged (`write_staged`), then lets readers see it
-(`advance`). Does not know: requests, connections, other partitions.
+In: batches from producers, markers from coordinators, offsets from consumers. Out: places in the log, slices
+of it, wake-ups. `append` checks and stages a batch; the tick writes what was staged (`write_staged`), then
+lets readers see it (`advance`). Does not know: requests, connections, other partitions.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, BatchHeader
+from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.validation import validate_produce
 from barnabas.replication.partition_state import PartitionState
+from barnabas.storage.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics import TopicMetrics
     from barnabas.broker.tick import Tick
     from barnabas.broker.topic_rules import TopicRules
     from barnabas.records.validation import AppendRules
+    from barnabas.replication.verification import Verification
     from barnabas.storage.log import Log
 
 Waiter = Callable[["Partition"], None]
+Committed = Callable[[KafkaError | None], None]
 NO_TIMESTAMP = -1
 INT64_MAX = 2**63 - 1
 
 
 class Partition:
     __slots__ = (
-        "_tick", "_waiters", "before_write", "index", "is_dirty", "is_internal", "is_leader",
+        "_committing", "_tick", "_waiters", "before_write", "index", "is_dirty", "is_internal", "is_leader",
         "leader_epoch", "log", "metrics", "min_insync_replicas", "on_lost", "replica_count", "rules", "state",
         "syncs_by_count", "topic", "topic_id",
     )  # fmt: skip
@@ -62,6 +67,7 @@ class Partition:
         self.on_lost: Callable[[KafkaError], None] | None = None  # staged batches could not be written
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
+        self._committing: deque[tuple[int, Committed]] | None = None  # in the order of offsets
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -79,6 +85,8 @@ class Partition:
         """Stop leading: somebody else does, or the partition is gone."""
         self.leader_epoch = leader_epoch
         self.is_leader = False
+        if self._committing:
+            self._not_committed(0, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere"))
         self.wake_all()
 
     def follow(self, rules: TopicRules) -> None:
@@ -90,17 +98,28 @@ class Partition:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def append(self, records: memoryview | None, acks: int, version: int, now_ms: int) -> tuple[int, int]:
-        """Stage a producer's batch. Out: its base offset, and the append time or -1."""
+    def append(
+        self,
+        records: memoryview | None,
+        acks: int,
+        version: int,
+        now_ms: int,
+        verification: Verification | None = None,
+    ) -> tuple[int, int]:
+        """Stage a producer's batch. Out: its base offset, and the append time or -1.
+
+        A batch of a transaction comes with the verification that was started for it, or says why it needs
+        none; without, transactions are refused.
+        """
         in_sync = len(self.state.isr)
         if acks == -1 and in_sync < self.min_insync_replicas and in_sync < self.replica_count:
             raise self._not_enough_replicas()
         batch, header = validate_produce(records, self.rules, version, now_ms, self)
-        if header.attributes & TRANSACTIONAL_FLAG:
+        if header.attributes & TRANSACTIONAL_FLAG and verification is None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
         log = self.log
         if header.producer_id >= 0:
-            duplicate = log.producers.check(header)
+            duplicate = log.producers.check(header, verification)
             if duplicate is not None:
                 return duplicate.base_offset, duplicate.timestamp
         base_offset = log.end_offset
@@ -131,8 +150,46 @@ class Partition:
             self.is_dirty = True
             self._tick.staged(self)
 
-    def append_own(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        """Stage a batch that this broker made itself, after `prepare_own`."""
+    def append_own(
+        self, batch: memoryview, header: BatchHeader, now_ms: int, verification: Verification | None = None
+    ) -> None:
+        """Stage a batch that this broker made itself, after `prepare_own`: records of a coordinator, also
+        those that belong to a client's transaction, and with it come with a verification."""
+        self._stage_own(batch, header, now_ms, verification)
+        if header.producer_id >= 0:
+            self.log.producers.apply(header)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> int:
+        """Stage the marker that ends a producer's transaction here. Out: its offset. It counts when it is
+        committed, see `when_committed`."""
+        marker = EndMarker(not is_commit, coordinator_epoch)
+        batch = memoryview(build_end_marker(marker, producer_id, producer_epoch, now_ms))
+        header = BatchHeader(batch)
+        self.prepare_own()
+        log = self.log
+        producers = log.producers
+        producers.check_marker(header, coordinator_epoch, transaction_version)
+        self._stage_own(batch, header, now_ms)
+        producers.advance_high_watermark(self.state.high_watermark)
+        completed = producers.apply_marker(header, coordinator_epoch, aborted=marker.aborted)
+        if completed is not None and marker.aborted:
+            stable = producers.last_stable_offset_after(completed)
+            log.add_aborted(
+                AbortedTransaction(producer_id, completed.first_offset, completed.last_offset, stable)
+            )
+        return header.base_offset
+
+    def _stage_own(
+        self, batch: memoryview, header: BatchHeader, now_ms: int, verification: Verification | None = None
+    ) -> None:
         self._join_tick()
         if len(batch) > self.rules.batch_bytes_max:
             raise KafkaError(
@@ -141,6 +198,8 @@ class Partition:
             )
         if self.rules.append_time:
             header.stamp(batch, header.attributes | APPEND_TIME_FLAG, now_ms)
+        if header.producer_id >= 0 and not header.is_control:
+            self.log.producers.check_own(header, verification)
         header.assign(batch, self.log.end_offset, self.leader_epoch)
         self.log.stage(batch, header, now_ms)
         metrics = self.metrics
@@ -163,6 +222,8 @@ class Partition:
         except KafkaError as error:
             if self.on_lost is not None:
                 self.on_lost(error)
+            if self._committing:
+                self._not_committed(self.log.written_offset, error)
             raise
         finally:
             self.is_dirty = False
@@ -176,15 +237,42 @@ class Partition:
 
     def advance(self) -> None:
         """What was written counts: raise the high watermark and let readers see it."""
-        if self.state.advance_log_end(self.log.written_offset) and self._waiters:
-            self.wake_all()
+        if self.state.advance_log_end(self.log.written_offset):
+            if self._committing:
+                self._tell_committed()
+            if self._waiters:
+                self.wake_all()
+
+    def when_committed(self, offset: int, done: Committed) -> None:
+        """Call `done` once when what was staged at `offset` is committed (as with acks=all), or with the
+        reason why it is not and never will be."""
+        if self._committing is None:
+            self._committing = deque()
+        self._committing.append((offset, done))
+
+    def _tell_committed(self) -> None:
+        committing = self._committing
+        while committing and committing[0][0] < self.state.high_watermark:
+            committing.popleft()[1](None)
+
+    def _not_committed(self, from_offset: int, error: KafkaError) -> None:
+        committing, self._committing = self._committing or deque(), None
+        for offset, done in committing:
+            if offset >= from_offset:
+                done(error)
+            else:
+                self.when_committed(offset, done)
 
     # -- reading ---------------------------------------------------------------------------------
 
     @property
     def last_stable_offset(self) -> int:
         """Below it no transaction is open."""
-        return self.state.last_stable_offset(self.log.producers.first_unstable_offset())
+        state, log = self.state, self.log
+        unstable = log.producers.first_unstable_offset(state.high_watermark)
+        if unstable is None:
+            return state.high_watermark
+        return state.last_stable_offset(max(unstable, log.log_start_offset))
 
     @property
     def high_watermark(self) -> int:

@@ -228,6 +228,11 @@ class Partition:
         finally:
             self.is_dirty = False
 
+    @property
+    def is_committed_by_writing(self) -> bool:
+        """No other replica has to follow, and nobody waits for the disk."""
+        return len(self.state.isr) == 1 and not self.syncs_by_count
+
     def write_early(self) -> None:
         """Write in the middle of the tick: something else may be staged only when this is in the file. Should
         that fail, the tick tells the others who staged before."""

@@ -1,0 +1,190 @@
+"""Cleaning a log: every key's last record stays, whatever else there was of it goes.
+
+In: a `CleaningJob`. Out: `.cleaned` files that are complete and durable, one after the other; whoever asked
+puts each in its place (see `replacing`) before asking for the next. First the keys of the dirty part are
+collected, then all segments from the first on are copied without what they lost. Slow: decodes every record
+that it looks at. Does not know: the log as others use it meanwhile, processes, when a log is worth
+cleaning.
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator
+
+from barnabas.records.batch import CONTROL_FLAG, BatchHeader
+from barnabas.records.crc32c import Buffer
+from barnabas.storage import names
+from barnabas.storage.compaction.filtering import BatchFilter
+from barnabas.storage.compaction.grouping import SegmentSizes, group_segments
+from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningStats
+from barnabas.storage.compaction.last_offsets import LastOffsets
+from barnabas.storage.compaction.throttle import Throttle
+from barnabas.storage.compaction.transactions import CleanedTransactions
+from barnabas.storage.context import LogContext
+from barnabas.storage.gathering import finish_write
+from barnabas.storage.recovery import batches
+from barnabas.storage.segment import Segment
+from barnabas.storage.segment_writer import SegmentWriter
+from barnabas.storage.transaction_index import AbortedTransaction, encode
+
+WRITTEN_BUFFERS_MAX = 512  # in one call to the system
+
+
+class Cleaner:
+    """One pass over one log."""
+
+    __slots__ = ("_context", "_job", "_now", "_segments", "_throttle", "offsets", "stats")
+
+    def __init__(
+        self,
+        job: CleaningJob,
+        context: LogContext,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._job = job
+        self._context = context
+        self._now = now
+        self._throttle = Throttle(job.io_bytes_per_second, now, sleep)
+        self._segments = [Segment(context, job.directory, base, size) for base, size in job.segments]
+        self.offsets = LastOffsets(job.first_dirty_offset, job.key_bytes_max)
+        self.stats = CleaningStats()
+
+    def run(self) -> Generator[CleanedGroup, None, None]:
+        """A group at a time; `stats` are complete behind the last."""
+        began = self._now()
+        stats, offsets, job = self.stats, self.offsets, self._job
+        aborted = self._aborted_transactions()
+        self._collect_keys(CleanedTransactions(aborted))
+        stats.end_offset = offsets.latest_offset + 1
+        stats.key_bytes, stats.buffer_utilization = offsets.key_bytes, offsets.utilization
+        stats.invalid_records = offsets.invalid_records
+        stats.map_seconds = self._now() - began
+        transactions = CleanedTransactions(aborted)
+        batch_filter = BatchFilter(job, offsets, transactions, stats)
+        by_base_offset = {segment.base_offset: segment for segment in self._segments}
+        sizes = [self._sizes(segment) for segment in self._segments if segment.base_offset < stats.end_offset]
+        groups = group_segments(
+            sizes, job.segment_bytes, job.segment_index_bytes, job.first_uncleanable_offset
+        )
+        for group in groups:
+            old = [by_base_offset[each.base_offset] for each in group]
+            cleaned = self._clean_group(old, batch_filter, transactions)
+            yield CleanedGroup(tuple(segment.base_offset for segment in old), cleaned.size)
+        stats.seconds = self._now() - began
+
+    # The keys of the dirty part
+
+    def _collect_keys(self, transactions: CleanedTransactions) -> None:
+        job, offsets, stats = self._job, self.offsets, self.stats
+        end = job.first_uncleanable_offset
+        dirty = [segment for segment in self._segments if segment.base_offset < end]
+        for index, segment in enumerate(dirty):
+            following = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
+            if following <= job.first_dirty_offset:
+                continue
+            for header, batch in self._read(segment, job.first_dirty_offset):
+                if offsets.is_full:
+                    offsets.finish()
+                    return
+                stats.map_records_read += header.record_count
+                stats.map_bytes_read += len(batch)
+                if header.attributes & CONTROL_FLAG:
+                    transactions.pass_control(header, batch)
+                elif not transactions.pass_data(header):
+                    offsets.add(header, batch)
+                offsets.latest_offset = header.last_offset
+            offsets.latest_offset = following - 1  # nothing lies in between
+        offsets.finish()
+
+    def _read(self, segment: Segment, first_offset: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """The batches of a segment; those that end before `first_offset` are left out as far as the index
+        knows."""
+        position = segment.offset_index().position_before(first_offset) if first_offset else 0
+        spend = self._throttle.spend
+        for _, header, batch in batches(segment, position, self._job.io_buffer_bytes):
+            if header.last_offset < first_offset:
+                continue
+            spend(len(batch))
+            yield header, batch
+
+    # Copying what survives
+
+    def _clean_group(
+        self, old: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
+    ) -> Segment:
+        cleaned = Segment(self._context, self._job.directory, old[0].base_offset, suffix=names.CLEANED)
+        output = _Output(cleaned, self._job)
+        for segment in old:
+            for header, batch in self._read(segment):
+                self.stats.bytes_read += len(batch)
+                kept = batch_filter(header, batch)
+                if kept is not None:
+                    output.add(header if kept is batch else BatchHeader(kept), kept)
+                    self._throttle.spend(len(kept))
+        output.finish(transactions.take_kept())
+        cleaned.sync()
+        self.stats.bytes_written += cleaned.size
+        self._keep_age(old[-1], cleaned)
+        self._context.files.close(cleaned)
+        for segment in old:
+            self._context.files.close(segment)
+            self._context.indexes.forget(segment)
+        return cleaned
+
+    def _keep_age(self, old: Segment, cleaned: Segment) -> None:
+        """Without timestamps, retention goes by the age of files."""
+        disk = self._context.disk
+        modified_ms = disk.modified_ms(old.path)
+        for kind in (names.LOG, names.OFFSET_INDEX, names.TIME_INDEX):
+            disk.set_modified_ms(cleaned.path_of(kind), modified_ms)
+
+    def _aborted_transactions(self) -> list[AbortedTransaction]:
+        """Of all segments: what is aborted in the last of them may have begun in the first."""
+        return [entry for segment in self._segments for entry in segment.transactions().entries]
+
+    def _sizes(self, segment: Segment) -> SegmentSizes:
+        return SegmentSizes(
+            segment.base_offset,
+            segment.size,
+            len(segment.offset_index().data),
+            len(segment.time_index().data),
+        )
+
+
+class _Output:
+    """The files of a cleaned segment, written in large pieces."""
+
+    __slots__ = ("_buffers", "_bytes", "_descriptor", "_headers", "_job", "_segment", "_writer")
+
+    def __init__(self, segment: Segment, job: CleaningJob) -> None:
+        self._segment = segment
+        self._job = job
+        self._writer = SegmentWriter.create(segment)
+        segment.forget_transactions()
+        self._buffers: list[Buffer] = []
+        self._headers: list[BatchHeader] = []
+        self._bytes = 0
+
+    def add(self, header: BatchHeader, batch: Buffer) -> None:
+        self._headers.append(header)
+        self._buffers.append(batch)
+        self._bytes += len(batch)
+        if self._bytes >= self._job.io_buffer_bytes or len(self._buffers) >= WRITTEN_BUFFERS_MAX:
+            self._write()
+
+    def _write(self) -> None:
+        segment = self._segment
+        file = segment.open()
+        views = [memoryview(each) for each in self._buffers]
+        finish_write(segment.context.disk, file.descriptor, views, segment.size, 0)
+        self._writer.add(self._headers, self._job.index_interval_bytes)
+        self._buffers, self._headers, self._bytes = [], [], 0
+
+    def finish(self, aborted: list[AbortedTransaction]) -> None:
+        if self._buffers:
+            self._write()
+        self._writer.finish()
+        if aborted:
+            path = self._segment.path_of(names.TRANSACTION_INDEX)
+            self._segment.context.disk.create(path, b"".join(map(encode, aborted)), sync=True)

@@ -1,0 +1,27 @@
+"""I/O at a bounded rate (`log.cleaner.io.max.bytes.per.second`).
+
+In: how many bytes were read or written. Out: a pause when that was more than the rate allows. What was not
+used for a second is lost: an idle cleaner saves nothing up. Does not know: who reads and writes what.
+"""
+
+from collections.abc import Callable
+
+SAVED_SECONDS_MAX = 1.0
+
+
+class Throttle:
+    __slots__ = ("_ahead_of", "_bytes_per_second", "_now", "_sleep")
+
+    def __init__(
+        self, bytes_per_second: float, now: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._now = now
+        self._sleep = sleep
+        self._ahead_of = now()  # the moment until which everything so far was allowed to take
+
+    def spend(self, count: int) -> None:
+        now = self._now()
+        self._ahead_of = max(self._ahead_of, now - SAVED_SECONDS_MAX) + count / self._bytes_per_second
+        if self._ahead_of > now:
+            self._sleep(self._ahead_of - now)

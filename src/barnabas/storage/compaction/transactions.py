@@ -1,0 +1,70 @@
+"""Transactions as a cleaner passes them: whose data was aborted, and which markers have nothing left to end.
+
+In: the aborted transactions of a log, then its batches in order. Out: whether a batch may go. Data of aborted
+transactions goes at once; a marker may go when no batch of its transaction is left in the log, and then stays
+another `delete.retention.ms` (KIP-534). Does not know: keys, how long markers stay, files.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+from barnabas.records.batch import TRANSACTIONAL_FLAG, BatchHeader
+from barnabas.records.control import ControlType, read_control
+from barnabas.records.crc32c import Buffer
+from barnabas.storage.transaction_index import AbortedTransaction
+
+
+class CleanedTransactions:
+    """`kept` collects the aborted transactions of which readers must still be told: their marker was
+    passed, and batches of theirs were still there."""
+
+    __slots__ = ("_aborted", "_committed", "_ongoing", "_seen", "kept")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._aborted = [(entry.first_offset, entry) for entry in aborted]
+        heapq.heapify(self._aborted)
+        self._ongoing: dict[int, AbortedTransaction] = {}  # by producer: aborted further on
+        self._seen: set[int] = set()  # producers whose aborted transaction still has a batch
+        self._committed: set[int] = set()  # producers with a batch in a transaction that is not aborted
+        self.kept: list[AbortedTransaction] = []
+
+    def pass_data(self, header: BatchHeader) -> bool:
+        """Whether the records of this batch were aborted."""
+        if not header.attributes & TRANSACTIONAL_FLAG:
+            return False
+        self._reach(header.last_offset)
+        if header.producer_id in self._ongoing:
+            self._seen.add(header.producer_id)
+            return True
+        self._committed.add(header.producer_id)
+        return False
+
+    def pass_control(self, header: BatchHeader, batch: Buffer) -> bool:
+        """Whether nobody needs this control batch any more."""
+        self._reach(header.last_offset)
+        found = read_control(batch)
+        if not found:
+            return True  # emptied by an earlier pass
+        producer_id = header.producer_id
+        if found[0].control_type == ControlType.ABORT:
+            aborted = self._ongoing.pop(producer_id, None)
+            if aborted is None or producer_id not in self._seen:
+                return True
+            self._seen.discard(producer_id)
+            self.kept.append(aborted)
+            return False
+        if found[0].control_type == ControlType.COMMIT:
+            if producer_id not in self._committed:
+                return True
+            self._committed.discard(producer_id)
+        return False
+
+    def take_kept(self) -> list[AbortedTransaction]:
+        """What has come together in `kept`, which begins anew."""
+        kept, self.kept = self.kept, []
+        return kept
+
+    def _reach(self, offset: int) -> None:
+        while self._aborted and self._aborted[0][0] <= offset:
+            _, entry = heapq.heappop(self._aborted)
+            self._ongoing.setdefault(entry.producer_id, entry)

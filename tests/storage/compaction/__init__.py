@@ -1,0 +1,1 @@
+"""Compaction: what stays of a log, and that it is the same log."""

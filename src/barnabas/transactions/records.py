@@ -12,11 +12,18 @@ from typing import NamedTuple
 
 from barnabas.protocol import ProtocolError
 from barnabas.protocol.log_records.transaction_state import TransactionLogKey, TransactionLogValue
+from barnabas.transactions.states import State
 
 TYPE_SIZE = 2
+STATES = frozenset(State)
 KEY_TYPE = 0
 VALUE_VERSION_MAX = 1
+FLEXIBLE_VERSION = 1
 FLEXIBLE_SINCE = 1  # level of transaction.version
+PLAIN_FIELDS = (
+    "producer_id", "producer_epoch", "transaction_timeout_ms", "transaction_status", "transaction_partitions",
+    "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms",
+)  # fmt: skip
 
 
 class Entry(NamedTuple):
@@ -38,6 +45,8 @@ def encode(entry: Entry) -> tuple[bytes, bytes | None]:
     key_bytes = KEY_TYPE.to_bytes(TYPE_SIZE, "big") + key.encode(KEY_TYPE)
     if value is None:
         return key_bytes, None
+    if version < FLEXIBLE_VERSION:
+        value = TransactionLogValue(**{name: getattr(value, name) for name in PLAIN_FIELDS})
     return key_bytes, version.to_bytes(TYPE_SIZE, "big") + value.encode(version)
 
 
@@ -53,4 +62,7 @@ def decode(key_bytes: bytes | memoryview, value_bytes: bytes | memoryview | None
     if len(value_bytes) < TYPE_SIZE:
         raise ProtocolError("TransactionLogValue", "two bytes with the version are missing")
     version = int.from_bytes(value_bytes[:TYPE_SIZE], "big", signed=True)
-    return Entry(key, TransactionLogValue.decode(value_bytes[TYPE_SIZE:], version), version)
+    value = TransactionLogValue.decode(value_bytes[TYPE_SIZE:], version)
+    if value.transaction_status not in STATES:
+        raise ProtocolError("TransactionLogValue", f"no state has the number {value.transaction_status}")
+    return Entry(key, value, version)

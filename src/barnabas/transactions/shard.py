@@ -1,16 +1,29 @@
 """One partition of `__transaction_state`: every request about its transactional ids goes in here.
 
 In: requests (batched ones hold only ids of this shard), records to take over, markers written, time. Out:
-outcomes. This module knows whom to ask, and keeps the ids.
+outcomes. This module keeps the ids, asks `beginning`, `adding`, `ending`, `listing` and `timing`, and
+words their answers.
 Does not know: the log, sockets, the clock, the partitions that markers go to, who may do what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from barnabas.metadata.image import MetadataImage
-from barnabas.protocol import Message
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.transaction_state import TransactionLogKey, TransactionLogValue
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.transactions import adding, answers, beginning, ending, listing
 from barnabas.transactions.outcome import (
     CallerLike,
     ProducerIds,
@@ -18,8 +31,16 @@ from barnabas.transactions.outcome import (
     TopicPartition,
     TransactionOutcome,
 )
-from barnabas.transactions.records import Entry
+from barnabas.transactions.records import VALUE_VERSION_MAX, Entry, value_version
 from barnabas.transactions.settings import TransactionSettings
+from barnabas.transactions.states import State
+from barnabas.transactions.timing import Expiry, Timeouts
+from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_VERSION = "transaction.version"  # a feature of the cluster
+
+Handler = Callable[["TransactionShard", Any, CallerLike, MetadataImage, int, ProducerIds], TransactionOutcome]
 
 
 class TransactionShard:
@@ -34,7 +55,14 @@ class TransactionShard:
         of `__consumer_offsets` keeps the offsets of a group."""
         self.settings = settings
         self.coordinator_epoch = coordinator_epoch
+        self.transactions: dict[str, Transaction] = {}
         self._partition_of_group = partition_of_group
+        self._timeouts = Timeouts(settings, now_ms)
+        self._expiry = Expiry(settings, now_ms)
+        self._bumps_epochs = True  # whether the cluster has finalized transaction version 2
+        self._value_version = VALUE_VERSION_MAX  # of the latest record; of the cluster, once that is known
+
+    # What the host calls
 
     def handle(
         self,
@@ -46,23 +74,50 @@ class TransactionShard:
     ) -> TransactionOutcome:
         """Decides on a request; its records must be applied before the next one. At most one producer id is
         taken, by InitProducerId and EndTxn only."""
-        raise NotImplementedError
+        handler = HANDLERS.get(type(request))
+        if handler is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"transactions take no {type(request).__name__}")
+        self.metadata_changed(image, now_ms)
+        return handler(self, request, caller, image, now_ms, producer_ids)
 
     def needs_producer_id(self, request: Message) -> bool:
-        """Whether `handle` of this request will take a producer id."""
-        raise NotImplementedError
+        """Whether `handle` of this request may take a producer id."""
+        if isinstance(request, InitProducerIdRequest):
+            transaction = self.transactions.get(request.transactional_id or "")
+            return transaction is None or transaction.is_exhausted
+        if isinstance(request, EndTxnRequest):
+            transaction = self.transactions.get(request.transactional_id)
+            return transaction is not None and transaction.is_exhausted
+        return False
 
     def apply(self, entry: Entry) -> None:
         """Takes over a record, decided or replayed. Cannot fail, does not look at the clock."""
-        raise NotImplementedError
+        transactional_id, value = entry.key.transactional_id, entry.value
+        if value is None:
+            self.transactions.pop(transactional_id, None)
+            self._timeouts.ongoing.pop(transactional_id, None)
+            return
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            transaction = self.transactions[transactional_id] = Transaction(transactional_id)
+        transaction.take(value)
+        self._value_version = entry.version
+        if transaction.state is State.ONGOING:
+            self._timeouts.ongoing[transactional_id] = transaction
+        else:
+            self._timeouts.ongoing.pop(transactional_id, None)
 
     def configure(self, settings: TransactionSettings) -> None:
         """Settings were changed while running."""
-        self.settings = settings
+        self.settings = self._timeouts.settings = self._expiry.settings = settings
 
     def loaded(self, now_ms: int) -> list[TransactionOutcome]:
         """Everything was replayed: transactions that were about to end go on, markers are written again."""
-        raise NotImplementedError
+        return [
+            self._go_on(transaction, now_ms)
+            for transaction in self.transactions.values()
+            if transaction.state.is_prepared
+        ]
 
     def markers_written(
         self,
@@ -74,20 +129,241 @@ class TransactionShard:
     ) -> list[TransactionOutcome]:
         """Markers (named by what `Markers` said) are committed on these partitions, or these are gone for
         ever. Told twice or too late, it does no harm."""
-        raise NotImplementedError
+        transaction = self.transactions.get(transactional_id)
+        if (
+            transaction is None
+            or not transaction.state.is_prepared
+            or (transaction.producer_id, transaction.producer_epoch) != (producer_id, producer_epoch)
+        ):
+            return []
+        transaction.unmarked.difference_update(partitions)
+        return [] if transaction.unmarked else [self._go_on(transaction, now_ms)]
 
     def next_deadline_ms(self) -> int | None:
         """When `on_time` wants to be called; never too late, and too early does no harm."""
-        raise NotImplementedError
+        if not self.transactions:
+            return None
+        deadline_ms = self._timeouts.next_deadline_ms()
+        expiry_ms = self._expiry.next_deadline_ms()
+        return expiry_ms if deadline_ms is None else min(deadline_ms, expiry_ms)
 
-    def on_time(self, now_ms: int, image: MetadataImage) -> list[TransactionOutcome]:
-        """Transactions that are open for too long are aborted, ids that are silent for too long forgotten."""
-        raise NotImplementedError
+    def on_time(
+        self, now_ms: int, image: MetadataImage, producer_ids: ProducerIds
+    ) -> list[TransactionOutcome]:
+        """Transactions that are open for too long are aborted, ids that are silent for too long forgotten.
+        A producer id is taken for each whose epochs are used up; without one, it waits for the next look."""
+        self.metadata_changed(image, now_ms)
+        outcomes = []
+        for transaction in self._timeouts.due(now_ms):
+            try:
+                ended = ending.fence(transaction, self._bumps_epochs, producer_ids, now_ms)
+            except KafkaError:
+                continue
+            outcomes.append(self._end(transaction, ended, now_ms))
+        expired = self._expiry.due(now_ms, self.transactions)
+        if expired:
+            tombstones = [Entry(TransactionLogKey(transactional_id=each), None) for each in expired]
+            outcomes.append(TransactionOutcome(tombstones))
+        return outcomes
 
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[TransactionOutcome]:
-        """Nothing to do: who writes markers knows which partitions are gone."""
+        """Features may have been raised; who writes markers knows which partitions are gone."""
+        level = image.features.level(TRANSACTION_VERSION)
+        self._bumps_epochs = level >= EPOCH_BUMPS_SINCE
+        self._value_version = value_version(level)
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:
         """Answers for all who wait: nobody does."""
         return []
+
+    # Requests
+
+    def _begin(
+        self,
+        request: InitProducerIdRequest,
+        caller: CallerLike,
+        image: MetadataImage,
+        now_ms: int,
+        producer_ids: ProducerIds,
+    ) -> TransactionOutcome:
+        try:
+            beginning.check(request, self.settings)
+            assert request.transactional_id is not None
+            given = beginning.expected(request)
+            transaction = self.transactions.get(request.transactional_id)
+            if transaction is None:
+                transaction = Transaction(request.transactional_id, producer_ids.take())
+            if beginning.must_abort_first(transaction, given):
+                ended = ending.fence(transaction, self._bumps_epochs, producer_ids, now_ms)
+                outcome = self._end(transaction, ended, now_ms)
+                outcome.reply = answers.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, caller.version)
+                return outcome
+            begun = beginning.begin(transaction, request, given, producer_ids, now_ms)
+        except KafkaError as refused:
+            return TransactionOutcome(reply=answers.refusal(request, refused.code, caller.version))
+        transaction.last_producer_epoch = begun.last_producer_epoch
+        reply = InitProducerIdResponse(
+            producer_id=begun.value.producer_id, producer_epoch=begun.value.producer_epoch
+        )
+        return TransactionOutcome([self._entry(request.transactional_id, begun.value)], reply)
+
+    def _add_partitions(
+        self,
+        request: AddPartitionsToTxnRequest,
+        caller: CallerLike,
+        image: MetadataImage,
+        now_ms: int,
+        producer_ids: ProducerIds,
+    ) -> TransactionOutcome:
+        version = caller.version
+        changed: dict[str, Transaction] = {}  # as they will be: a request may name one twice
+        records: list[Entry] = []
+        results = []
+        for asked in adding.wanted(request, version):
+            partitions = adding.partitions_of(asked)
+            errors = adding.refused(partitions, image.topics, version)
+            if errors is None:
+                name = asked.transactional_id
+                transaction = changed.get(name) or self.transactions.get(name)
+                try:
+                    added, errors = self._add_or_verify(transaction, asked, partitions, version, now_ms)
+                except KafkaError as refused:
+                    errors = dict.fromkeys(partitions, answers.told(request, refused.code, version))
+                else:
+                    records += added
+                    for entry in added:
+                        assert entry.value is not None
+                        changed[name] = Transaction(name)
+                        changed[name].take(entry.value)
+            results.append(adding.result(asked, errors))
+        return TransactionOutcome(records, adding.response(results, version))
+
+    def _add_or_verify(
+        self,
+        transaction: Transaction | None,
+        asked: adding.Wanted,
+        partitions: Collection[TopicPartition],
+        version: int,
+        now_ms: int,
+    ) -> tuple[list[Entry], dict[TopicPartition, int]]:
+        if not asked.transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if asked.verify_only:
+            return [], adding.verify(transaction, asked, partitions)
+        transaction = adding.check(transaction, asked.producer_id, asked.producer_epoch)
+        added = self._add(transaction, partitions, adding.client_version(version), now_ms)
+        return added, dict.fromkeys(partitions, int(ErrorCode.NONE))
+
+    def _add(
+        self,
+        transaction: Transaction,
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        now_ms: int,
+    ) -> list[Entry]:
+        value = adding.add(transaction, partitions, client_version, now_ms)
+        if value is None:
+            return []
+        self._timeouts.opens(now_ms)
+        return [self._entry(transaction.transactional_id, value)]
+
+    def _add_offsets(
+        self,
+        request: AddOffsetsToTxnRequest,
+        caller: CallerLike,
+        image: MetadataImage,
+        now_ms: int,
+        producer_ids: ProducerIds,
+    ) -> TransactionOutcome:
+        """The offsets of a group are written to a partition like any other."""
+        where = TopicPartition(OFFSETS_TOPIC, self._partition_of_group(request.group_id))
+        try:
+            if not request.transactional_id:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            transaction = adding.check(
+                self.transactions.get(request.transactional_id), request.producer_id, request.producer_epoch
+            )
+        except KafkaError as refused:
+            return TransactionOutcome(reply=answers.refusal(request, refused.code, caller.version))
+        return TransactionOutcome(self._add(transaction, [where], 0, now_ms), AddOffsetsToTxnResponse())
+
+    def _end_by_client(
+        self,
+        request: EndTxnRequest,
+        caller: CallerLike,
+        image: MetadataImage,
+        now_ms: int,
+        producer_ids: ProducerIds,
+    ) -> TransactionOutcome:
+        transaction = self.transactions.get(request.transactional_id)
+        try:
+            if not request.transactional_id:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            if transaction is None:
+                raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            ended = ending.end(transaction, request, caller.version, producer_ids, now_ms)
+        except KafkaError as refused:
+            return TransactionOutcome(reply=answers.refusal(request, refused.code, caller.version))
+        outcome = self._end(transaction, ended, now_ms)
+        outcome.reply = response = EndTxnResponse()
+        if caller.version >= ending.EPOCH_BUMPS_IN_VERSION:
+            response.producer_id, response.producer_epoch = ending.goes_on_as(transaction, ended)
+        return outcome
+
+    def _describe(
+        self,
+        request: DescribeTransactionsRequest,
+        caller: CallerLike,
+        image: MetadataImage,
+        now_ms: int,
+        producer_ids: ProducerIds,
+    ) -> TransactionOutcome:
+        states = [listing.described(each, self.transactions.get(each)) for each in request.transactional_ids]
+        return TransactionOutcome(reply=DescribeTransactionsResponse(transaction_states=states))
+
+    def _list(
+        self,
+        request: ListTransactionsRequest,
+        caller: CallerLike,
+        image: MetadataImage,
+        now_ms: int,
+        producer_ids: ProducerIds,
+    ) -> TransactionOutcome:
+        return TransactionOutcome(reply=listing.listed(request, self.transactions.values(), now_ms))
+
+    # Ends
+
+    def _end(self, transaction: Transaction, ended: ending.Ended, now_ms: int) -> TransactionOutcome:
+        """Prepares the end; if no partition waits for a marker, completes it in the same breath."""
+        value = ended.value
+        if value is None:
+            return TransactionOutcome()
+        transaction.last_producer_epoch = ended.last_producer_epoch
+        records = [self._entry(transaction.transactional_id, value)]
+        prepared = Transaction(transaction.transactional_id)
+        prepared.take(value)
+        outcome = self._go_on(prepared, now_ms)
+        outcome.records[:0] = records
+        return outcome
+
+    def _go_on(self, prepared: Transaction, now_ms: int) -> TransactionOutcome:
+        """Markers for those partitions that wait for them, or the end of the transaction."""
+        if prepared.unmarked:
+            return TransactionOutcome(markers=[prepared.markers(self.coordinator_epoch)])
+        value = ending.complete(prepared, now_ms)
+        return TransactionOutcome([self._entry(prepared.transactional_id, value)])
+
+    def _entry(self, transactional_id: str, value: TransactionLogValue) -> Entry:
+        key = TransactionLogKey(transactional_id=transactional_id)
+        return Entry(key, value, self._value_version)
+
+
+HANDLERS: dict[type[Message], Handler] = {
+    InitProducerIdRequest: TransactionShard._begin,
+    AddPartitionsToTxnRequest: TransactionShard._add_partitions,
+    AddOffsetsToTxnRequest: TransactionShard._add_offsets,
+    EndTxnRequest: TransactionShard._end_by_client,
+    DescribeTransactionsRequest: TransactionShard._describe,
+    ListTransactionsRequest: TransactionShard._list,
+}

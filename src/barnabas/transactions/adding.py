@@ -1,0 +1,144 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: partitions come into a transaction, the first one begins it.
+
+In: what is known of the id, partitions, who asks. Out: the value of a record, None where nothing changes, or
+which partitions are in the transaction (verify only: nobody writes to a partition that nobody would end).
+Does not know: the shard, other ids, why a broker asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from barnabas.metadata.topics import TopicsImage
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.log_records.transaction_state import TransactionLogValue
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from barnabas.transactions.outcome import TopicPartition
+from barnabas.transactions.states import State
+from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
+
+BATCHED_SINCE = 4  # of AddPartitionsToTxn: many transactions in a request, and only brokers send it
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+Wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+Errors = Mapping[TopicPartition, int]
+
+
+def wanted(request: AddPartitionsToTxnRequest, version: int) -> list[Wanted]:
+    """The transactions of a request of any version."""
+    if version >= BATCHED_SINCE:
+        return request.transactions
+    return [
+        Wanted(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+    ]
+
+
+def client_version(version: int) -> int:
+    """The transaction version that a version of AddPartitionsToTxn speaks for."""
+    return EPOCH_BUMPS_SINCE if version >= BATCHED_SINCE else 0
+
+
+def partitions_of(asked: Wanted) -> dict[TopicPartition, None]:
+    return {
+        TopicPartition(topic.name, partition): None
+        for topic in asked.topics
+        for partition in topic.partitions
+    }
+
+
+def refused(
+    partitions: Collection[TopicPartition], topics: TopicsImage, version: int
+) -> dict[TopicPartition, int] | None:
+    """Errors when one of the partitions cannot be written to: then none is added. Clients add no partitions
+    of Kafka's own topics; brokers do, for offsets."""
+    errors: dict[TopicPartition, int] = {}
+    for where in partitions:
+        if version < BATCHED_SINCE and where.topic in INTERNAL_TOPICS:
+            errors[where] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topics.partition(*where) is None:
+            errors[where] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not errors:
+        return None
+    return {where: errors.get(where, ErrorCode.OPERATION_NOT_ATTEMPTED) for where in partitions}
+
+
+def check(transaction: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    """The transaction, if partitions may come into it now."""
+    if transaction is not None and transaction.state.is_prepared:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return check_owner(transaction, producer_id, producer_epoch)
+
+
+def check_owner(transaction: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    if transaction is None or transaction.producer_id != producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if transaction.producer_epoch != producer_epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    return transaction
+
+
+def add(
+    transaction: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
+) -> TransactionLogValue | None:
+    """None when the partitions are in the transaction already."""
+    known = transaction.partitions
+    new = [where for where in partitions if where not in known]
+    is_ongoing = transaction.state is State.ONGOING
+    if is_ongoing and not new:
+        return None
+    return transaction.value(
+        State.ONGOING,
+        now_ms,
+        partitions=[*known, *new],
+        transaction_start_timestamp_ms=transaction.start_ms if is_ongoing else now_ms,
+        client_transaction_version=client_version,
+    )
+
+
+def verify(
+    transaction: Transaction | None, asked: Wanted, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    known = check_owner(transaction, asked.producer_id, asked.producer_epoch)
+    if known.state.is_prepared:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return {
+        where: ErrorCode.NONE if where in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for where in partitions
+    }
+
+
+def result(asked: Wanted, errors: Errors) -> AddPartitionsToTxnResponse.AddPartitionsToTxnResult:
+    """Partitions in the order of the request, each once."""
+    topics: dict[str, AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult] = {}
+    for where, code in errors.items():
+        topic = topics.get(where.topic)
+        if topic is None:
+            topic = topics[where.topic] = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
+                name=where.topic
+            )
+        topic.results_by_partition.append(
+            AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+                partition_index=where.partition, partition_error_code=code
+            )
+        )
+    return AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
+        transactional_id=asked.transactional_id, topic_results=list(topics.values())
+    )
+
+
+def response(
+    results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult], version: int
+) -> AddPartitionsToTxnResponse:
+    if version >= BATCHED_SINCE:
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=[topic for result in results for topic in result.topic_results]
+    )

@@ -1,0 +1,100 @@
+"""Answers in the words of a client's version, and those that need no look at an id.
+
+In: requests, errors. Out: responses. Clients that do not know PRODUCER_FENCED hear INVALID_PRODUCER_EPOCH.
+`early` is what Apache Kafka answers before it asks who coordinates the id.
+Does not know: transactions, who may do what.
+"""
+
+from __future__ import annotations
+
+from barnabas.metadata.image import MetadataImage
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.transactions import adding, beginning
+from barnabas.transactions.listing import described
+from barnabas.transactions.settings import TransactionSettings
+from barnabas.transactions.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+FENCED_SINCE: dict[type[Message], int] = {
+    InitProducerIdRequest: 4,
+    AddPartitionsToTxnRequest: 2,
+    AddOffsetsToTxnRequest: 2,
+    EndTxnRequest: 2,
+}
+
+
+def refusal(request: Message, code: int, version: int) -> Message:
+    """The answer that a whole request (of one transaction) gets for an error."""
+    code = told(request, code, version)
+    if isinstance(request, InitProducerIdRequest):
+        return InitProducerIdResponse(
+            error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+        )
+    if isinstance(request, AddPartitionsToTxnRequest):
+        return adding.response([refused(asked, code) for asked in adding.wanted(request, version)], version)
+    if isinstance(request, AddOffsetsToTxnRequest):
+        return AddOffsetsToTxnResponse(error_code=code)
+    if isinstance(request, EndTxnRequest):
+        return EndTxnResponse(error_code=code)
+    assert isinstance(request, DescribeTransactionsRequest), type(request)
+    state = DescribeTransactionsResponse.TransactionState
+    return DescribeTransactionsResponse(
+        transaction_states=[
+            state(transactional_id=each, error_code=code) for each in request.transactional_ids
+        ]
+    )
+
+
+def refused(asked: adding.Wanted, code: int) -> AddPartitionsToTxnResponse.AddPartitionsToTxnResult:
+    return adding.result(asked, dict.fromkeys(adding.partitions_of(asked), code))
+
+
+def told(request: Message, code: int, version: int) -> int:
+    if code == ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE.get(type(request), 0):
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def early(
+    request: Message, version: int, settings: TransactionSettings, image: MetadataImage
+) -> Message | None:
+    """The answer to a request (of one transaction) that no coordinator has to see, or None."""
+    if isinstance(request, InitProducerIdRequest):
+        try:
+            beginning.check(request, settings)
+        except KafkaError as error:
+            return refusal(request, error.code, version)
+    elif isinstance(request, AddPartitionsToTxnRequest):
+        return early_of_partitions(request, version, image)
+    elif isinstance(request, AddOffsetsToTxnRequest | EndTxnRequest):
+        if not request.transactional_id:
+            return refusal(request, ErrorCode.INVALID_REQUEST, version)
+    elif isinstance(request, DescribeTransactionsRequest) and not any(request.transactional_ids):
+        states = [described(each, None) for each in request.transactional_ids]
+        return DescribeTransactionsResponse(transaction_states=states)
+    return None
+
+
+def early_of_partitions(
+    request: AddPartitionsToTxnRequest, version: int, image: MetadataImage
+) -> AddPartitionsToTxnResponse | None:
+    results = []
+    asked_all = adding.wanted(request, version)
+    for asked in asked_all:
+        partitions = adding.partitions_of(asked)
+        errors = adding.refused(partitions, image.topics, version)
+        if errors is not None:
+            results.append(adding.result(asked, errors))
+        elif not asked.transactional_id:
+            results.append(refused(asked, ErrorCode.INVALID_REQUEST))
+    return adding.response(results, version) if len(results) == len(asked_all) else None

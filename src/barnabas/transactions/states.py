@@ -1,0 +1,72 @@
+"""The states of a transaction, and how one leads to the next: this table is the whole of it.
+
+                    +--------------------------- abort of nothing (version 2) --------------------+
+                    |                                                                              v
+    (new) --> Empty --> Ongoing --> PrepareCommit --> CompleteCommit --+            PrepareAbort --> CompleteAbort --+
+                ^  ^       |                                 |         |                  ^                          |
+                |  |       +-- abort, timeout, a newer producer ------ | -----------------+                          |
+                |  +-------------- InitProducerId ----------+-- - - - -+-- - - - - - - - - - - - - - - - - - - - - - -+
+
+Dead and PrepareEpochFence are Kafka's names for moments between a decision and its record; no record has them.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class State(IntEnum):
+    """Numbers as in the log; `label` is the name that clients are shown."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        return LABELS[self]
+
+    @property
+    def is_prepared(self) -> bool:
+        """How the transaction ends is decided for good; markers are on their way."""
+        return self is State.PREPARE_COMMIT or self is State.PREPARE_ABORT
+
+    @property
+    def is_complete(self) -> bool:
+        return self is State.COMPLETE_COMMIT or self is State.COMPLETE_ABORT
+
+    @property
+    def is_idle(self) -> bool:
+        """No transaction is open: the id may expire, and a transaction may begin."""
+        return self is State.EMPTY or self.is_complete
+
+
+LABELS = {
+    State.EMPTY: "Empty",
+    State.ONGOING: "Ongoing",
+    State.PREPARE_COMMIT: "PrepareCommit",
+    State.PREPARE_ABORT: "PrepareAbort",
+    State.COMPLETE_COMMIT: "CompleteCommit",
+    State.COMPLETE_ABORT: "CompleteAbort",
+    State.DEAD: "Dead",
+    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+}
+BY_LABEL = {label: state for state, label in LABELS.items()}
+
+IDLE = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+BEFORE: dict[State, frozenset[State]] = {
+    State.EMPTY: IDLE,
+    State.ONGOING: IDLE | {State.ONGOING},
+    State.PREPARE_COMMIT: frozenset({State.ONGOING}),
+    State.PREPARE_ABORT: IDLE | {State.ONGOING},
+    State.COMPLETE_COMMIT: frozenset({State.PREPARE_COMMIT}),
+    State.COMPLETE_ABORT: frozenset({State.PREPARE_ABORT}),
+    State.DEAD: IDLE,
+    State.PREPARE_EPOCH_FENCE: frozenset({State.ONGOING}),
+}
+"""The states that each one may follow."""

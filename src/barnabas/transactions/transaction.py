@@ -1,0 +1,119 @@
+"""What is known of one transactional id: its producer, its state, the partitions of its transaction.
+
+In: values of records to take over. Out: the values of records that would change it. `value` starts from what
+is known and takes what differs, so that nothing is forgotten on the way.
+Does not know: requests, which change is allowed when (see `states`), what others know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from barnabas.protocol.log_records.transaction_state import TransactionLogValue
+from barnabas.transactions.outcome import Markers, TopicPartition
+from barnabas.transactions.states import BEFORE, State
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_TIME_MS = -1
+NO_TIMEOUT_MS = 2**31 - 1  # of transactions whose outcome somebody else decides (KIP-939)
+EPOCH_MAX = 2**15 - 1
+EPOCH_MAX_OF_CLIENTS = EPOCH_MAX - 1  # the last one is kept for fencing whoever has the one before
+EPOCH_BUMPS_SINCE = 2  # transaction version: each end of a transaction raises the epoch (KIP-890)
+
+
+class Transaction:
+    __slots__ = (
+        "client_version", "last_producer_epoch", "next_producer_id", "partitions", "previous_producer_id",
+        "producer_epoch", "producer_id", "start_ms", "state", "timeout_ms", "transactional_id", "unmarked",
+        "update_ms",
+    )  # fmt: skip
+
+    def __init__(self, transactional_id: str, producer_id: int = NO_PRODUCER_ID) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.previous_producer_id = NO_PRODUCER_ID  # before the latest change; most often the same
+        self.next_producer_id = NO_PRODUCER_ID  # takes over when the transaction has ended
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.timeout_ms = 0
+        self.state = State.EMPTY
+        self.partitions: dict[TopicPartition, None] = {}  # a set that keeps its order
+        self.start_ms = NO_TIME_MS
+        self.update_ms = NO_TIME_MS
+        self.client_version = 0  # transaction version of the request that made the latest change
+        # Not in the log, so forgotten with the shard:
+        self.last_producer_epoch = NO_PRODUCER_EPOCH  # its owner may repeat the request that raised it
+        self.unmarked: set[TopicPartition] = set()  # prepared, and not known to have their markers
+
+    @property
+    def is_exhausted(self) -> bool:
+        return is_exhausted(self.producer_epoch)
+
+    @property
+    def is_two_phase(self) -> bool:
+        return self.timeout_ms == NO_TIMEOUT_MS
+
+    def value(self, state: State, now_ms: int, **changes: Any) -> TransactionLogValue:
+        """The record that leads to `state`. `partitions` may be among the changes, as any iterable."""
+        assert self.state in BEFORE[state], f"{self.state.label} does not lead to {state.label}"
+        partitions = changes.pop("partitions", self.partitions)
+        value = TransactionLogValue(
+            producer_id=self.producer_id,
+            previous_producer_id=self.producer_id,
+            next_producer_id=self.next_producer_id,
+            producer_epoch=self.producer_epoch,
+            transaction_timeout_ms=self.timeout_ms,
+            transaction_status=int(state),
+            transaction_partitions=None if state is State.EMPTY else by_topic(partitions),
+            transaction_last_update_timestamp_ms=now_ms,
+            transaction_start_timestamp_ms=self.start_ms,
+            client_transaction_version=self.client_version,
+        )
+        for name, changed in changes.items():
+            setattr(value, name, changed)
+        return value
+
+    def take(self, value: TransactionLogValue) -> None:
+        """What a record says is known from now on."""
+        self.producer_id = value.producer_id
+        self.previous_producer_id = value.previous_producer_id
+        self.next_producer_id = value.next_producer_id
+        self.producer_epoch = value.producer_epoch
+        self.timeout_ms = value.transaction_timeout_ms
+        self.state = state = State(value.transaction_status)
+        self.partitions = {
+            TopicPartition(topic.topic, partition): None
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
+        }
+        self.start_ms = value.transaction_start_timestamp_ms
+        self.update_ms = value.transaction_last_update_timestamp_ms
+        self.client_version = value.client_transaction_version
+        self.unmarked = set(self.partitions) if state.is_prepared else set()
+
+    def markers(self, coordinator_epoch: int) -> Markers:
+        """What is to be written to the partitions of a prepared transaction."""
+        return Markers(
+            self.transactional_id,
+            self.producer_id,
+            self.producer_epoch,
+            coordinator_epoch,
+            self.state is State.PREPARE_COMMIT,
+            tuple(partition for partition in self.partitions if partition in self.unmarked),
+            self.client_version,
+        )
+
+
+def is_exhausted(producer_epoch: int) -> bool:
+    return producer_epoch >= EPOCH_MAX_OF_CLIENTS
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[TransactionLogValue.PartitionsSchema]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return [
+        TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=numbers)
+        for topic, numbers in found.items()
+    ]

@@ -85,7 +85,7 @@ def format_directories(
         kind = _kind(request, is_metadata or path == settings.metadata_log_dir, own is not None)
         lines.append(f"Formatting {kind} {path} with {METADATA_VERSION} {release_name(level)}.")
         try:
-            disk.makedirs(path, exist_ok=True)
+            make_folder(disk, path)
             disk.create(f"{path}/{BOOTSTRAP_CHECKPOINT}", bootstrap, sync=True)
             if is_metadata and request.is_dynamic:
                 voters = request.initial_controllers or [_standalone_voter(settings, directory_id)]
@@ -95,6 +95,13 @@ def format_directories(
         except OSError as error:
             raise FormatError(f"Error while formatting {path}: {error.strerror or error}") from error
     return lines
+
+
+def make_folder(disk: Disk, path: str) -> None:
+    """A folder whose name outlives a loss of power, as what will be synced in it does."""
+    if not disk.exists(path):
+        disk.makedirs(path)
+        disk.sync_directory(path.rstrip("/").rpartition("/")[0] or "/")
 
 
 def _check_quorum(settings: BrokerSettings, request: FormatRequest) -> None:

@@ -23,6 +23,8 @@ IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
 class Disk:
     """The real disk."""
 
+    held: set[str] = set()  # folders locked by this process: the system's locks only keep others out
+
     open = staticmethod(os.open)
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)

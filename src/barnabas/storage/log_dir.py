@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Locks of this process: the system's locks only keep other processes out.
-_held: set[str] = set()
-
 
 class LogDir:
     """`failure` is set once the disk has failed; then nothing of the dir is used any more."""
@@ -60,19 +57,19 @@ class LogDir:
         if self._lock is not None:
             return
         descriptor = None
-        if self._real_path not in _held:
+        if self._real_path not in self.disk.held:
             descriptor = self.disk.lock(f"{self.path}/{names.LOCK}")
         if descriptor is None:
             raise StorageError(
                 f"{self.path} is in use: another Kafka or Barnabas node holds {self.path}/{names.LOCK}; "
                 "stop it, or set log.dirs to another folder"
             )
-        _held.add(self._real_path)
+        self.disk.held.add(self._real_path)
         self._lock = descriptor
 
     def unlock(self) -> None:
         if self._lock is not None:
-            _held.discard(self._real_path)
+            self.disk.held.discard(self._real_path)
             self.disk.close(self._lock)
             self._lock = None
 

@@ -1,0 +1,197 @@
+"""A node in the simulation: the real `broker.node.Node` on a simulated machine, started again when it ends.
+
+In: settings, and faults: `kill` (written bytes stay), `lose_power` (unsynced ones may go),
+`stop_at_operation` (either of them between two operations of the disk), `pause`, `stop` (in order). Out: the
+broker while it is up.
+Does not know: clients, checks, when faults happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import copy_context
+from typing import Any, cast
+
+from barnabas.broker.node import Node, StartError
+from barnabas.protocol import KafkaError
+from barnabas.runtime.sockets import Sockets
+from barnabas.settings import BrokerSettings
+from barnabas.simulation.clock import SimulatedClock
+from barnabas.simulation.disk import SimulatedDisk
+from barnabas.simulation.network import SimulatedSockets
+from barnabas.simulation.process import Process
+from barnabas.simulation.world import World
+from barnabas.storage.errors import StorageError
+
+PORT = 9092
+DATA = "/data/kafka"
+RESTART_S = 0.5
+START_FAILURES_MAX = 20
+
+
+class SimulatedNode:
+    def __init__(self, world: World, node_id: int = 1, properties: Mapping[str, str] | None = None) -> None:
+        self.world = world
+        self.host = f"node-{node_id}"
+        self.clock = SimulatedClock(world.loop.time)
+        self.disk = SimulatedDisk(now_ms=self.clock.now_ms)
+        self.disk.makedirs("/data")
+        self.disk.sync_directory("/")
+        self.disk.observer = lambda kind, path: world.trace.note("disk", self.host, kind, path)
+        self.properties = {**settings_of(node_id, self.host), **(properties or {})}
+        self.process: Process | None = None
+        self.node: Node | None = None  # while it is up
+        self.lives = 0
+        self.power_losses = 0
+        self.down_s = RESTART_S  # how long the next end lasts
+        self.is_retired = False
+        self._ended = asyncio.Event()
+        self._loses_power = False
+        self._rng = world.rng(f"{self.host}/power")
+        self._context = copy_context()
+
+    @property
+    def bootstrap(self) -> tuple[str, int]:
+        return self.host, PORT
+
+    @property
+    def is_up(self) -> bool:
+        return self.node is not None
+
+    async def supervise(self) -> None:
+        """Start it, and again whenever it has ended; for a task of the harness."""
+        failures = 0
+        while not self.is_retired:
+            if await self._start():
+                failures = 0
+                await self._ended.wait()
+            elif self.process is not None and self.process.is_alive:
+                failures += 1
+                if failures > START_FAILURES_MAX:
+                    raise RuntimeError(f"{self.host} does not start any more")
+                self.kill()
+            await asyncio.sleep(self.down_s)
+            self.down_s = RESTART_S
+            self.world.network.boot(self.host)
+
+    async def _start(self) -> bool:
+        self.lives += 1
+        self._ended.clear()
+        self.world.trace.note("start", self.host, self.lives)
+        process = self.process = self.world.process(self.host)
+        disk = self.disk
+        disk.on_stop = self._disk_stopped
+        process.on_end.append(self._end_of_life)
+        node = Node(
+            BrokerSettings.load(self.properties),
+            format_empty=True,
+            clock=self.clock,
+            rng=self.world.rng(f"{self.host}/life-{self.lives}"),
+            disk=disk,
+            sockets=cast(Sockets, SimulatedSockets(self.world.network)),
+        )
+        node.on_failure = self._cannot_go_on
+        starting = process.spawn(node.start())
+        await asyncio.wait([starting])
+        if not process.is_alive:
+            return False
+        error = starting.exception()
+        if error is None:
+            self.node = node
+            self.world.trace.note("up", self.host)
+            return True
+        self.world.trace.note("not started", self.host, type(error).__name__)
+        if not (isinstance(error, StartError | StorageError | KafkaError) and self.disk.failures):
+            self.world.fail(f"{self.host} cannot start: {error}", error)
+        return False
+
+    # -- faults ------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """As kill -9. A callback's work, not a task's."""
+        self._end(loses_power=False)
+
+    def lose_power(self) -> None:
+        self._end(loses_power=True)
+
+    def _end(self, *, loses_power: bool) -> None:
+        if self.process is not None and self.process.is_alive:
+            self._loses_power = loses_power
+            self.process.end()
+
+    def stop_at_operation(self, count: int, *, loses_power: bool) -> None:
+        """End in place of the disk operation that is the `count`-th from now."""
+        self._loses_power = loses_power
+        self.disk.stop_at(self.disk.operations + count, self._rng)
+
+    def pause(self) -> None:
+        if self.process is not None:
+            self.process.pause()
+
+    def resume(self) -> None:
+        if self.process is not None:
+            self.process.resume()
+
+    async def stop(self) -> bool:
+        """Stop in order; whether it came to its end."""
+        process, node = self.process, self.node
+        if process is None or node is None or not process.is_alive:
+            return False
+        self.world.trace.note("stop", self.host)
+        stopping = process.spawn(node.stop())
+        await asyncio.wait([stopping])
+        if not process.is_alive:
+            return False
+        error = stopping.exception()
+        if error is not None and not self.disk.failures:
+            self.world.fail(f"{self.host} cannot stop: {error}", error)
+        self._soon(self.kill)
+        return error is None
+
+    def _disk_stopped(self) -> None:
+        """In the middle of the node's own code: its ports die now, the rest when that code is left."""
+        assert self.process is not None
+        process = self.process
+        process.freeze()
+        self._soon(process.end)
+
+    def _cannot_go_on(self, error: KafkaError) -> None:
+        self.world.trace.note("gave up", self.host)
+        self._soon(self.kill)
+
+    def _soon(self, work: Any) -> None:
+        self.world.loop.call_soon(work, context=self._context)
+
+    def _end_of_life(self) -> None:
+        assert self.process is not None
+        self.node = None
+        self.world.trace.note("power lost" if self._loses_power else "killed", self.host)
+        if self._loses_power:
+            self.power_losses += 1
+            self.world.network.lost_power(self.process)
+            self.disk = self.disk.after_power_loss(self._rng)
+        else:
+            self.world.network.killed(self.process)
+            self.disk = self.disk.after_kill()
+        self._loses_power = False
+        self._soon(self._ended.set)
+
+
+def settings_of(node_id: int, host: str) -> dict[str, str]:
+    """A node that is its own quorum, with few partitions of its own: a history is short."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "listeners": f"PLAINTEXT://{host}:{PORT},CONTROLLER://{host}:{PORT + 1}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"{host}:{PORT + 1}",
+        "log.dirs": DATA,
+        "num.partitions": "3",
+        "offsets.topic.num.partitions": "2",
+        "transaction.state.log.num.partitions": "2",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "100",
+    }

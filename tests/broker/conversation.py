@@ -108,7 +108,17 @@ def fetch(topic: str, offset: int, *, wait_ms: int = 0, min_bytes: int = 1) -> t
 
 
 def end_offset(talk: Conversation, topic: str) -> int:
-    partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    return list_offset(talk, topic, -1)
+
+
+def start_offset(talk: Conversation, topic: str) -> int:
+    return list_offset(talk, topic, -2)
+
+
+def list_offset(talk: Conversation, topic: str, timestamp: int) -> int:
+    partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+        partition_index=0, timestamp=timestamp
+    )
     topics = [ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[partition])]
     answer: ListOffsetsResponse = talk.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 5)
     offset: int = answer.topics[0].partitions[0].offset

@@ -1,5 +1,5 @@
-"""What a broker does from time to time: checkpoints, due syncs, removal of deleted folders, expiry of
-producers.
+"""What a broker does from time to time: checkpoints, due syncs, retention, removal of what was deleted,
+expiry of producers.
 
 In: intervals from the settings. Out: calls to storage, in threads where they are slow. One task at a time
 for each duty, so none piles up; a failure is logged and tried again next time.
@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.retention import Retention
 from barnabas.protocol import KafkaError
 from barnabas.storage.names import TopicPartition
 
@@ -38,6 +39,7 @@ class Maintenance:
             (self.checkpoint_high_watermarks, settings["replica.high.watermark.checkpoint.interval.ms"]),
             (self.sync_due, settings["log.flush.scheduler.interval.ms"]),
             (self.expire_producers, settings["producer.id.expiration.check.interval.ms"]),
+            (Retention(self._broker).run, settings["log.retention.check.interval.ms"]),
             (self.remove_deleted, DELETE_CHECK_MS),
         ]
         self._tasks = [

@@ -66,6 +66,8 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
     empty = LogSlice(None, 0, 0, offset, offset)
     cursor = log.cursors.get(offset)
     index = floor(segments, offset)
+    if offset < log.log_start_offset:
+        raise out_of_range(log, offset)  # by now
     if offset >= upper_offset or index < 0:
         return empty
     if cursor is not None and cursor[0] is segments[index] and cursor[2] == truncations:

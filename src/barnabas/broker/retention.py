@@ -1,0 +1,68 @@
+"""Retention of all partitions: what is over leaves, every `log.retention.check.interval.ms`.
+
+In: the partitions with their high watermarks. Out: segments taken out of logs, files renamed for removal.
+Which segments are over is looked up in threads, some logs at a time; taking them out is a new list on the
+loop. A log that somebody else works on (compaction, a move) has its turn the next time.
+Does not know: the rules (see `storage.retention`), when to run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import KafkaError
+from barnabas.storage import retention
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.storage.log import Log
+
+LOGS_AT_A_TIME = 64
+
+Look = tuple["Log", int]
+
+
+class Retention:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def run(self) -> None:
+        """One round over all partitions."""
+        partitions = list(self._broker.partitions)
+        for first in range(0, len(partitions), LOGS_AT_A_TIME):
+            some = partitions[first : first + LOGS_AT_A_TIME]
+            claimed = [partition for partition in some if partition.log.claim()]
+            logs = [partition.log for partition in claimed]
+            try:
+                looks = [(partition.log, partition.high_watermark) for partition in claimed]
+                now_ms = self._broker.clock.now_ms()
+                for partition, count in zip(claimed, await self._count(looks, now_ms), strict=True):
+                    await self._delete(partition, count, now_ms)
+            finally:
+                for log in logs:
+                    log.release()
+
+    async def _count(self, looks: list[Look], now_ms: int) -> list[int]:
+        def count() -> list[int]:
+            return [count_expired(log, now_ms, upper_offset) for log, upper_offset in looks]
+
+        return await self._broker.threads.run(count)
+
+    async def _delete(self, partition: Partition, count: int, now_ms: int) -> None:
+        log = partition.log
+        if not count or self._broker.log_dirs.logs.get(log.topic_partition) is not log:
+            return  # nothing to do, or deleted meanwhile
+        # Records of a transaction that may still be committed stay, however old.
+        count = min(count, retention.count_below(log, partition.last_stable_offset))
+        gone = retention.take_out(log, count)
+        if gone:
+            await self._broker.threads.run(retention.bury, log, gone, now_ms)
+
+
+def count_expired(log: Log, now_ms: int, upper_offset: int) -> int:
+    """A log whose files cannot be looked at has none; whoever reads or writes it next will say so."""
+    try:
+        return retention.count_expired(log, now_ms, upper_offset)
+    except (KafkaError, OSError):
+        return 0

@@ -19,9 +19,11 @@ from barnabas.protocol.messages.create_topics import CreateTopicsRequest, Create
 if TYPE_CHECKING:
     from barnabas.broker.group_coordinator import GroupCoordinator
     from barnabas.broker.metrics import Metrics
+    from barnabas.broker.partition import Partition
     from barnabas.broker.partitions import Partitions
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.topology import Node
+    from barnabas.broker.transaction_coordinator import TransactionCoordinator
     from barnabas.metadata.partitions import PartitionRegistration
     from barnabas.replication.fetch_sessions import FetchSessions
     from barnabas.runtime.clock import Clock
@@ -55,6 +57,7 @@ class Broker:
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
+        self.transactions: TransactionCoordinator
 
     # -- the cluster -------------------------------------------------------------------------------
 
@@ -77,6 +80,11 @@ class Broker:
 
     def is_internal(self, topic: str) -> bool:
         return topic in topology.INTERNAL_TOPICS
+
+    def leadership_changed(self, partition: Partition) -> None:
+        """An internal partition is led here, or not any more: its coordinator must know."""
+        self.groups.leadership_changed(partition)
+        self.transactions.leadership_changed(partition)
 
     # -- topics ------------------------------------------------------------------------------------
 

@@ -70,8 +70,17 @@ def alter_cluster() -> Need:
     return Need("alter", "cluster")
 
 
-def idempotent_write() -> Need:
-    return Need("idempotent_write", "cluster")
+def produce_as(name: str) -> Need:
+    """To write under the transactional id, or as an idempotent producer where there is none."""
+    return Need("write", "transactional_id_or_cluster", name)
+
+
+def write_transactional_id(name: str) -> Need:
+    return Need("write", "transactional_id", name)
+
+
+def describe_transactional_ids(names: str) -> Need:
+    return Need("describe", "transactional_id", names, per_item=True)
 
 
 def read_group(name: str) -> Need:

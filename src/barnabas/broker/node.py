@@ -29,6 +29,7 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.server import ConnectionLimits, Listener
 from barnabas.broker.tick import Tick
+from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
 from barnabas.protocol import KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -140,16 +141,19 @@ class Node:
         tick = Tick(arena, loop.call_soon, self._sync)
         replicas = Replicas(broker, tick)
         broker.groups = GroupCoordinator(broker, self._rng)
-        replicas.on_leadership = broker.groups.leadership_changed
+        broker.transactions = TransactionCoordinator(broker)
+        replicas.on_leadership = broker.leadership_changed
         await self._threads.run(replicas.load, self._metadata_log.image)
         replicas.take_over(self._metadata_log.image)
         self._metadata_log.add_listener(replicas.publish)
         self._metadata_log.add_listener(broker.groups.publish)
+        self._metadata_log.add_listener(broker.transactions.publish)
         self._metadata_log.on_failure = self._failed
         await self._lifecycle.unfence()
         self._metadata_log.run_slow_work_with(self._threads.run)
         await self._listen(tick)
         broker.groups.start()
+        broker.transactions.start()
         await self._serve_metrics()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
@@ -282,6 +286,7 @@ class Node:
         """Leave in order: the next start needs no recovery."""
         await self._maintenance.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
+        await self.broker.transactions.close()
         await self.broker.groups.close()
         if self._metrics_server is not None:
             self._metrics_server.close()

@@ -135,9 +135,11 @@ class InProcess:
         # stumble where two threads parse at once (gh-106905).
         from barnabas.broker import node, routes
         from barnabas.broker.group_coordinator import GroupCoordinator
+        from barnabas.broker.transaction_coordinator import TransactionCoordinator
 
         assert node
         GroupCoordinator.bring_in()
+        TransactionCoordinator.bring_in()
         routes.load_handlers()
         ready = threading.Event()
         self._error = None

@@ -57,7 +57,6 @@ class Shard(Protocol):
 
     def apply(self, entry: Any, /) -> None: ...
     def next_deadline_ms(self) -> int | None: ...
-    def on_time(self, now_ms: int, image: MetadataImage, /) -> Iterable[Any]: ...
     def metadata_changed(self, image: MetadataImage, now_ms: int, /) -> Iterable[Any]: ...
     def unload(self) -> Iterable[tuple[Any, Message]]: ...
 
@@ -106,6 +105,10 @@ class CoordinatorHost(Generic[S]):
 
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
         """What the shard says to a request."""
+        raise NotImplementedError
+
+    def decide_by_time(self, now_ms: int) -> Iterable[Any]:
+        """What the shard says to a deadline that has come."""
         raise NotImplementedError
 
     def encode(self, entry: Any) -> KeyAndValue:
@@ -270,7 +273,7 @@ class CoordinatorHost(Generic[S]):
 
     def on_time(self, now_ms: int) -> None:
         if self.error is None:
-            self.take_all(self.shard.on_time(now_ms, self._broker.image), now_ms)
+            self.take_all(self.decide_by_time(now_ms), now_ms)
 
     def metadata_changed(self, now_ms: int) -> None:
         if self.error is None:

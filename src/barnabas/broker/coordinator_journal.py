@@ -21,6 +21,7 @@ from barnabas.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     seal,
 )
@@ -28,6 +29,7 @@ from barnabas.records.compression import Compression, compress
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
+    from barnabas.replication.verification import Verification
 
 LOADING = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading its state.")
 NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is not the coordinator.")
@@ -43,6 +45,7 @@ class CoordinatorJournal:
         "_bytes",
         "_collected",
         "_compression",
+        "_lost",
         "_max_timestamp",
         "_start_offset",
         "partition",
@@ -53,6 +56,7 @@ class CoordinatorJournal:
         self._compression = Compression(compression)
         self._collected: list[bytes] = []  # encoded records of this tick, not yet a batch
         self._bytes = 0
+        self._lost: KafkaError | None = None  # why records that were collected are gone; `flush` tells
         self._start_offset = 0  # where the log ended when the first of them was collected
         self._base_timestamp = self._max_timestamp = 0
 
@@ -123,6 +127,9 @@ class CoordinatorJournal:
 
     def flush(self) -> None:
         """Stage what was collected, before the tick writes."""
+        if self._lost is not None:
+            lost, self._lost = self._lost, None
+            raise lost
         collected = self._collected
         if not collected:
             return
@@ -130,6 +137,12 @@ class CoordinatorJournal:
         if self.partition.log.end_offset != self._start_offset:
             # Answers wait for offsets that are not those of their records any more.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"somebody else has written to {self.partition}")
+        batch = self._build(collected, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, self._compression)
+        self.partition.append_own(batch, BatchHeader(batch), self._max_timestamp)
+
+    def _build(
+        self, collected: list[bytes], producer_id: int, producer_epoch: int, attributes: int
+    ) -> memoryview:
         batch = bytearray(
             HEADER.pack(
                 0,
@@ -137,20 +150,64 @@ class CoordinatorJournal:
                 NO_PARTITION_LEADER_EPOCH,
                 MAGIC,
                 0,
-                self._compression,
+                attributes,
                 len(collected) - 1,
                 self._base_timestamp,
                 self._max_timestamp,
-                NO_PRODUCER_ID,
-                NO_PRODUCER_EPOCH,
+                producer_id,
+                producer_epoch,
                 NO_SEQUENCE,
                 len(collected),
             )
         )
         data = b"".join(collected)
         batch += data if self._compression == Compression.NONE else compress(self._compression, data)
-        view = memoryview(seal(batch))
-        self.partition.append_own(view, BatchHeader(view), self._max_timestamp)
+        return memoryview(seal(batch))
+
+    def write_early(self) -> None:
+        """Write everything in the middle of the tick, because something else rests on it. KafkaError: the
+        tick will tell it to the others who appended."""
+        try:
+            self.flush()
+        except KafkaError as error:
+            self._lost = error
+            raise
+        self.partition.log.write_early()
+
+    # -- a client's transaction --------------------------------------------------------------------
+
+    def append_transactional(
+        self,
+        records: Sequence[KeyAndValue],
+        producer_id: int,
+        producer_epoch: int,
+        now_ms: int,
+        verification: Verification | None = None,
+    ) -> None:
+        """Append records that count when the producer's transaction is committed: a batch of their own."""
+        self.partition.prepare_own()
+        self.flush()
+        self._collect(records, 0, now_ms)
+        collected, self._collected = self._collected, []
+        attributes = self._compression | TRANSACTIONAL_FLAG
+        batch = self._build(collected, producer_id, producer_epoch, attributes)
+        self.partition.append_own(batch, BatchHeader(batch), now_ms, verification)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> int:
+        """The end of a producer's transaction, behind everything that was appended. Out: its offset."""
+        self.partition.prepare_own()
+        self.flush()
+        return self.partition.append_marker(
+            producer_id, producer_epoch, coordinator_epoch, is_commit, transaction_version, now_ms
+        )
 
     def append_in_parts(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
         """Append records in as many batches as they need: for those that mean something each alone."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.groups.shard import GroupShard
 
+NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
+
 
 class GroupHost(CoordinatorHost["GroupShard"]):
     __slots__ = ("_coordinator",)
@@ -53,6 +55,9 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         caller = Caller(context.client_id or "", "/" + context.host, context.version)
         return self.shard.handle(request, caller, self._broker.image, now_ms)
 
+    def decide_by_time(self, now_ms: int) -> Iterable[Outcome]:
+        return self.shard.on_time(now_ms, self._broker.image)
+
     def loaded(self, now_ms: int) -> Iterable[Outcome]:
         self.shard.loaded(now_ms)
         return ()
@@ -60,3 +65,24 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def survives(self, error: KafkaError, request: Message | None) -> bool:
         """A commit leaves nothing behind in the shard but its records."""
         return error.code == ErrorCode.MESSAGE_TOO_LARGE and type(request) is OffsetCommitRequest
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> int:
+        """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
+        offset. KafkaError: it is not written, and nothing has changed."""
+        if self.error is not None:
+            raise NOT_READY
+        offset = self.journal.append_marker(
+            producer_id, producer_epoch, coordinator_epoch, is_commit, transaction_version, now_ms
+        )
+        self.shard.complete_transaction(producer_id, producer_epoch, is_commit)
+        return offset

@@ -1,43 +1,73 @@
 """Producer ids of this broker: taken one by one from blocks that the controller grants.
 
-In: AllocateProducerIds answers. Out: ids that no other broker gives. A block that is nearly used up is not
-fetched ahead: the next one costs one round trip per thousand producers.
+In: AllocateProducerIds answers. Out: ids that no other broker gives. When most of a block is used the next
+one is fetched beside, so that nobody waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 
+log = logging.getLogger("barnabas.producer_ids")
+PREFETCH_BELOW = 100  # ids left, of a block's thousand
+
 
 class ProducerIds:
-    __slots__ = ("_allocate", "_end", "_lock", "_next")
+    __slots__ = ("_allocate", "_fetching", "_unused")
 
     def __init__(self, allocate: Callable[[], Awaitable[AllocateProducerIdsResponse]]) -> None:
         self._allocate = allocate
-        self._lock = asyncio.Lock()
-        self._next = 0
-        self._end = 0  # invariant: ids in [_next, _end) are this broker's and unused
+        self._unused: deque[int] = deque()  # invariant: these are this broker's, and nobody has them
+        self._fetching: asyncio.Task[None] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `take` has something to give."""
+        return bool(self._unused)
+
+    def take(self) -> int:
+        """An id that is at hand; KafkaError when there is none (see `is_ready`), until the next block is here."""
+        if len(self._unused) <= PREFETCH_BELOW and self._fetching is None:
+            self._fetch().add_done_callback(told)
+        if not self._unused:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no producer id is at hand")
+        return self._unused.popleft()
 
     def next_at_hand(self) -> int | None:
         """An id of the block at hand, or None when it is used up."""
-        if self._next >= self._end:
-            return None
-        self._next += 1
-        return self._next - 1
+        return self.take() if self._unused else None
 
     async def next(self) -> int:
         """An id, from a new block if need be. Many that ask at once share one new block."""
-        async with self._lock:
-            found = self.next_at_hand()
-            if found is not None:
-                return found
+        await self.ready()
+        return self.take()
+
+    async def ready(self) -> None:
+        """Returns when an id is at hand; KafkaError when there is none to be had."""
+        while not self._unused:
+            await asyncio.shield(self._fetching or self._fetch())
+
+    def _fetch(self) -> asyncio.Task[None]:
+        self._fetching = asyncio.get_running_loop().create_task(self._fetch_block())
+        return self._fetching
+
+    async def _fetch_block(self) -> None:
+        try:
             block = await self._allocate()
-            if block.error_code:
-                raise KafkaError(ErrorCode(block.error_code))
-            self._next, self._end = block.producer_id_start, block.producer_id_start + block.producer_id_len
-            self._next += 1
-            return self._next - 1
+        finally:
+            self._fetching = None
+        if block.error_code:
+            raise KafkaError(ErrorCode(block.error_code))
+        self._unused.extend(range(block.producer_id_start, block.producer_id_start + block.producer_id_len))
+
+
+def told(fetching: asyncio.Task[None]) -> None:
+    """A block that was fetched ahead could not be had: whoever needs one asks again."""
+    if not fetching.cancelled() and (error := fetching.exception()) is not None:
+        log.warning("no producer ids could be fetched ahead: %s", error)

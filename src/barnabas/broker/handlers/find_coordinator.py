@@ -1,55 +1,63 @@
-"""FindCoordinator: which broker coordinates a group. Makes `__consumer_offsets` when it is first asked for,
-and answers when the topic is there.
+"""FindCoordinator: which broker coordinates a group or a transactional id. Makes the topic of the coordinator
+when it is first asked for, and answers when the topic is there.
 
-Coordinators of transactions and of share groups are not built: asking for them is refused at once, so that
-clients stop instead of asking for ever.
+Coordinators of share groups are not built: asking for them is refused at once, so that clients stop instead
+of asking for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_topic import partition_for
 from barnabas.broker.needs import describe_coordinator
-from barnabas.broker.offsets_topic import OFFSETS_TOPIC
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.coordinator import Coordinator
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
 NO_NODE = -1
 
-Coordinator = FindCoordinatorResponse.Coordinator
+Place = FindCoordinatorResponse.Coordinator
 
 
 @handles(FindCoordinatorRequest, "0-6", needs=describe_coordinator("coordinator_keys"))
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    groups = context.broker.groups
-    if request.key_type == GROUP and not (groups.is_started and groups.topic.exists):
-        return create_then_answer(request, context, context.version)
+    coordinator = coordinator_for(request.key_type, context.broker)
+    if coordinator is not None and not (coordinator.is_started and coordinator.topic.exists):
+        return create_then_answer(coordinator, request, context, context.version)
     return answer(request, context, context.version)
 
 
+def coordinator_for(key_type: int, broker: Broker) -> Coordinator[Any] | None:
+    if key_type == GROUP:
+        return broker.groups
+    return broker.transactions if key_type == TRANSACTION else None
+
+
 async def create_then_answer(
-    request: FindCoordinatorRequest, context: RequestContext, version: int
+    coordinator: Coordinator[Any], request: FindCoordinatorRequest, context: RequestContext, version: int
 ) -> FindCoordinatorResponse:
-    groups = context.broker.groups
-    await groups.started()
-    if not groups.topic.exists:
+    await coordinator.started()
+    if not coordinator.topic.exists:
         with suppress(KafkaError):  # logged where it happened: the answer is that there is no coordinator
-            await groups.topic.create()
+            await coordinator.topic.create()
     return answer(request, context, version)
 
 
 def answer(request: FindCoordinatorRequest, context: RequestContext, version: int) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if version >= BATCHED_SINCE else [request.key]
-    found = [coordinator(key, request.key_type, context, version) for key in keys]
+    found = [place_of(key, request.key_type, context, version) for key in keys]
     if version >= BATCHED_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     [only] = found
@@ -62,38 +70,25 @@ def answer(request: FindCoordinatorRequest, context: RequestContext, version: in
     )
 
 
-def coordinator(key: str, key_type: int, context: RequestContext, version: int) -> Coordinator:
+def place_of(key: str, key_type: int, context: RequestContext, version: int) -> Place:
     try:
-        if key_type == TRANSACTION:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                "Transactions have no coordinator: they are not built yet.",
-            )
-        if key_type == SHARE and version >= SHARE_SINCE:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "Share groups have no coordinator: they are not built yet."
-            )
-        if key_type != GROUP:
+        coordinator = coordinator_for(key_type, context.broker)
+        if coordinator is None:
+            if key_type == SHARE and version >= SHARE_SINCE:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "Share groups have no coordinator: they are not built yet."
+                )
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type: {key_type}")
-        return coordinator_of_group(key, context)
+        leader = coordinator.topic.leader_of(key)
+        for node in context.broker.nodes(context.listener):
+            if node.id == leader:
+                return Place(key=key, node_id=node.id, host=node.host, port=node.port)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     except KafkaError as error:
-        return Coordinator(
+        return Place(
             key=key,
             node_id=NO_NODE,
             port=NO_NODE,
             error_code=error.code,
             error_message=error.message,
         )
-
-
-def coordinator_of_group(group_id: str, context: RequestContext) -> Coordinator:
-    broker = context.broker
-    topic = broker.image.topics.by_name.get(OFFSETS_TOPIC)
-    if topic is None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} could not be created.")
-    partition = topic.partitions.get(partition_for(group_id, len(topic.partitions)))
-    leader = partition.leader if partition is not None else NO_NODE
-    for node in broker.nodes(context.listener):
-        if node.id == leader:
-            return Coordinator(key=group_id, node_id=node.id, host=node.host, port=node.port)
-    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")

@@ -1,5 +1,5 @@
-"""InitProducerId: an id and epoch for an idempotent producer. Transactional ids come with the
-transaction coordinator.
+"""InitProducerId: an id and epoch for an idempotent producer, or for the one that takes a transactional id and
+fences whoever had it before.
 """
 
 from __future__ import annotations
@@ -7,20 +7,23 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import idempotent_write
+from barnabas.broker.needs import produce_as
 from barnabas.broker.routes import handles
+from barnabas.broker.transaction_coordinator import Answer
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-@handles(InitProducerIdRequest, "0-5", needs=idempotent_write())
-def init_producer_id(
-    request: InitProducerIdRequest, context: RequestContext
-) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+@handles(InitProducerIdRequest, "0-5", needs=produce_as("transactional_id"))
+def init_producer_id(request: InitProducerIdRequest, context: RequestContext) -> Answer:
     if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
         return refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        return refused(ErrorCode.UNSUPPORTED_VERSION)
+        return context.broker.transactions.handle_with_ids(request.transactional_id, request, context)
+    return idempotent(context)
+
+
+def idempotent(context: RequestContext) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
     producer_id = context.broker.producer_ids.next_at_hand()
     if producer_id is not None:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

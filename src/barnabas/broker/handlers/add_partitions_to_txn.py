@@ -1,0 +1,37 @@
+"""AddPartitionsToTxn: partitions come into a transaction, or are looked up in it. Clients speak versions 0 to
+3 and name one transaction; brokers speak 4 and later, and name many.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_split import Split
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import write_transactional_id
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+
+BATCHED_SINCE = 4
+
+
+@handles(AddPartitionsToTxnRequest, "0-5", needs=write_transactional_id("v3_and_below_transactional_id"))
+def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> Message | Deferred | None:
+    transactions = context.broker.transactions
+    if context.version < BATCHED_SINCE:
+        return transactions.handle(request.v3_and_below_transactional_id, request, context)
+    asked = request.transactions
+
+    def part(places: list[int]) -> AddPartitionsToTxnRequest:
+        return AddPartitionsToTxnRequest(transactions=[asked[place] for place in places])
+
+    def whole(results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult]) -> Message:
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+    split = Split(part, lambda answer: answer.results_by_transaction, whole)
+    return transactions.ask_by_key([each.transactional_id for each in asked], split, context)

@@ -1,0 +1,30 @@
+"""DescribeTransactions: state, producer and partitions of transactional ids."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_split import Split
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import describe_transactional_ids
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+
+
+@handles(DescribeTransactionsRequest, "0", needs=describe_transactional_ids("transactional_ids"))
+def describe_transactions(
+    request: DescribeTransactionsRequest, context: RequestContext
+) -> Message | Deferred:
+    ids = request.transactional_ids
+
+    def part(places: list[int]) -> DescribeTransactionsRequest:
+        return DescribeTransactionsRequest(transactional_ids=[ids[place] for place in places])
+
+    def whole(states: list[DescribeTransactionsResponse.TransactionState]) -> DescribeTransactionsResponse:
+        return DescribeTransactionsResponse(transaction_states=states)
+
+    split = Split(part, lambda answer: answer.transaction_states, whole)
+    return context.broker.transactions.ask_by_key(ids, split, context)

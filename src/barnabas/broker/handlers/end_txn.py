@@ -1,0 +1,16 @@
+"""EndTxn: a producer commits or aborts its transaction. From version 5 on the answer holds the epoch for the
+next one (KIP-890).
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import write_transactional_id
+from barnabas.broker.routes import handles
+from barnabas.broker.transaction_coordinator import Answer
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+
+
+@handles(EndTxnRequest, "0-5", needs=write_transactional_id("transactional_id"))
+def end_txn(request: EndTxnRequest, context: RequestContext) -> Answer:
+    return context.broker.transactions.handle_with_ids(request.transactional_id, request, context)

@@ -1,0 +1,128 @@
+"""Ends of transactions on their way to the partitions they touched, until every one of them has its marker.
+
+In: markers of transactions whose end is decided and committed. Out: control batches in the logs of partitions
+that are led here, and word of each that is done. Where one write suffices (no other replica, no sync before
+an answer) a marker is in its file at once, else it counts when it is committed. What fails is tried again,
+partitions that exist no more are done.
+Does not know: the state of transactions, what is decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.offsets_topic import OFFSETS_TOPIC
+from barnabas.protocol import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.transactions.outcome import Markers, TopicPartition
+
+log = logging.getLogger("barnabas.transactions")
+RETRY_MS = 50
+FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet")
+
+Done = Callable[["Markers", Sequence["TopicPartition"]], None]
+
+
+class MarkerWriter:
+    """The markers of one shard of transactions."""
+
+    __slots__ = ("_broker", "_done", "_is_closed", "_timer", "_unwritten")
+
+    def __init__(self, broker: Broker, done: Done) -> None:
+        self._broker = broker
+        self._done = done
+        self._unwritten: list[tuple[Markers, TopicPartition]] = []  # to be tried again
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def unwritten_count(self) -> int:
+        return len(self._unwritten)
+
+    def close(self) -> None:
+        """Somebody else finishes what is left: whoever has the shard next."""
+        self._is_closed = True
+        self._unwritten = []
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def write(self, markers: Markers) -> None:
+        """Write the markers of one transaction."""
+        self._write([(markers, where) for where in markers.partitions])
+
+    def _write(self, wanted: list[tuple[Markers, TopicPartition]]) -> None:
+        done: dict[Markers, list[TopicPartition]] = {}
+        for markers, where in wanted:
+            try:
+                if self._write_one(markers, where):
+                    done.setdefault(markers, []).append(where)
+            except KafkaError as error:
+                self._failed(markers, where, error)
+        for markers, partitions in done.items():
+            self._done(markers, partitions)
+
+    def _write_one(self, markers: Markers, where: TopicPartition) -> bool:
+        """Whether the marker is where nothing will lose it. KafkaError: it is not written."""
+        broker = self._broker
+        partition = broker.partitions.get(*where)
+        if partition is None or not partition.is_leader:
+            if broker.image.topics.partition(*where) is None:
+                log.info("%s is gone, it needs no marker of %s", where, markers.transactional_id)
+                return True
+            # A leader elsewhere would be sent WriteTxnMarkers here.
+            raise NOT_READY
+        end = markers.producer_id, markers.producer_epoch, markers.coordinator_epoch, markers.is_commit
+        now_ms = broker.clock.now_ms()
+        if where.topic == OFFSETS_TOPIC:
+            host = broker.groups.hosts.get(where.partition)
+            if host is None or host.error is not None:
+                raise NOT_READY
+            offset = host.append_marker(*end, markers.transaction_version, now_ms)
+            write_early = host.journal.write_early
+        else:
+            offset = partition.append_marker(*end, markers.transaction_version, now_ms)
+            write_early = partition.write_early
+        if partition.is_committed_by_writing:
+            write_early()
+            return True
+        partition.when_committed(offset, partial(self._committed, markers, where))
+        return False
+
+    def _committed(self, markers: Markers, where: TopicPartition, error: KafkaError | None) -> None:
+        if self._is_closed:
+            return
+        if error is None:
+            self._done(markers, [where])
+        else:
+            self._failed(markers, where, error)
+
+    def _failed(self, markers: Markers, where: TopicPartition, error: KafkaError) -> None:
+        if self._is_closed:
+            return
+        if error.code in FENCED:
+            log.warning(
+                "%s takes no marker of %s, somebody newer has ended the transaction: %s",
+                where,
+                markers.transactional_id,
+                error.message,
+            )
+            return
+        if error is not NOT_READY:
+            log.warning(
+                "the marker of %s is not on %s yet: %s", markers.transactional_id, where, error.message
+            )
+        self._unwritten.append((markers, where))
+        if self._timer is None:
+            self._timer = self._broker.loop.call_later(RETRY_MS / 1000, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        unwritten, self._unwritten = self._unwritten, []
+        self._write(unwritten)

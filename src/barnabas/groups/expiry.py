@@ -64,7 +64,7 @@ class Expiry:
         if topics and since_ms is KEEP_ALL:
             return []
         records = []
-        is_needed = not kind.is_empty(group_id)
+        is_needed = not kind.is_empty(group_id) or bool(self._offsets.pending.of_group(group_id))
         for topic, partitions in topics.items():
             if kind.is_subscribed(group_id, topic):
                 is_needed = True

@@ -55,6 +55,11 @@ class GroupKind(Protocol):
         What is returned, if anything, judges every partition on its own.
         """
 
+    def check_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, epoch: int
+    ) -> PartitionCheck | None:
+        """The same for a commit in a transaction, in which a member may say nothing of itself."""
+
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """KafkaError unless a member that names itself is one, with the current epoch."""
 

@@ -289,6 +289,7 @@ class Deletion:
                 self.answer(topic, partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
                 continue
             self.answer(topic, partition, ErrorCode.NONE)
-            if offsets.get(self.group_id, topic, partition) is not None:
+            is_pending = offsets.is_pending(self.group_id, topic, partition)
+            if is_pending or offsets.get(self.group_id, topic, partition) is not None:
                 records.append(tombstone(self.group_id, topic, partition))
         return records

@@ -29,6 +29,7 @@ from barnabas.groups.offsets import Offsets
 from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
+from barnabas.groups.transactional_commit import TransactionalCommit
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import TopicsImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -51,6 +52,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 GROUP_NOT_FOUND_VERSION = 9  # of OffsetCommit: older clients know only that their generation is wrong
 NOT_FOUND_IS_AN_ERROR_VERSION = 6  # of DescribeGroups: before, such a group is shown as Dead
@@ -103,6 +105,19 @@ class GroupShard:
                 self.classic.forget_simple(key.group_id)  # type: ignore[attr-defined]
             self.consumer.apply(entry)
 
+    def apply_pending(self, producer_id: int, entry: Entry) -> None:
+        """Takes over a record of an open transaction: it counts when `complete_transaction` says so."""
+        key, value = entry
+        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+            self._create_for(key.group, value)
+            self.offsets.apply_pending(producer_id, key, value)
+        else:
+            self.apply(entry)
+
+    def complete_transaction(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
+        """The marker of a transaction is in the log: what it committed counts, or is forgotten."""
+        self.offsets.end_transaction(producer_id, is_commit=is_commit)
+
     def configure(self, settings: GroupSettings) -> None:
         """Settings were changed while running."""
         self.settings = self.classic.state.settings = self.consumer.state.settings = settings
@@ -152,9 +167,14 @@ class GroupShard:
         return [*self.classic.state.groups, *self.consumer.state.groups]
 
     def _apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        if value is not None and self._kind_of(key.group) is None:
-            self.classic.create_simple(key.group, value.commit_timestamp)
+        if value is not None:
+            self._create_for(key.group, value)
         self.offsets.apply(key, value)
+
+    def _create_for(self, group_id: str, value: OffsetCommitValue) -> None:
+        """A group that was never joined exists by its offsets."""
+        if self._kind_of(group_id) is None:
+            self.classic.create_simple(group_id, value.commit_timestamp)
 
     def _classic_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         consumer = self.consumer
@@ -207,6 +227,30 @@ class GroupShard:
             return Outcome(reply=commit.refuse(error))
         records = commit.records(self.settings.offset_metadata_bytes_max, now_ms)
         return Outcome(records, commit.response)
+
+    def _commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Outcome:
+        """The host appends the records as part of the producer's transaction, and applies them as pending."""
+        commit = TransactionalCommit(request, image.topics)
+        if not commit.accepted:
+            return Outcome(reply=commit.refuse(ErrorCode.NONE))
+        group_id = request.group_id
+        kind = self._kind_of(group_id)
+        try:
+            if not group_id:
+                raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+            if kind is None and request.generation_id >= 0:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+            if kind is not None:
+                check = kind.check_transactional_commit(
+                    group_id, request.member_id, request.group_instance_id, request.generation_id
+                )
+                commit.check(check, self.settings.offset_metadata_bytes_max)
+        except KafkaError as refused:
+            return Outcome(reply=commit.refuse(refused.code))
+        records, response = commit.records(self.settings.offset_metadata_bytes_max, now_ms)
+        return Outcome(records, response)
 
     def _fetch(
         self, request: OffsetFetchRequest, caller: Caller, image: MetadataImage, now_ms: int
@@ -335,6 +379,7 @@ HANDLERS: dict[type[Message], Handler] = {
     ConsumerGroupHeartbeatRequest: GroupShard._consumer_protocol,
     ConsumerGroupDescribeRequest: GroupShard._consumer_protocol,
     OffsetCommitRequest: GroupShard._commit,
+    TxnOffsetCommitRequest: GroupShard._commit_in_transaction,
     OffsetFetchRequest: GroupShard._fetch,
     OffsetDeleteRequest: GroupShard._delete_offsets,
     DeleteGroupsRequest: GroupShard._delete_groups,

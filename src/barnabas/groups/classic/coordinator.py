@@ -193,6 +193,17 @@ class ClassicGroups:
         renew_session(self.state, member, now_ms)
         return None
 
+    def check_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, epoch: int
+    ) -> PartitionCheck | None:
+        group = self.state.groups[group_id]
+        if epoch < 0 and (group.state is EMPTY or (not member_id and instance_id is None)):
+            return None
+        group.check_member(member_id, instance_id)
+        if epoch != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        return None
+
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Anybody may read the offsets of a classic group."""
 

@@ -15,12 +15,15 @@ from barnabas.protocol import ErrorCode, KafkaError
 VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
 
 
-def check_commit(group: ConsumerGroup, member_id: str, epoch: int, version: int) -> PartitionCheck | None:
-    """KafkaError for the whole request; a check for each partition, or None if all may be committed."""
+def check_commit(
+    group: ConsumerGroup, member_id: str, epoch: int, version: int | None
+) -> PartitionCheck | None:
+    """KafkaError for the whole request; a check for each partition, or None if all may be committed. The
+    version is that of OffsetCommit, None in transactions."""
     if epoch < 0 and not group.members:
         return None
     member = member_of(group, member_id)
-    if not member.is_classic and version < VERSION_WITH_MEMBER_EPOCHS:
+    if not member.is_classic and version is not None and version < VERSION_WITH_MEMBER_EPOCHS:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             "OffsetCommit version 9 or above must be used by members using the consumer group protocol",

@@ -243,6 +243,13 @@ class ConsumerGroups:
     ) -> PartitionCheck | None:
         return commits.check_commit(self.state.groups[group_id], member_id, epoch, version)
 
+    def check_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, epoch: int
+    ) -> PartitionCheck | None:
+        if epoch == -1 and not member_id and instance_id is None:
+            return None
+        return commits.check_commit(self.state.groups[group_id], member_id, epoch, None)
+
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         commits.check_fetch(self.state.groups[group_id], member_id, epoch)
 

@@ -14,7 +14,11 @@ from barnabas.testing.apache import ApacheKafka
 from .comparing import CONFIGURED, Ports
 
 # As the Apache Kafka node has it.
-ALIKE = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+ALIKE = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 In: the request, the image, the node's settings. Out: one ConfigRecord for each value that changes, and a
 result for each resource, which changes as a whole or not at all. `validate_only` decides all the same and
-writes nothing. Does not know: who may change what; client metrics and loggers, which have no place yet.
+writes nothing. Does not know: who may change what; loggers, which are each broker's own.
 """
 
 from __future__ import annotations
@@ -24,15 +24,22 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.settings.broker_rules import validate_broker_overrides
+from barnabas.settings.client_metrics import validate_client_metrics
 from barnabas.settings.definitions import BROKER_ROWS, GROUP_ROWS, TOPIC_ROWS
 from barnabas.settings.group_rules import validate_group_overrides
+from barnabas.settings.row import Row
 from barnabas.settings.topic_rules import validate_topic_overrides
 
 IncrementalResource = IncrementalAlterConfigsRequest.AlterConfigsResource
 LegacyResource = AlterConfigsRequest.AlterConfigsResource
 Resource = TypeVar("Resource", IncrementalResource, LegacyResource)
 Changes = dict[str, str | None]  # None: removed
-ROWS = {ResourceType.TOPIC: TOPIC_ROWS, ResourceType.BROKER: BROKER_ROWS, ResourceType.GROUP: GROUP_ROWS}
+ROWS: Mapping[int, Mapping[str, Row]] = {
+    ResourceType.TOPIC: TOPIC_ROWS,
+    ResourceType.BROKER: BROKER_ROWS,
+    ResourceType.GROUP: GROUP_ROWS,
+    ResourceType.CLIENT_METRICS: {},  # Kafka adds to no list of theirs
+}
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
@@ -96,7 +103,7 @@ def _decide(
         try:
             if times_named[resource] > 1:
                 raise bad_request("Each resource must appear at most once.")
-            _check_request(found)
+            check_request(found)
             _check_resource(context, resource)
             existing = context.image.configs.of(resource)
             changes = changes_of(found, existing)
@@ -109,7 +116,7 @@ def _decide(
     return outcomes, records
 
 
-def _check_request(resource: IncrementalResource | LegacyResource) -> None:
+def check_request(resource: IncrementalResource | LegacyResource) -> None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         raise bad_request("Error due to duplicate config keys")
@@ -162,9 +169,11 @@ def _list_entries(
     resource_type: int, name: str, operation: Operation, existing: Mapping[str, str]
 ) -> list[str]:
     """What a list has now; one that is not set starts from the setting's default."""
-    row = ROWS[ResourceType(resource_type)].get(name)
+    row = ROWS[resource_type].get(name)
     if row is None or row[1] != "list":
-        if resource_type == ResourceType.BROKER:
+        if resource_type == ResourceType.BROKER and row is None:
+            message = f"Unknown config name: {name}"
+        elif resource_type == ResourceType.BROKER:
             message = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
         else:
             message = f"Can't {operation.name} to key {name} because its type is not LIST."
@@ -200,6 +209,8 @@ def _check_changes(
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist."
             )
+    elif resource.type == ResourceType.CLIENT_METRICS:
+        validate_client_metrics(resource.name, after)
     elif resource.type == ResourceType.GROUP:
         validate_group_overrides(after, context.settings)
     else:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.definitions import BROKER_ROWS
-from barnabas.settings.errors import SettingsError
+from barnabas.settings.errors import SettingsError, invalid_value
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name
 from barnabas.settings.row import PER_BROKER, READ_ONLY
 
@@ -28,6 +28,20 @@ LISTENER_ONLY = frozenset(
         "ssl.truststore.location",
         "ssl.truststore.password",
         "ssl.truststore.type",
+    }
+)
+# Pools that grow and shrink by at most half.
+THREADS = frozenset(
+    {
+        "background.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
     }
 )
 CLUSTER_LEVEL_LISTENER_SETTINGS = frozenset(
@@ -51,9 +65,55 @@ def validate_broker_overrides(
             filter(is_per_broker, changed),
         )
     try:
-        BrokerSettings(settings.static, default, own)
+        check_steps(settings, BrokerSettings(settings.static, default, own))
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, error.reason) from error
+
+
+def check_steps(before: BrokerSettings, after: BrokerSettings) -> None:
+    """What a running node does not do although it could start so: large steps, two settings at odds."""
+    for name in after.values:
+        if (listener_base_name(name) if name.startswith(LISTENER_PREFIX) else name) in THREADS:
+            check_threads(name, before.values.get(name, after[name]), after[name])
+    cleaners = before["log.cleaner.threads"]
+    if after["log.cleaner.threads"] > cleaners * 2:
+        raise SettingsError(
+            f"Log cleaner threads cannot be increased to more than double the current value {cleaners}"
+        )
+    if after["log.cleaner.threads"] < cleaners // 2:
+        raise SettingsError(
+            f"Log cleaner threads cannot be reduced to less than half the current value {cleaners}"
+        )
+    for unit in ("ms", "bytes"):
+        check_local_retention(after, unit)
+    kept = {found.name: found.security_protocol for found in before.listeners}
+    for found in after.listeners:
+        if kept.get(found.name, found.security_protocol) != found.security_protocol:
+            raise SettingsError(f"Security protocol cannot be updated for existing listener {found.name}")
+
+
+def check_threads(name: str, old: int, new: int) -> None:
+    reason = f"Dynamic thread count update validation failed for {name}={new}"
+    if new < old // 2:
+        raise SettingsError(f"{reason}, value should be at least half the current value {old}")
+    if new > old * 2:
+        raise SettingsError(f"{reason}, value should not be greater than double the current value {old}")
+
+
+def check_local_retention(settings: BrokerSettings, unit: str) -> None:
+    total = getattr(settings.topic_defaults, f"retention_{unit}")
+    name = f"log.local.retention.{unit}"
+    local = settings[name]
+    if total == -1 or local == -2:
+        return
+    if local == -1:
+        raise invalid_value(
+            name, local, f"Value must not be -1 as log.retention.{unit} value is set as {total}."
+        )
+    if local > total:
+        raise invalid_value(
+            name, local, f"Value must not be more than log.retention.{unit} property value: {total}"
+        )
 
 
 def refuse(reason: str, names: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from barnabas.settings.row import Row, Setting
 from barnabas.settings.tables import (
     cleaner,
+    client_metrics,
     dynamic,
     group,
     groups,
@@ -45,6 +46,7 @@ INTERNAL_TABLES = (
 BROKER_ROWS: dict[str, Row] = {row[0]: row for table in BROKER_TABLES for row in table}
 TOPIC_ROWS: dict[str, Row] = {row[0]: row for table in (topic.SETTINGS, topic.INTERNAL) for row in table}
 GROUP_ROWS: dict[str, Row] = {row[0]: row for row in group.SETTINGS}
+CLIENT_METRICS_ROWS: dict[str, Row] = {row[0]: row for row in client_metrics.SETTINGS}
 INTERNAL: frozenset[str] = frozenset(row[0] for table in INTERNAL_TABLES for row in table)
 
 # Known only while running, and shown only where they are set.

@@ -14,6 +14,7 @@ from enum import IntEnum
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.definitions import (
     BROKER_ROWS,
+    CLIENT_METRICS_ROWS,
     DYNAMIC_ONLY,
     GROUP_ROWS,
     HIDDEN,
@@ -35,6 +36,8 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT = 3
     STATIC = 4
     DEFAULT = 5
+    LOGGER = 6
+    CLIENT_METRICS = 7
     GROUP = 8
 
 
@@ -107,6 +110,30 @@ def describe_group(
             synonyms = (Synonym(name, text, Source.GROUP), *synonyms)
         entries.append(entry(name, text, row, synonyms, read_only=False))
     return entries
+
+
+def describe_client_metrics(
+    overrides: Mapping[str, str], names: Collection[str] | None = None
+) -> list[Entry]:
+    """Entries of a subscription to clients' metrics."""
+    entries = []
+    for name in chosen(names, CLIENT_METRICS_ROWS):
+        row = CLIENT_METRICS_ROWS[name]
+        text = to_text(default_value(row))
+        synonyms: tuple[Synonym, ...] = ()
+        if name in overrides:
+            text = to_text(parse_value(name, row[1], overrides[name]))
+            synonyms = (Synonym(name, text, Source.CLIENT_METRICS),)
+        entries.append(entry(name, text, row, synonyms, read_only=False))
+    return entries
+
+
+def describe_loggers(levels: Mapping[str, str]) -> list[Entry]:
+    """Entries of a broker's loggers: a name and a level each."""
+    return [
+        Entry(name, level, False, Source.LOGGER, False, 0, (), documentation="")
+        for name, level in levels.items()
+    ]
 
 
 def describe_broker(broker: BrokerSettings, names: Collection[str] | None = None) -> list[Entry]:

@@ -1,9 +1,13 @@
-"""DescribeConfigs: the settings of topics, brokers and groups, with where each value comes from."""
+"""DescribeConfigs: the settings of topics, brokers, groups and subscriptions to clients' metrics, with where
+each value comes from; and the levels of loggers.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from barnabas.broker import loggers
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_configs as describes
 from barnabas.broker.routes import handles
@@ -12,7 +16,7 @@ from barnabas.metadata.configs import ConfigResource, ResourceType
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.settings import describe
-from barnabas.settings.describe import Entry
+from barnabas.settings.describe import Entry, Source
 
 Asked = DescribeConfigsRequest.DescribeConfigsResource
 Result = DescribeConfigsResponse.DescribeConfigsResult
@@ -66,27 +70,44 @@ def entries(asked: Asked, context: RequestContext) -> Sequence[Entry]:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         overrides = broker.image.configs.of(ConfigResource(ResourceType.GROUP, name))
         return describe.describe_group(overrides, broker.settings, keys)
+    if asked.resource_type == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        overrides = broker.image.configs.of(ConfigResource(ResourceType.CLIENT_METRICS, name))
+        return describe.describe_client_metrics(overrides, keys)
+    if asked.resource_type == ResourceType.BROKER_LOGGER:
+        check_logging_broker(name, broker.node_id)
+        return describe.describe_loggers(loggers.levels(keys))
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
 
 
 def check_broker(name: str, node_id: int) -> None:
     """Only this broker knows its own settings."""
-    try:
-        asked_id = int(name)
-    except ValueError:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
-        ) from None
-    if asked_id != node_id:
+    if broker_id(name) != node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
         )
 
 
+def check_logging_broker(name: str, node_id: int) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    if broker_id(name) != node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} but received {name}"
+        )
+
+
+def broker_id(name: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", name):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    return int(name)
+
+
 def shown(entry: Entry, request: DescribeConfigsRequest, version: int) -> Config:
     synonyms = entry.synonyms if request.include_synonyms else ()
-    documented = request.include_documentation and version >= DOCUMENTED_SINCE
+    documented = request.include_documentation or entry.source == Source.LOGGER
     return Config(
         name=entry.name,
         value=entry.value,
@@ -98,5 +119,5 @@ def shown(entry: Entry, request: DescribeConfigsRequest, version: int) -> Config
             for synonym in synonyms
         ],
         config_type=entry.type,
-        documentation=entry.documentation if documented else None,
+        documentation=entry.documentation if documented and version >= DOCUMENTED_SINCE else None,
     )

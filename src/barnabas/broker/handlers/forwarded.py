@@ -18,7 +18,6 @@ from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
-from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 
@@ -37,12 +36,6 @@ delete_topics = handles(DeleteTopicsRequest, "1-6", needs=needs.delete_topics("t
 )
 create_partitions = handles(
     CreatePartitionsRequest, "0-3", needs=needs.alter_topics("topics.name"), listeners=BOTH
-)(to_controller)
-incremental_alter_configs = handles(
-    IncrementalAlterConfigsRequest,
-    "0-1",
-    needs=needs.alter_configs("resources.resource_name"),
-    listeners=BOTH,
 )(to_controller)
 describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(
     to_controller

@@ -32,6 +32,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.records.batch import BatchHeader, validate
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch, read_records
+from barnabas.replication.verification import NOT_REQUIRED
 from barnabas.runtime.threads import Threads
 from barnabas.settings import BrokerSettings, TopicSettings
 from barnabas.storage.log import Log
@@ -95,7 +96,7 @@ class World:
 
     def write(self, batch: bytearray) -> None:
         view = memoryview(batch)
-        self.partition.append_own(view, BatchHeader(view), self.clock.ms)
+        self.partition.append_own(view, BatchHeader(view), self.clock.ms, NOT_REQUIRED)
         self.tick.close()
 
 

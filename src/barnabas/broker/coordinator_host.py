@@ -222,7 +222,10 @@ class CoordinatorHost(Generic[S]):
 
     def handle(self, request: Message, context: RequestContext) -> Message | Deferred | None:
         """The answer to a request; None when the tick will give it."""
-        answer = self._decide(request, context)
+        return self.deliver(self._decide(request, context), context)
+
+    def deliver(self, answer: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
+        """An answer to the request that is being handled, when everything it rests on is committed."""
         if type(answer) is Deferred or self.journal.is_settled:
             return answer
         assert isinstance(answer, Message)
@@ -231,8 +234,10 @@ class CoordinatorHost(Generic[S]):
         return self._when_committed(answer)
 
     def ask(self, request: Message, context: RequestContext) -> Message | Deferred:
-        """The same for a request that is only part of what a client asked."""
-        answer = self._decide(request, context)
+        """The same as `handle` for a request that is only part of what a client asked, or that waited."""
+        return self.settle(self._decide(request, context))
+
+    def settle(self, answer: Message | Deferred) -> Message | Deferred:
         if isinstance(answer, Deferred) or self.journal.is_settled:
             return answer
         return self._when_committed(answer)
@@ -306,7 +311,7 @@ class CoordinatorHost(Generic[S]):
 
     def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
         try:
-            encoded = self._encode_all(outcome.records)
+            encoded = self.encode_all(outcome.records)
             try:
                 self.journal.append(encoded, now_ms)
             except KafkaError as error:
@@ -318,7 +323,7 @@ class CoordinatorHost(Generic[S]):
                 self._lost(error)
             raise as_coordinator_error(error) from error
 
-    def _encode_all(self, entries: Sequence[Any]) -> list[KeyAndValue]:
+    def encode_all(self, entries: Sequence[Any]) -> list[KeyAndValue]:
         encode = self.encode
         try:
             return [encode(entry) for entry in entries]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.coordinator_journal import as_coordinator_error
 from barnabas.broker.group_loading import GroupLoading
 from barnabas.broker.group_refusals import refusal, spoil
 from barnabas.groups.outcome import Caller, Outcome
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from barnabas.broker.group_coordinator import GroupCoordinator
     from barnabas.broker.partition import Partition
     from barnabas.groups.shard import GroupShard
+    from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+    from barnabas.replication.verification import Verification
 
 NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
 
@@ -68,6 +71,28 @@ class GroupHost(CoordinatorHost["GroupShard"]):
 
     # -- transactions ------------------------------------------------------------------------------
 
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, verification: Verification | None
+    ) -> Message:
+        """Offsets that count when the producer's transaction is committed. Out: the answer, to be given with
+        `deliver` or `settle`. What cannot be appended has changed nothing."""
+        if self.error is not None:
+            return refusal(request, self.error, context.version)
+        now_ms = self._broker.clock.now_ms()
+        outcome = self.decide(request, context, now_ms)
+        try:
+            if outcome.records:
+                encoded = self.encode_all(outcome.records)
+                producer = request.producer_id, request.producer_epoch
+                self.journal.append_transactional(encoded, *producer, now_ms, verification)
+        except KafkaError as error:
+            return refusal(request, as_coordinator_error(error), context.version)
+        for entry in outcome.records:
+            self.shard.apply_pending(request.producer_id, entry)
+        self._arm(self)
+        assert outcome.reply is not None
+        return outcome.reply
+
     def append_marker(
         self,
         producer_id: int,
@@ -84,5 +109,5 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         offset = self.journal.append_marker(
             producer_id, producer_epoch, coordinator_epoch, is_commit, transaction_version, now_ms
         )
-        self.shard.complete_transaction(producer_id, producer_epoch, is_commit)
+        self.shard.complete_transaction(producer_id, producer_epoch, is_commit=is_commit)
         return offset

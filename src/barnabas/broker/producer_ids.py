@@ -32,7 +32,7 @@ class ProducerIds:
         return bool(self._unused)
 
     def take(self) -> int:
-        """An id that is at hand; KafkaError when there is none (see `is_ready`), until the next block is here."""
+        """An id that is at hand. KafkaError: there is none (see `is_ready`) before the next block is here."""
         if len(self._unused) <= PREFETCH_BELOW and self._fetching is None:
             self._fetch().add_done_callback(told)
         if not self._unused:

@@ -1,5 +1,5 @@
-"""InitProducerId: an id and epoch for an idempotent producer, or for the one that takes a transactional id and
-fences whoever had it before.
+"""InitProducerId: an id and epoch for an idempotent producer, or for one that takes a transactional id
+and fences whoever had it before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListTransactions: the transactional ids that this broker coordinates, by state, producer, age and pattern."""
+"""ListTransactions: the transactional ids that this broker coordinates, by state, producer, age, pattern."""
 
 from __future__ import annotations
 

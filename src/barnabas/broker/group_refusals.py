@@ -24,6 +24,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, Offset
 from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 INVALID_OFFSET = -1
 BATCHED_FETCH_SINCE = 8
@@ -78,6 +79,26 @@ def offset_commit(request: OffsetCommitRequest, error: KafkaError, version: int)
                 topic_id=topic.topic_id,
                 partitions=[
                     topic_type.OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error.code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def txn_offset_commit(
+    request: TxnOffsetCommitRequest, error: KafkaError, version: int
+) -> TxnOffsetCommitResponse:
+    topic_type = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+    return TxnOffsetCommitResponse(
+        topics=[
+            topic_type(
+                name=topic.name,
+                partitions=[
+                    topic_type.TxnOffsetCommitResponsePartition(
                         partition_index=partition.partition_index, error_code=error.code
                     )
                     for partition in topic.partitions
@@ -155,6 +176,7 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
     JoinGroupRequest: join_group,
     HeartbeatRequest: heartbeat,
     OffsetCommitRequest: offset_commit,
+    TxnOffsetCommitRequest: txn_offset_commit,
     OffsetFetchRequest: offset_fetch,
     DescribeGroupsRequest: describe_groups,
     DeleteGroupsRequest: delete_groups,
@@ -165,7 +187,7 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
 def spoil(response: Any, error: KafkaError) -> None:
     """Turn an answer that was ready into one that says no: what it rests on is lost."""
     code = error.code
-    if isinstance(response, OffsetCommitResponse):
+    if isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse):
         for topic in response.topics:
             for partition in topic.partitions:
                 partition.error_code = partition.error_code or code

@@ -9,6 +9,7 @@ Does not know: the state of a shard, records, how answers wait.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
 LOADS_AT_ONCE_MAX = 2
+LOADS_REMEMBERED = 100
 
 H = TypeVar("H", bound="CoordinatorHost[Any]")
 
@@ -40,6 +42,7 @@ class Coordinator(Generic[H]):
         self.hosts: dict[int, H] = {}
         self.load_slots = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
         self.deadlines = Deadlines(broker, self._is_current)
+        self.load_times_ms: deque[int] = deque(maxlen=LOADS_REMEMBERED)
         self._led: dict[int, Partition] = {}  # those of `hosts`; before `start` there are no hosts
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
@@ -195,3 +198,9 @@ class Coordinator(Generic[H]):
                 loading = host.error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 states["loading" if loading else "failed"] += 1
         return states
+
+    def load_time_ms_max(self) -> float:
+        return max(self.load_times_ms, default=0)
+
+    def load_time_ms_avg(self) -> float:
+        return sum(self.load_times_ms) / max(len(self.load_times_ms), 1)

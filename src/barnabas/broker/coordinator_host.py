@@ -66,13 +66,14 @@ S = TypeVar("S", bound=Shard)
 
 class CoordinatorHost(Generic[S]):
     __slots__ = (
-        "_arm", "_broker", "_load_slots", "_loading", "_uncommitted", "_waiting", "armed_ms", "error",
-        "journal", "load_task", "partition", "shard",
+        "_arm", "_broker", "_load_slots", "_load_times_ms", "_loading", "_uncommitted", "_waiting",
+        "armed_ms", "error", "journal", "load_task", "partition", "shard",
     )  # fmt: skip
 
     def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
         self._broker = coordinator.broker
         self._load_slots = coordinator.load_slots
+        self._load_times_ms = coordinator.load_times_ms
         self._arm: Callable[[CoordinatorHost[Any]], None] = coordinator.deadlines.arm
         self.partition = partition
         self.journal = CoordinatorJournal(partition, self.compression())
@@ -163,6 +164,7 @@ class CoordinatorHost(Generic[S]):
         if self.error is LOADING:
             self._activate()
             took_ms = broker.clock.now_ms() - started_ms
+            self._load_times_ms.append(took_ms)
             log.info("loaded %d records of %s in %d ms", loading.records, self.partition, took_ms)
 
     def _activate(self) -> None:

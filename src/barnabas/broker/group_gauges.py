@@ -39,6 +39,9 @@ def register(broker: Broker) -> None:
     metrics.gauges(
         *COORDINATOR, "consumer-group-count", "Consumer groups by state.", partial(consumer_states, groups)
     )
+    for name, look in (("max", groups.load_time_ms_max), ("avg", groups.load_time_ms_avg)):
+        text = f"Milliseconds to load a partition of __consumer_offsets, {name} of the latest."
+        metrics.gauge(*COORDINATOR, f"partition-load-time-{name}", text, look)
 
 
 def shards(groups: GroupCoordinator) -> Iterator[GroupShard]:

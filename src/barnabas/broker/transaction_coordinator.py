@@ -38,7 +38,6 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, LAYOUT)
         self.verifications_failed = 0
-        self.load_times_ms: list[int] = []
 
     def new_host(self, partition: Partition) -> TransactionHost:
         from barnabas.broker.transaction_host import TransactionHost
@@ -116,7 +115,17 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         if host is None:
             error = self.error_without_host(transactional_id)
             return dict.fromkeys(partitions, int(error.code))
-        return host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
+        found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
+        if isinstance(found, dict):
+            self._count_failures(found)
+        else:
+            found.add_done_callback(lambda future: self._count_failures(future.result()))
+        return found
+
+    def _count_failures(self, errors: Errors) -> None:
+        for code in errors.values():
+            if code:
+                self.verifications_failed += 1
 
 
 async def resolved(deferred: Deferred) -> Message:

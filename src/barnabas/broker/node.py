@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker import gauges, group_gauges, routes
+from barnabas.broker import gauges, group_gauges, routes, transaction_gauges
 from barnabas.broker.broker import Broker
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.group_coordinator import GroupCoordinator
@@ -262,6 +262,7 @@ class Node:
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listeners)
         group_gauges.register(self.broker)
+        transaction_gauges.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:
             return

@@ -55,7 +55,7 @@ class Host:
         self.new_records: list[Entry] = []
         self.holds_markers = False
         self.unwritten: list[Markers] = []
-        self.written: list[Markers] = []
+        self.new_markers: list[Markers] = []
         self.shard = self.replayed()
 
     def make_image(self) -> MetadataImage:
@@ -82,6 +82,7 @@ class Host:
             assert replayed == entry or entry.version == 0
             self.shard.apply(entry)
         self.new_records += outcome.records
+        self.new_markers += outcome.markers
         self.unwritten += outcome.markers
         if not self.holds_markers:
             self.write_markers()
@@ -91,7 +92,6 @@ class Host:
         unwritten, self.unwritten = self.unwritten, []
         for markers in unwritten:
             done = [each for each in markers.partitions if partitions is None or each in partitions]
-            self.written.append(markers)
             outcomes = self.shard.markers_written(
                 markers.transactional_id, markers.producer_id, markers.producer_epoch, done, self.now_ms
             )

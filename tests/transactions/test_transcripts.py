@@ -71,10 +71,10 @@ class ShardTranscript:
             f"  markers {'commit' if each.is_commit else 'abort'} {self.talk.name(each.producer_id)} "
             f"epoch {each.producer_epoch} version {each.transaction_version} "
             f"coordinator {each.coordinator_epoch} {shown(each.partitions)}"
-            for each in (host.unwritten if host.holds_markers else host.written)
+            for each in host.new_markers
         ]
         host.new_records.clear()
-        host.written.clear()
+        host.new_markers.clear()
         return "\n".join([*records, *markers, *said]) or ("silence" if verb == "wait" else "")
 
     def exhaust(self, words: Words) -> None:
@@ -105,7 +105,7 @@ class ShardTranscript:
             f"  {entry.key.transactional_id} {State(value.transaction_status).label} "
             f"{name(value.producer_id)} epoch {value.producer_epoch} {shown(parts)}"
         )
-        if value.previous_producer_id != value.producer_id:
+        if value.previous_producer_id not in (value.producer_id, -1):
             shown_value += f" was {name(value.previous_producer_id)}"
         if value.next_producer_id >= 0:
             shown_value += f" then {name(value.next_producer_id)}"

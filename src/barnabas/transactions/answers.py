@@ -22,8 +22,9 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.transactions import adding, beginning
 from barnabas.transactions.listing import described
+from barnabas.transactions.records import NO_PRODUCER_ID
 from barnabas.transactions.settings import TransactionSettings
-from barnabas.transactions.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas.transactions.transaction import NO_PRODUCER_EPOCH
 
 FENCED_SINCE: dict[type[Message], int] = {
     InitProducerIdRequest: 4,

@@ -13,11 +13,11 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.transaction_state import TransactionLogValue
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.transactions.outcome import ProducerIds
+from barnabas.transactions.records import NO_PRODUCER_ID
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import State
 from barnabas.transactions.transaction import (
     NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_TIME_MS,
     NO_TIMEOUT_MS,
     Transaction,

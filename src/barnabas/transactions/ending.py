@@ -13,13 +13,13 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.transaction_state import TransactionLogValue
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.transactions.outcome import ProducerIds
+from barnabas.transactions.records import NO_PRODUCER_ID
 from barnabas.transactions.states import State
 from barnabas.transactions.transaction import (
     EPOCH_BUMPS_SINCE,
     EPOCH_MAX,
     EPOCH_MAX_OF_CLIENTS,
     NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     Transaction,
 )
 

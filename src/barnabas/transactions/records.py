@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.protocol import ProtocolError
+from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.log_records.transaction_state import TransactionLogKey, TransactionLogValue
 from barnabas.transactions.states import State
 
@@ -18,12 +18,8 @@ TYPE_SIZE = 2
 STATES = frozenset(State)
 KEY_TYPE = 0
 VALUE_VERSION_MAX = 1
-FLEXIBLE_VERSION = 1
+NO_PRODUCER_ID = -1
 FLEXIBLE_SINCE = 1  # level of transaction.version
-PLAIN_FIELDS = (
-    "producer_id", "producer_epoch", "transaction_timeout_ms", "transaction_status", "transaction_partitions",
-    "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms",
-)  # fmt: skip
 
 
 class Entry(NamedTuple):
@@ -39,14 +35,23 @@ def value_version(transaction_version: int) -> int:
     return 1 if transaction_version >= FLEXIBLE_SINCE else 0
 
 
+def fitted(value: TransactionLogValue, version: int) -> TransactionLogValue:
+    """The value as the version can say it: the first one knows no producer id but the current, and no
+    transaction versions. KafkaError: an id would be lost that was promised to a producer."""
+    if version >= VALUE_VERSION_MAX:
+        return value
+    if value.next_producer_id != NO_PRODUCER_ID:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the cluster has not finalized transaction versions")
+    value.previous_producer_id, value.client_transaction_version = NO_PRODUCER_ID, 0
+    return value
+
+
 def encode(entry: Entry) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in a record."""
     key, value, version = entry
     key_bytes = KEY_TYPE.to_bytes(TYPE_SIZE, "big") + key.encode(KEY_TYPE)
     if value is None:
         return key_bytes, None
-    if version < FLEXIBLE_VERSION:
-        value = TransactionLogValue(**{name: getattr(value, name) for name in PLAIN_FIELDS})
     return key_bytes, version.to_bytes(TYPE_SIZE, "big") + value.encode(version)
 
 

@@ -9,7 +9,7 @@ Does not know: the log, sockets, the clock, the partitions that markers go to, w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -31,7 +31,7 @@ from barnabas.transactions.outcome import (
     TopicPartition,
     TransactionOutcome,
 )
-from barnabas.transactions.records import VALUE_VERSION_MAX, Entry, value_version
+from barnabas.transactions.records import VALUE_VERSION_MAX, Entry, fitted, value_version
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import State
 from barnabas.transactions.timing import Expiry, Timeouts
@@ -40,7 +40,17 @@ from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_VERSION = "transaction.version"  # a feature of the cluster
 
-Handler = Callable[["TransactionShard", Any, CallerLike, MetadataImage, int, ProducerIds], TransactionOutcome]
+
+class Turn(NamedTuple):
+    """What comes with a request."""
+
+    version: int
+    image: MetadataImage
+    now_ms: int
+    producer_ids: ProducerIds
+
+
+Handler = Callable[["TransactionShard", Any, Turn], TransactionOutcome]
 
 
 class TransactionShard:
@@ -78,7 +88,7 @@ class TransactionShard:
         if handler is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"transactions take no {type(request).__name__}")
         self.metadata_changed(image, now_ms)
-        return handler(self, request, caller, image, now_ms, producer_ids)
+        return handler(self, request, Turn(caller.version, image, now_ms, producer_ids))
 
     def needs_producer_id(self, request: Message) -> bool:
         """Whether `handle` of this request may take a producer id."""
@@ -179,55 +189,41 @@ class TransactionShard:
 
     # Requests
 
-    def _begin(
-        self,
-        request: InitProducerIdRequest,
-        caller: CallerLike,
-        image: MetadataImage,
-        now_ms: int,
-        producer_ids: ProducerIds,
-    ) -> TransactionOutcome:
+    def _begin(self, request: InitProducerIdRequest, turn: Turn) -> TransactionOutcome:
         try:
             beginning.check(request, self.settings)
             assert request.transactional_id is not None
             given = beginning.expected(request)
             transaction = self.transactions.get(request.transactional_id)
             if transaction is None:
-                transaction = Transaction(request.transactional_id, producer_ids.take())
+                transaction = Transaction(request.transactional_id, turn.producer_ids.take())
             if beginning.must_abort_first(transaction, given):
-                ended = ending.fence(transaction, self._bumps_epochs, producer_ids, now_ms)
-                outcome = self._end(transaction, ended, now_ms)
-                outcome.reply = answers.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, caller.version)
+                ended = ending.fence(transaction, self._bumps_epochs, turn.producer_ids, turn.now_ms)
+                outcome = self._end(transaction, ended, turn.now_ms)
+                outcome.reply = answers.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, turn.version)
                 return outcome
-            begun = beginning.begin(transaction, request, given, producer_ids, now_ms)
+            begun = beginning.begin(transaction, request, given, turn.producer_ids, turn.now_ms)
         except KafkaError as refused:
-            return TransactionOutcome(reply=answers.refusal(request, refused.code, caller.version))
+            return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
         transaction.last_producer_epoch = begun.last_producer_epoch
         reply = InitProducerIdResponse(
             producer_id=begun.value.producer_id, producer_epoch=begun.value.producer_epoch
         )
         return TransactionOutcome([self._entry(request.transactional_id, begun.value)], reply)
 
-    def _add_partitions(
-        self,
-        request: AddPartitionsToTxnRequest,
-        caller: CallerLike,
-        image: MetadataImage,
-        now_ms: int,
-        producer_ids: ProducerIds,
-    ) -> TransactionOutcome:
-        version = caller.version
+    def _add_partitions(self, request: AddPartitionsToTxnRequest, turn: Turn) -> TransactionOutcome:
+        version = turn.version
         changed: dict[str, Transaction] = {}  # as they will be: a request may name one twice
         records: list[Entry] = []
         results = []
         for asked in adding.wanted(request, version):
             partitions = adding.partitions_of(asked)
-            errors = adding.refused(partitions, image.topics, version)
+            errors = adding.refused(partitions, turn.image.topics, version)
             if errors is None:
                 name = asked.transactional_id
                 transaction = changed.get(name) or self.transactions.get(name)
                 try:
-                    added, errors = self._add_or_verify(transaction, asked, partitions, version, now_ms)
+                    added, errors = self._add_or_verify(transaction, asked, partitions, version, turn.now_ms)
                 except KafkaError as refused:
                     errors = dict.fromkeys(partitions, answers.told(request, refused.code, version))
                 else:
@@ -268,14 +264,7 @@ class TransactionShard:
         self._timeouts.opens(now_ms)
         return [self._entry(transaction.transactional_id, value)]
 
-    def _add_offsets(
-        self,
-        request: AddOffsetsToTxnRequest,
-        caller: CallerLike,
-        image: MetadataImage,
-        now_ms: int,
-        producer_ids: ProducerIds,
-    ) -> TransactionOutcome:
+    def _add_offsets(self, request: AddOffsetsToTxnRequest, turn: Turn) -> TransactionOutcome:
         """The offsets of a group are written to a partition like any other."""
         where = TopicPartition(OFFSETS_TOPIC, self._partition_of_group(request.group_id))
         try:
@@ -285,52 +274,31 @@ class TransactionShard:
                 self.transactions.get(request.transactional_id), request.producer_id, request.producer_epoch
             )
         except KafkaError as refused:
-            return TransactionOutcome(reply=answers.refusal(request, refused.code, caller.version))
-        return TransactionOutcome(self._add(transaction, [where], 0, now_ms), AddOffsetsToTxnResponse())
+            return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
+        return TransactionOutcome(self._add(transaction, [where], 0, turn.now_ms), AddOffsetsToTxnResponse())
 
-    def _end_by_client(
-        self,
-        request: EndTxnRequest,
-        caller: CallerLike,
-        image: MetadataImage,
-        now_ms: int,
-        producer_ids: ProducerIds,
-    ) -> TransactionOutcome:
+    def _end_by_client(self, request: EndTxnRequest, turn: Turn) -> TransactionOutcome:
         transaction = self.transactions.get(request.transactional_id)
         try:
             if not request.transactional_id:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             if transaction is None:
                 raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-            ended = ending.end(transaction, request, caller.version, producer_ids, now_ms)
+            ended = ending.end(transaction, request, turn.version, turn.producer_ids, turn.now_ms)
+            outcome = self._end(transaction, ended, turn.now_ms)
         except KafkaError as refused:
-            return TransactionOutcome(reply=answers.refusal(request, refused.code, caller.version))
-        outcome = self._end(transaction, ended, now_ms)
+            return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
         outcome.reply = response = EndTxnResponse()
-        if caller.version >= ending.EPOCH_BUMPS_IN_VERSION:
+        if turn.version >= ending.EPOCH_BUMPS_IN_VERSION:
             response.producer_id, response.producer_epoch = ending.goes_on_as(transaction, ended)
         return outcome
 
-    def _describe(
-        self,
-        request: DescribeTransactionsRequest,
-        caller: CallerLike,
-        image: MetadataImage,
-        now_ms: int,
-        producer_ids: ProducerIds,
-    ) -> TransactionOutcome:
+    def _describe(self, request: DescribeTransactionsRequest, turn: Turn) -> TransactionOutcome:
         states = [listing.described(each, self.transactions.get(each)) for each in request.transactional_ids]
         return TransactionOutcome(reply=DescribeTransactionsResponse(transaction_states=states))
 
-    def _list(
-        self,
-        request: ListTransactionsRequest,
-        caller: CallerLike,
-        image: MetadataImage,
-        now_ms: int,
-        producer_ids: ProducerIds,
-    ) -> TransactionOutcome:
-        return TransactionOutcome(reply=listing.listed(request, self.transactions.values(), now_ms))
+    def _list(self, request: ListTransactionsRequest, turn: Turn) -> TransactionOutcome:
+        return TransactionOutcome(reply=listing.listed(request, self.transactions.values(), turn.now_ms))
 
     # Ends
 
@@ -339,8 +307,8 @@ class TransactionShard:
         value = ended.value
         if value is None:
             return TransactionOutcome()
-        transaction.last_producer_epoch = ended.last_producer_epoch
         records = [self._entry(transaction.transactional_id, value)]
+        transaction.last_producer_epoch = ended.last_producer_epoch
         prepared = Transaction(transaction.transactional_id)
         prepared.take(value)
         outcome = self._go_on(prepared, now_ms)
@@ -356,7 +324,7 @@ class TransactionShard:
 
     def _entry(self, transactional_id: str, value: TransactionLogValue) -> Entry:
         key = TransactionLogKey(transactional_id=transactional_id)
-        return Entry(key, value, self._value_version)
+        return Entry(key, fitted(value, self._value_version), self._value_version)
 
 
 HANDLERS: dict[type[Message], Handler] = {

@@ -12,9 +12,9 @@ from typing import Any
 
 from barnabas.protocol.log_records.transaction_state import TransactionLogValue
 from barnabas.transactions.outcome import Markers, TopicPartition
+from barnabas.transactions.records import NO_PRODUCER_ID
 from barnabas.transactions.states import BEFORE, State
 
-NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_TIME_MS = -1
 NO_TIMEOUT_MS = 2**31 - 1  # of transactions whose outcome somebody else decides (KIP-939)

@@ -17,7 +17,10 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
+    from barnabas.broker.cleaning import Cleaning
+    from barnabas.broker.directory_assignments import DirectoryAssignments
     from barnabas.broker.group_coordinator import GroupCoordinator
+    from barnabas.broker.log_dir_moves import LogDirMoves
     from barnabas.broker.metrics import Metrics
     from barnabas.broker.partition import Partition
     from barnabas.broker.partitions import Partitions
@@ -53,11 +56,14 @@ class Broker:
         # The node sets these before it listens.
         self.partitions: Partitions
         self.log_dirs: LogDirs
+        self.directories: DirectoryAssignments
+        self.moves: LogDirMoves
         self.controller: Controller
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
         self.transactions: TransactionCoordinator
+        self.cleaning: Cleaning
 
     # -- the cluster -------------------------------------------------------------------------------
 

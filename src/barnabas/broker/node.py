@@ -17,8 +17,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker import gauges, group_gauges, routes, transaction_gauges
+from barnabas.broker import cleaner_gauges, gauges, group_gauges, routes, transaction_gauges
 from barnabas.broker.broker import Broker
+from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.maintenance import Maintenance
@@ -148,6 +149,8 @@ class Node:
         self._metadata_log.add_listener(replicas.publish)
         self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.add_listener(broker.transactions.publish)
+        broker.cleaning = Cleaning(broker)
+        self._metadata_log.add_listener(broker.cleaning.publish)
         self._metadata_log.on_failure = self._failed
         await self._lifecycle.unfence()
         self._metadata_log.run_slow_work_with(self._threads.run)
@@ -157,6 +160,7 @@ class Node:
         await self._serve_metrics()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
+        broker.cleaning.start()
 
     def _format(self) -> None:
         """A new cluster of this one node, in folders that are empty."""
@@ -262,6 +266,7 @@ class Node:
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listeners)
         group_gauges.register(self.broker)
+        cleaner_gauges.register(self.broker)
         transaction_gauges.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:
@@ -286,6 +291,7 @@ class Node:
     async def stop(self) -> None:
         """Leave in order: the next start needs no recovery."""
         await self._maintenance.stop()
+        await self.broker.cleaning.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
         await self.broker.transactions.close()
         await self.broker.groups.close()

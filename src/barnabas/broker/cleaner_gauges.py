@@ -1,0 +1,83 @@
+"""What the log cleaner shows: looked up at each scrape, under Kafka's names.
+
+In: the cleaner. Out: callbacks registered with the broker's metrics.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.storage.names import TopicPartition
+
+Labelled = Iterable[tuple[dict[str, str], float]]
+CLEANER = "kafka.log", "LogCleaner"
+MANAGER = "kafka.log", "LogCleanerManager"
+
+
+def register(broker: Broker) -> None:
+    metrics, cleaning = broker.metrics, broker.cleaning
+    state = cleaning.state
+
+    def by_dir(value: Callable[[TopicPartition], int]) -> Labelled:
+        counts: Counter[str] = Counter({directory.path: 0 for directory in broker.log_dirs.online()})
+        for where in state.uncleanable():
+            found = broker.log_dirs.logs.get(where)
+            if found is not None:
+                counts[found.directory.rpartition("/")[0]] += value(where)
+        return [({"logDirectory": path}, count) for path, count in sorted(counts.items())]
+
+    metrics.gauge(
+        *CLEANER, "DeadThreadCount", "Cleaners that should run and do not.", lambda: cleaning.dead_count
+    )
+    metrics.gauge(
+        *CLEANER,
+        "max-buffer-utilization-percent",
+        "How much of the memory for keys the last pass took.",
+        lambda: round(100 * state.last_stats.buffer_utilization),
+    )
+    metrics.gauge(
+        *CLEANER,
+        "cleaner-recopy-percent",
+        "How much of what the last pass read it wrote again.",
+        lambda: round(100 * state.last_stats.bytes_written / max(state.last_stats.bytes_read, 1)),
+    )
+    metrics.gauge(
+        *CLEANER,
+        "max-clean-time-secs",
+        "How long the last pass took.",
+        lambda: int(state.last_stats.seconds),
+    )
+    metrics.gauge(
+        *CLEANER,
+        "max-compaction-delay-secs",
+        "For how long max.compaction.lag.ms has been over, of the log that waits longest.",
+        lambda: state.max_delay_ms // 1000,
+    )
+    metrics.gauge(
+        *MANAGER,
+        "max-dirty-percent",
+        "How much of the dirtiest log is dirty.",
+        lambda: int(100 * state.max_dirty_ratio),
+    )
+    metrics.gauge(
+        *MANAGER,
+        "time-since-last-run-ms",
+        "When the cleaner last looked for something to do.",
+        lambda: broker.clock.now_ms() - state.last_look_ms,
+    )
+    metrics.gauges(
+        *MANAGER,
+        "uncleanable-partitions-count",
+        "Partitions that cannot be cleaned.",
+        lambda: by_dir(lambda where: 1),
+    )
+    metrics.gauges(
+        *MANAGER,
+        "uncleanable-bytes",
+        "What is dirty in partitions that cannot be cleaned.",
+        lambda: by_dir(state.dirty_bytes),
+    )

@@ -1,0 +1,172 @@
+"""Who does the cleaning: a process of its own, or a thread where the disk is not the real one.
+
+In: a `CleaningJob`, and what to do with each segment that is ready. Out: the statistics of the pass. The
+process is started with the first job and let go when there was none for a while, so that a broker at rest
+has none; it ends with the broker whatever happens. Does not know: which log, where segments go,
+checkpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningStats
+
+if TYPE_CHECKING:
+    from barnabas.runtime.disk import Disk
+    from barnabas.runtime.threads import Threads
+
+log = logging.getLogger("barnabas.cleaner")
+
+MODULE = "barnabas.storage.compaction.worker"
+LINE_BYTES_MAX = 16 << 20
+IDLE_MS_MAX = 30_000
+
+Place = Callable[[CleanedGroup], Awaitable[bool]]
+
+
+class Uncleanable(Exception):
+    """The log holds what cannot be cleaned."""
+
+
+class Abandoned(Exception):
+    """The pass ended early: the log is gone, the broker stops, or the process died."""
+
+
+class Worker(Protocol):
+    async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
+        """Clean a log. `place` puts a segment where it belongs; False from it ends the pass. `Uncleanable`,
+        `Abandoned`, or `OSError` when the disk failed."""
+
+    async def rest(self, now_ms: int) -> None:
+        """There was nothing to do."""
+
+    async def stop(self) -> None:
+        """End the pass that is going on, if any: it answers with `Abandoned`. The next may begin after."""
+
+
+class ProcessWorker:
+    """The real thing: see `storage.compaction.worker` for what is said."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._idle_since_ms: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
+        self._idle_since_ms = None
+        if self._process is None:
+            await self._start()
+        await self._say(job.encode())
+        while True:
+            kind, content = await self._hear()
+            if kind == "done":
+                return CleaningStats(**content)
+            if kind == "failed":
+                raise OSError(content)
+            if kind == "corrupt":
+                raise Uncleanable(content)
+            if not await place(CleanedGroup(tuple(content["base_offsets"]), content["size"])):
+                await self.stop()
+                raise Abandoned("the log was changed by others")
+            await self._say("next")
+
+    async def rest(self, now_ms: int) -> None:
+        if self._process is None:
+            return
+        if self._idle_since_ms is None:
+            self._idle_since_ms = now_ms
+        elif now_ms - self._idle_since_ms >= IDLE_MS_MAX:
+            await self.stop()
+
+    async def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                process.kill()
+            except ProcessLookupError:
+                pass
+            await process.wait()
+
+    async def _start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            MODULE,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES_MAX,
+        )
+        log.debug("the cleaner's process is %d", self._process.pid)
+
+    async def _say(self, line: str) -> None:
+        process = self._process
+        if process is None:
+            return  # stopped: `_hear` says so
+        assert process.stdin is not None
+        try:
+            process.stdin.write(line.encode() + b"\n")
+            await process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # died: `_hear` says so
+
+    async def _hear(self) -> tuple[str, Any]:
+        process = self._process
+        line = b""
+        if process is not None:
+            assert process.stdout is not None
+            line = await process.stdout.readline()
+        if not line.endswith(b"\n"):
+            died = self._process is process is not None
+            await self.stop()
+            raise Abandoned("the cleaner's process died" if died else "the cleaner was stopped")
+        [(kind, content)] = json.loads(line).items()
+        return kind, content
+
+
+class ThreadWorker:
+    """For a disk that other processes cannot see: a step a segment, through the thread port."""
+
+    def __init__(self, threads: Threads, disk: Disk) -> None:
+        self._threads = threads
+        self._disk = disk
+        self._stopped = False
+
+    async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
+        from barnabas.storage.compaction.cleaner import Cleaner
+        from barnabas.storage.context import LogContext
+
+        self._stopped = False
+        cleaner = Cleaner(job, LogContext(self._disk))
+        groups = cleaner.run()
+        while True:
+            group = await self._threads.run(_next_group, groups)
+            if self._stopped:
+                raise Abandoned("the cleaner was stopped")
+            if group is None:
+                return cleaner.stats
+            if not await place(group):
+                raise Abandoned("the log was changed by others")
+
+    async def rest(self, now_ms: int) -> None:
+        pass
+
+    async def stop(self) -> None:
+        self._stopped = True
+
+
+def _next_group(groups: Generator[CleanedGroup, None, None]) -> CleanedGroup | None:
+    try:
+        return next(groups, None)
+    except OSError:
+        raise
+    except Exception as error:  # as in the process: whatever a damaged log makes of us
+        raise Uncleanable(f"{type(error).__name__}: {error}") from error

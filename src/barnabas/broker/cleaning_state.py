@@ -1,0 +1,108 @@
+"""How far every log is clean, which logs cannot be cleaned, and what the last passes came to.
+
+In: results of passes. Out: `cleaner-offset-checkpoint` in each log dir, in Kafka's format; numbers for the
+metrics. An entry follows its log when that moves to another dir. Does not know:
+how logs are chosen and cleaned.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.storage.compaction.cleanable import Cleanable
+from barnabas.storage.compaction.job import CleaningStats
+from barnabas.storage.names import CLEANER_CHECKPOINT, TopicPartition
+from barnabas.storage.reading import floor
+
+if TYPE_CHECKING:
+    from barnabas.storage.log_dirs import LogDirs
+
+log = logging.getLogger("barnabas.cleaner")
+
+
+class CleaningState:
+    def __init__(self, log_dirs: LogDirs) -> None:
+        self._log_dirs = log_dirs
+        self._clean_to: dict[TopicPartition, int] | None = None  # until somebody asks
+        self._uncleanable: dict[TopicPartition, None] = {}
+        self.last_look_ms = 0
+        self.max_dirty_ratio = 0.0
+        self.max_delay_ms = 0
+        self.last_stats = CleaningStats()
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def checkpoint(self, where: TopicPartition) -> int | None:
+        return self._loaded().get(where)
+
+    def clean_to(self, where: TopicPartition, offset: int) -> None:
+        self._loaded()[where] = offset
+
+    def truncated(self, where: TopicPartition, offset: int) -> None:
+        """What was behind `offset` is gone; what comes there now is dirty."""
+        known = self._loaded().get(where)
+        if known is not None and known > offset:
+            self._loaded()[where] = offset
+
+    def forget(self, where: TopicPartition) -> bool:
+        """The partition is gone; whether anything was known of it, so that `store` has something to write."""
+        self._uncleanable.pop(where, None)
+        return self._loaded().pop(where, None) is not None
+
+    def store(self) -> None:
+        """Write the checkpoints of all dirs; slow, for a thread."""
+        known = self._loaded()
+        for directory in self._log_dirs.online():
+            offsets = {where: known[where] for where in list(directory.logs) if where in known}
+            try:
+                directory.store_offsets(CLEANER_CHECKPOINT, offsets)
+            except OSError as error:
+                log.error("could not write %s/%s: %s", directory.path, CLEANER_CHECKPOINT, error)
+
+    def _loaded(self) -> dict[TopicPartition, int]:
+        if self._clean_to is None:
+            found: dict[TopicPartition, int] = {}
+            for directory in self._log_dirs.online():
+                for where, offset in directory.load_offsets(CLEANER_CHECKPOINT).items():
+                    if where in directory.logs or where not in found:
+                        found[where] = offset
+            self._clean_to = found
+        return self._clean_to
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def begin_look(self, now_ms: int) -> None:
+        self.last_look_ms = now_ms
+        gone = [where for where in self._uncleanable if where not in self._log_dirs.logs]
+        for where in gone:
+            del self._uncleanable[where]
+
+    def end_look(self, found: Iterable[Cleanable]) -> None:
+        found = list(found)
+        self.max_dirty_ratio = max((each.dirty_ratio for each in found), default=0.0)
+        self.max_delay_ms = max((each.delay_ms for each in found), default=0)
+
+    def finish(self, where: TopicPartition, stats: CleaningStats) -> None:
+        self.last_stats = stats
+        self.clean_to(where, stats.end_offset)
+
+    def is_uncleanable(self, where: TopicPartition) -> bool:
+        return where in self._uncleanable
+
+    def mark_uncleanable(self, where: TopicPartition, reason: str) -> None:
+        log.error("%s cannot be cleaned and is left alone from now on: %s", where, reason)
+        self._uncleanable[where] = None
+
+    def uncleanable(self) -> list[TopicPartition]:
+        return list(self._uncleanable)
+
+    def dirty_bytes(self, where: TopicPartition) -> int:
+        """Of a log that may not be looked into: whole segments, but for the active one."""
+        found = self._log_dirs.logs.get(where)
+        if found is None:
+            return 0
+        segments = found.segments
+        first = max(floor(segments, self.checkpoint(where) or found.log_start_offset), 0)
+        return sum(segment.size for segment in segments[first:-1])

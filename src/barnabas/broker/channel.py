@@ -201,7 +201,9 @@ class Channel(asyncio.BufferedProtocol):
         partition = shortcut.partition
         header = None if partition.rules.header_suffices else bytes(batch[:BATCH_OVERHEAD])
         try:
-            base_offset, append_time_ms = partition.append(batch, shortcut.acks, version, self._now_ms())
+            base_offset, append_time_ms = partition.append(
+                batch, shortcut.acks, version, self._now_ms(), shortcut.verification
+            )
         except KafkaError:
             # Nothing was staged: the ordinary way finds the same, in a batch as it came, and how to say it.
             if header is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.partition import Partition
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.replication.verification import ONGOING
 
 if TYPE_CHECKING:
     from barnabas.broker.routes import Route
@@ -31,16 +32,18 @@ Answer = Topic.PartitionProduceResponse
 class Shortcut:
     """One envelope: where its batches go, and how their answers look."""
 
-    __slots__ = ("_end", "_pack", "_size", "_start", "acks", "partition", "route", "version")
+    __slots__ = ("_end", "_pack", "_size", "_start", "acks", "partition", "route", "verification", "version")
 
-    def __init__(self, partition: Partition, acks: int, route: Route, topic: Topic, index: int) -> None:
+    def __init__(self, partition: Partition, request: ProduceRequest, route: Route, topic: Topic) -> None:
         self.partition = partition
-        self.acks = acks
+        self.acks = request.acks
+        # Batches of a transaction that is open here; the first of one goes the long way.
+        self.verification = None if request.transactional_id is None else ONGOING
         self.route = route
         self.version = route.version
         base_offset, append_time_ms, log_start = MARKERS
         parts: list[Any] = []
-        route.encode(message(topic, index, base_offset, append_time_ms, log_start), parts.append)
+        route.encode(message(topic, partition.index, base_offset, append_time_ms, log_start), parts.append)
         whole = b"\0" + b"".join(parts)  # the answer's header has no tagged fields
         self._start, _, self._end = whole.partition(struct.pack(">qqq", *MARKERS))
         self._pack = struct.Struct(f">ii{len(self._start)}sqqq{len(self._end)}s").pack
@@ -114,7 +117,7 @@ class Shortcuts:
         """Remember a request that was decoded, if it is of the kind, and was appended."""
         data = request.topic_data[0]
         given = data.partition_data[0]
-        if given.records is None or not route.flexible_request or request.transactional_id is not None:
+        if given.records is None or not route.flexible_request:
             return
         size = len(given.records) + 1
         end = len(frame) - len(ENDING) - len(given.records) - (max(size.bit_length(), 1) + 6) // 7
@@ -122,7 +125,7 @@ class Shortcuts:
             return
         envelope = bytes(frame[ENVELOPE_AT:end])
         self._envelope_end = end
-        self._by_envelope[envelope] = Shortcut(partition, request.acks, route, topic, given.index)
+        self._by_envelope[envelope] = Shortcut(partition, request, route, topic)
         found = self.find(frame)
         if found is None or found[1] != given.records:
             del self._by_envelope[envelope]

@@ -1,36 +1,71 @@
 """Produce: batches into the logs of partitions that this broker leads.
 
 Batches are checked, given their offsets in place and staged; the tick writes them and then answers. With
-acks=0 nothing is answered, and an error closes the connection, which is the only way to tell. Versions 13
-and later name topics by id.
+acks=0 nothing is answered, and an error closes the connection, which is the only way to tell. Batches of
+transactions are verified first. Versions 13 and later name topics by id.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+from barnabas.broker import producing
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import write_topics
 from barnabas.broker.partition import Partition
 from barnabas.broker.routes import handles
+from barnabas.broker.verifying import NotVerified, Verified
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.validation import RecordsRejected
+from barnabas.replication.verification import ONGOING
 
 Topic = ProduceResponse.TopicProduceResponse
 Answer = Topic.PartitionProduceResponse
 ACKS = (-1, 0, 1)
 TOPIC_IDS_SINCE = 13
-REFUSED_BY_THE_LOG = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+REFUSED_BY_THE_LOG = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+)
 ADMIN_CLIENT = "__admin_client"
 
 
 @handles(ProduceRequest, "3-13", announced_from=0, needs=write_topics("topic_data.name"))
-def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
+def produce(request: ProduceRequest, context: RequestContext) -> Message | Awaitable[Message | None] | None:
+    if (
+        request.transactional_id is not None
+        or len(request.topic_data) != 1
+        or len(request.topic_data[0].partition_data) != 1
+    ):
+        refusal = producing.refusal(request)
+        if refusal is not None:
+            return refuse_all(request, context, refusal)
+        if request.transactional_id is not None:
+            verified = producing.verify_request(request, context)
+            if not isinstance(verified, dict):
+                return when_verified(request, context, verified)
+            return append(request, context, verified)
+    return append(request, context, None)
+
+
+async def when_verified(
+    request: ProduceRequest, context: RequestContext, verified: Awaitable[Verified]
+) -> Message | None:
+    """The coordinator has to write first."""
+    return append(request, context, await verified, is_at_once=False)
+
+
+def append(
+    request: ProduceRequest, context: RequestContext, verified: Verified | None, *, is_at_once: bool = True
+) -> Message | None:
     broker = context.broker
     partitions = broker.partitions
     version = context.version
     acks = request.acks
     now_ms = broker.clock.now_ms()
-    topics = []
+    topics: list[Topic] = []
     failed = False
     for data in request.topic_data:
         answers = []
@@ -46,7 +81,15 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
                     raise KafkaError(
                         ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only"
                     )
-                base_offset, append_time_ms = partition.append(given.records, acks, version, now_ms)
+                verification = None
+                if verified is not None:
+                    found = verified.get(partition, ONGOING)
+                    if isinstance(found, NotVerified):
+                        raise found
+                    verification = found
+                base_offset, append_time_ms = partition.append(
+                    given.records, acks, version, now_ms, verification
+                )
                 answers.append(
                     Answer(
                         index=given.index,
@@ -56,12 +99,12 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
                     )
                 )
             except KafkaError as error:
+                if verified is None and not failed and not topics and not answers:
+                    # Nothing is appended yet: the one batch may be that of a transaction without a name.
+                    refusal = producing.refusal(request)
+                    if refusal is not None:
+                        return refuse_all(request, context, refusal)
                 failed = True
-                if error.code == ErrorCode.INVALID_TXN_STATE and request.transactional_id is None:
-                    error = KafkaError(
-                        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                        "a transactional batch needs a transactional id",
-                    )
                 answers.append(refused(given.index, error, context, data.name, data.topic_id))
         if answers:
             topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=answers))
@@ -69,16 +112,37 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | None:
         if failed:
             context.channel.refuse("a batch sent with acks=0 was refused")
         return None
-    if not failed and len(topics) == 1 and len(topics[0].partition_responses) == 1:
+    if not failed and is_at_once and len(topics) == 1 and len(topics[0].partition_responses) == 1:
         context.channel.learn(request, partition, topics[0])
     return context.channel.answer_after_tick(ProduceResponse(responses=topics), not_written)
+
+
+def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaError) -> Message | None:
+    """Nothing of the request is looked at."""
+    if request.acks == 0:
+        context.channel.refuse(f"a request sent with acks=0 was refused: {error.message}")
+        return None
+    return ProduceResponse(
+        responses=[
+            Topic(
+                name=data.name,
+                topic_id=data.topic_id,
+                partition_responses=[
+                    Answer(index=given.index, error_code=error.code, base_offset=-1)
+                    for given in data.partition_data
+                ],
+            )
+            for data in request.topic_data
+        ]
+    )
 
 
 def refused(index: int, error: KafkaError, context: RequestContext, topic: str, topic_id: bytes) -> Answer:
     answer = Answer(index=index, error_code=error.code, base_offset=-1, error_message=error.message or None)
     metrics = context.broker.metrics.topic(topic)
     metrics.failed_produce_requests += 1
-    if isinstance(error, RecordsRejected) or error.code in REFUSED_BY_THE_LOG:
+    by_the_log = error.code in REFUSED_BY_THE_LOG and not isinstance(error, NotVerified)
+    if by_the_log or isinstance(error, RecordsRejected):
         partitions = context.broker.partitions
         found = partitions.get(topic, index) or partitions.get_by_id(topic_id, index)
         answer.log_start_offset = found.log.log_start_offset if found is not None else -1

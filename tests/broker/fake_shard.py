@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.groups.outcome import Caller, Outcome, Token
+from barnabas.groups.pending_offsets import OffsetKey, PendingOffsets
 from barnabas.groups.records import Entry
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
@@ -21,6 +22,7 @@ FetchTopic = OffsetFetchResponse.OffsetFetchResponseTopic
 class FakeShard:
     def __init__(self, *_: object) -> None:
         self.offsets: dict[tuple[str, str, int], int] = {}
+        self.pending = PendingOffsets()
         self.joining: list[tuple[Token, int]] = []  # with the deadline of each
         self.is_loaded = False
         self._tokens = 0
@@ -83,6 +85,16 @@ class FakeShard:
             self.offsets.pop(where, None)
         else:
             self.offsets[where] = value.offset
+            self.pending.committed(OffsetKey(*where))
+
+    def apply_pending(self, producer_id: int, entry: Entry) -> None:
+        key: Any = entry.key
+        value: Any = entry.value
+        self.pending.add(producer_id, OffsetKey(key.group, key.topic, key.partition), value)
+
+    def complete_transaction(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
+        for key, value in self.pending.end(producer_id, is_commit=is_commit):
+            self.offsets[key] = value.offset
 
     def configure(self, settings: object) -> None:
         pass

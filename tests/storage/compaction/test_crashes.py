@@ -1,4 +1,4 @@
-"""A crash at every step of cleaning: what is there afterwards is the log before, or the log after, or between."""
+"""A crash at every step of cleaning: what is there after is the log before, the log after, or between."""
 
 from random import Random
 
@@ -34,8 +34,8 @@ def full_segment(first_key: int) -> list[Step]:
     return [Batch(None, False, NONE, values), Batch(None, False, NONE, values), Roll()]
 
 
-# Three small segments that become one (in the middle of them an aborted transaction begins and ends), two large
-# ones that stay alone, one of which loses everything, an idempotent producer that goes on in the active segment.
+# Three small segments that become one (a transaction is aborted across two of them), two large ones that stay
+# alone and lose most of what they have, idempotent producers.
 HISTORY: list[Step] = [
     Batch(0, True, NONE, ((1, 10), (2, None))),
     Batch(None, False, ZSTD, ((1, 10), (3, 10), (4, None))),

@@ -56,7 +56,7 @@ def end_of_cleaning(log: Log) -> int:
 
 
 @pytest.mark.parametrize("limits", [LIMITS, ONE_BATCH_A_PASS], ids=["one pass", "many passes"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps=histories)
 @example(steps=ABORTED_IN_THE_NEXT_SEGMENT)
 def test_the_last_record_of_every_key_is_left(limits: CleanerLimits, steps: list[Step]) -> None:
@@ -73,7 +73,7 @@ def test_the_last_record_of_every_key_is_left(limits: CleanerLimits, steps: list
         assert all_records(log) == [each for each in expected if each.offset < end] + uncommitted
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(steps=histories)
 def test_offsets_times_and_producers_are_those_of_the_log_before(steps: list[Step]) -> None:
     with TemporaryDirectory() as folder:
@@ -105,7 +105,7 @@ def test_offsets_times_and_producers_are_those_of_the_log_before(steps: list[Ste
         assert all_records(recovered) == remaining
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(steps=histories)
 def test_tombstones_leave_when_their_time_has_come_and_not_before(steps: list[Step]) -> None:
     with TemporaryDirectory() as folder:

@@ -83,6 +83,10 @@ def describe_transactional_ids(names: str) -> Need:
     return Need("describe", "transactional_id", names, per_item=True)
 
 
+def cluster_action() -> Need:
+    return Need("cluster_action", "cluster")
+
+
 def read_group(name: str) -> Need:
     return Need("read", "group", name)
 

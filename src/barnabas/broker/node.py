@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING
 from barnabas.broker import cleaner_gauges, gauges, group_gauges, routes, transaction_gauges
 from barnabas.broker.broker import Broker
 from barnabas.broker.cleaning import Cleaning
+from barnabas.broker.directory_assignments import DirectoryAssignments
+from barnabas.broker.failed_dirs import FailedDirs
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.group_coordinator import GroupCoordinator
+from barnabas.broker.log_dir_moves import LogDirMoves
 from barnabas.broker.maintenance import Maintenance
 from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.broker.metrics import Metrics
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.node")
 THREADS = 8
 SHUTDOWN_PATIENCE_MS = 10_000
+CORDONED = "cordoned.log.dirs"
 
 
 class StartError(Exception):
@@ -80,6 +84,7 @@ class Node:
         self._listeners: list[Listener] = []
         self._sockets: dict[str, socket.socket] = {}
         self._log_dirs: LogDirs | None = None
+        self._failed_dirs: FailedDirs | None = None
         self._metrics_server: asyncio.Server | None = None
         self.on_failure: Callable[[KafkaError], None] | None = (
             None  # it cannot go on: its metadata log failed
@@ -103,7 +108,7 @@ class Node:
     async def _start(self) -> None:
         settings, clock = self.settings, self._clock
         loop = asyncio.get_running_loop()
-        context = LogContext(self._disk, rng=self._rng, on_roll=self._rolled)
+        context = LogContext(self._disk, rng=self._rng, on_roll=self._rolled, on_failure=self._disk_failed)
         if self._format_empty and is_empty(settings, self._disk):
             self._format()
         self._log_dirs = LogDirs.open(settings.log_dirs, node_id=settings.node_id, context=context)
@@ -144,8 +149,15 @@ class Node:
         broker.groups = GroupCoordinator(broker, self._rng)
         broker.transactions = TransactionCoordinator(broker)
         replicas.on_leadership = broker.leadership_changed
+        broker.directories = DirectoryAssignments(
+            settings.node_id, lambda: self._lifecycle.epoch, self._controller.handle
+        )
         await self._threads.run(replicas.load, self._metadata_log.image)
         replicas.take_over(self._metadata_log.image)
+        broker.moves = LogDirMoves(broker, replicas)
+        self._failed_dirs = FailedDirs(broker, replicas, self._dir_failed, self._failed)
+        self._cordon(settings, settings)
+        broker.dynamic.on_change((CORDONED,), self._cordon)
         self._metadata_log.add_listener(replicas.publish)
         self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.add_listener(broker.transactions.publish)
@@ -160,6 +172,7 @@ class Node:
         await self._serve_metrics()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
+        broker.moves.resume()
         broker.cleaning.start()
 
     def _format(self) -> None:
@@ -215,13 +228,34 @@ class Node:
         self._threads.run(work).add_done_callback(lambda future: done(future.result()))
 
     def _failed(self, error: KafkaError) -> None:
-        log.error("the metadata log failed, the node stops: %s", error.message)
+        log.error("the node stops: %s", error.message)
         if self.on_failure is not None:
             self.on_failure(error)
 
     def _rolled(self, rolled: Log, offset: int) -> None:
         """A segment is complete: sync it, beside the loop."""
-        self._threads.run(rolled.sync, offset)
+
+        def synced(done: asyncio.Future[None]) -> None:
+            if not done.cancelled() and (error := done.exception()) is not None:
+                log.error("%s", error)
+
+        self._threads.run(rolled.sync, offset).add_done_callback(synced)
+
+    # -- log dirs ----------------------------------------------------------------------------------
+
+    def _disk_failed(self, path: str, reason: str, number: int) -> None:
+        """From any thread: an operation below this path was refused by the system."""
+        if self._failed_dirs is not None:
+            self._failed_dirs.disk_failed(path, reason, number)
+
+    def _dir_failed(self, directory_id: bytes) -> None:
+        self._lifecycle.offline_log_dirs.append(directory_id)
+        self._lifecycle.beat_soon()
+
+    def _cordon(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        assert self._log_dirs is not None
+        self._lifecycle.cordoned_log_dirs = self._log_dirs.cordon(after[CORDONED])
+        self._lifecycle.beat_soon()
 
     # -- listening ---------------------------------------------------------------------------------
 
@@ -291,6 +325,8 @@ class Node:
     async def stop(self) -> None:
         """Leave in order: the next start needs no recovery."""
         await self._maintenance.stop()
+        await self.broker.moves.close()
+        await self.broker.directories.close()
         await self.broker.cleaning.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
         await self.broker.transactions.close()
@@ -300,6 +336,8 @@ class Node:
         for listener in self._listeners:
             await listener.close()
         await self._controller.stop()
+        if self._failed_dirs is not None:
+            self._failed_dirs.is_closed = True
         await self._metadata_log.close()
         assert self._log_dirs is not None
         self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())

@@ -1,7 +1,7 @@
 """All partitions of this broker, by name and by topic id; and why a request for one is refused.
 
-In: the metadata image says what exists, `add` and `remove` what is here. Out: the partition, or Kafka's
-error.
+In: the metadata image says what exists, `add` and `remove` what is here, `take_offline` what lies in a log
+dir that failed. Out: the partition, or Kafka's error.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class Partitions:
-    __slots__ = ("_by_id", "_by_name", "_image")
+    __slots__ = ("_by_id", "_by_name", "_image", "_offline")
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._offline: set[tuple[str, int]] = set()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_name.values())
@@ -43,6 +44,7 @@ class Partitions:
             return found
         if found is None and self._image().topics.partition(topic, index) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._check_online(topic, index)
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def leader_by_id(self, topic_id: bytes, index: int) -> Partition:
@@ -54,9 +56,35 @@ class Partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         if index not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._check_online(topic.name, index)
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def _check_online(self, topic: str, index: int) -> None:
+        if (topic, index) in self._offline:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{index} lies in a log dir that is offline"
+            )
+
+    def is_offline(self, topic: str, index: int) -> bool:
+        return (topic, index) in self._offline
+
+    def take_offline(self, topic: str, index: int) -> None:
+        """Its log dir has failed: until the next start it is neither led nor followed here."""
+        self._offline.add((topic, index))
+        found = self._by_name.get((topic, index))
+        if found is not None:
+            self.remove(found)
+
+    def forget_offline(self, topic: str, index: int) -> None:
+        """It was deleted, or is somewhere else now."""
+        self._offline.discard((topic, index))
+
+    @property
+    def offline_count(self) -> int:
+        return len(self._offline)
+
     def add(self, partition: Partition) -> None:
+        self._offline.discard((partition.topic, partition.index))
         self._by_name[partition.topic, partition.index] = partition
         self._by_id[partition.topic_id, partition.index] = partition
 

@@ -19,6 +19,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partitions import PartitionRegistration, is_reserved_directory
 from barnabas.protocol import KafkaError
 from barnabas.settings import TopicSettings
+from barnabas.storage import future_logs, names
 from barnabas.storage.log import Log
 from barnabas.storage.names import TopicPartition
 from barnabas.storage.settings import LogSettings
@@ -47,7 +48,10 @@ class Replicas:
         def settings_of(topic: str) -> LogSettings:
             return self.rules(topic).log
 
-        broker.log_dirs.load(settings_of, now_ms=broker.clock.now_ms(), is_stray=self._is_stray)
+        now_ms = broker.clock.now_ms()
+        broker.log_dirs.load(settings_of, now_ms=now_ms, is_stray=self._is_stray)
+        if broker.log_dirs.future_logs:
+            future_logs.settle(broker.log_dirs, self._assigned_dir, now_ms)
 
     def take_over(self, image: MetadataImage) -> None:
         """Make the partitions of the image, with logs that `load` opened or new ones."""
@@ -65,7 +69,22 @@ class Replicas:
         if known is None or (found.topic_id is not None and found.topic_id != known.id):
             return True
         registration = known.partitions.get(index)
-        return registration is None or self._broker.node_id not in registration.replicas
+        if registration is None or self._broker.node_id not in registration.replicas:
+            return True
+        return self._is_left_behind(found, registration)
+
+    def _is_left_behind(self, found: Log, registration: PartitionRegistration) -> bool:
+        """Whether the partition was moved to another dir, and a crash came before this log was removed."""
+        log_dirs = self._broker.log_dirs
+        assigned = log_dirs.dir_with_id(registration.directory_of(self._broker.node_id))
+        if assigned is None or assigned.failure is not None or found.directory.endswith(names.FUTURE_FOLDER):
+            return False
+        there = f"{assigned.path}/{names.folder_name(found.topic_partition)}"
+        return there != found.directory and log_dirs.context.disk.exists(there)
+
+    def _assigned_dir(self, where: TopicPartition) -> bytes | None:
+        registration = self._broker.image.topics.partition(where.topic, where.partition)
+        return registration.directory_of(self._broker.node_id) if registration is not None else None
 
     # -- following -------------------------------------------------------------------------------
 
@@ -88,14 +107,16 @@ class Replicas:
         broker = self._broker
         partition = broker.partitions.get(topic, index)
         if broker.node_id not in registration.replicas:
-            if partition is not None:
-                self._remove(topic, index)
+            self._remove(topic, index)
             return
         if partition is None:
+            if broker.partitions.is_offline(topic, index):
+                return
             try:
                 partition = self._add(topic, topic_id, index, registration)
             except KafkaError as error:
                 log.error("%s-%d stays offline: %s", topic, index, error.message)
+                broker.partitions.take_offline(topic, index)
                 return
         if registration.leader == broker.node_id:
             partition.replica_count = len(registration.replicas)
@@ -115,8 +136,8 @@ class Replicas:
         where = TopicPartition(topic, index)
         rules = self.rules(topic)
         found = broker.log_dirs.logs.get(where)
+        directory = registration.directory_of(broker.node_id)
         if found is None:
-            directory = registration.directory_of(broker.node_id)
             found = broker.log_dirs.create(
                 where,
                 rules.log,
@@ -130,19 +151,46 @@ class Replicas:
         partition.is_internal = broker.is_internal(topic)
         partition.follow(rules)
         broker.partitions.add(partition)
+        actual = broker.log_dirs.dir_of(found).id
+        if actual != directory and where not in broker.log_dirs.future_logs:
+            broker.directories.note(topic_id, index, actual)
         return partition
 
     def _remove(self, topic: str, index: int) -> None:
         broker = self._broker
+        broker.partitions.forget_offline(topic, index)
         partition = broker.partitions.get(topic, index)
         if partition is None:
             return
+        self._stop(partition)
+        broker.partitions.remove(partition)
+        self._tell(partition)
+        where, now_ms = TopicPartition(topic, index), broker.clock.now_ms()
+        try:
+            if where in broker.log_dirs.future_logs:
+                future_logs.drop(broker.log_dirs, where, now_ms)
+            broker.log_dirs.delete(where, now_ms=now_ms)
+        except KafkaError as error:
+            log.error("the folder of %s stays: %s", where, error.message)
+
+    def _stop(self, partition: Partition) -> None:
         if partition.is_dirty:
             self._tick.close()
-        broker.partitions.remove(partition)
         partition.resign(partition.leader_epoch)
-        self._tell(partition)
-        broker.log_dirs.delete(TopicPartition(topic, index), now_ms=broker.clock.now_ms())
+
+    # -- failing dirs ----------------------------------------------------------------------------
+
+    def write_all(self) -> None:
+        """End the tick: whatever was staged is written, or its producers hear that it was not."""
+        self._tick.close()
+
+    def take_offline(self, where: TopicPartition) -> None:
+        """The log dir of a partition has failed."""
+        partition = self._broker.partitions.get(*where)
+        self._broker.partitions.take_offline(*where)
+        if partition is not None:
+            self._stop(partition)
+            self._tell(partition)
 
     # -- settings --------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ Does not know: partitions, sockets, the metadata log beyond the offset this brok
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class BrokerLifecycle:
         self._metadata_offset = metadata_offset
         self._interval_ms = heartbeat_interval_ms
         self._beating: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
         self.offline_log_dirs: list[bytes] = []
         self.cordoned_log_dirs: list[bytes] = []
         self.epoch = -1
@@ -98,9 +100,16 @@ class BrokerLifecycle:
             await asyncio.sleep(RETRY_MS / 1000)
         self._beating = asyncio.get_running_loop().create_task(self._keep_beating())
 
+    def beat_soon(self) -> None:
+        """Something changed that the controller should hear of before the next beat is due."""
+        self._hurry.set()
+
     async def _keep_beating(self) -> None:
         while True:
-            await asyncio.sleep(self._interval_ms / 1000)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._interval_ms / 1000):
+                    await self._hurry.wait()
+            self._hurry.clear()
             try:
                 await self._beat()
             except KafkaError as error:

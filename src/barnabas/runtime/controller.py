@@ -32,6 +32,7 @@ from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
+from barnabas.controller.directories import assign_replicas_to_dirs
 from barnabas.controller.elections import elect_leaders
 from barnabas.controller.features import update_features
 from barnabas.controller.quotas import alter_client_quotas
@@ -46,6 +47,7 @@ from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRec
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -87,6 +89,7 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
     AllocateProducerIdsRequest: producer_ids.allocate,
     ControllerRegistrationRequest: registration.register_controller,
     UnregisterBrokerRequest: registration.unregister_broker,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
 }
 
 

@@ -8,7 +8,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK, Disk
+from barnabas.storage.errors import disk_failure, is_of_the_disk
 from barnabas.storage.graveyard import Graveyard
 from barnabas.storage.index_cache import IndexCache
 from barnabas.storage.open_files import OpenFiles
@@ -21,11 +23,16 @@ def ignore_roll(log: "Log", offset: int) -> None:
     """Nobody has asked to hear of rolls."""
 
 
+def ignore_failure(path: str, reason: str, number: int) -> None:
+    """Nobody has asked to hear of disks that fail."""
+
+
 class LogContext:
     """`on_roll(log, offset)` is called after a roll: everything below `offset` is complete and wants
-    `log.sync(offset)` in a thread."""
+    `log.sync(offset)` in a thread. `on_failure(path, reason, errno)` is called, from any thread, when the
+    disk below a path has failed: its log dir should not be used any more."""
 
-    __slots__ = ("disk", "files", "graveyard", "indexes", "on_roll", "rng")
+    __slots__ = ("disk", "files", "graveyard", "indexes", "on_failure", "on_roll", "rng")
 
     def __init__(
         self,
@@ -34,6 +41,7 @@ class LogContext:
         open_files_max: int | None = None,
         rng: random.Random | None = None,
         on_roll: "Callable[[Log, int], None]" = ignore_roll,
+        on_failure: Callable[[str, str, int], None] = ignore_failure,
     ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
@@ -41,3 +49,11 @@ class LogContext:
         self.indexes = IndexCache()
         self.rng = rng if rng is not None else random.Random()
         self.on_roll = on_roll
+        self.on_failure = on_failure
+
+    def failure(self, doing: str, path: str, error: OSError) -> KafkaError:
+        """What to raise for an operation that the system refused; who watches the log dirs hears of it."""
+        failure = disk_failure(doing, path, error)
+        if is_of_the_disk(error):
+            self.on_failure(path, failure.message, error.errno or 0)
+        return failure

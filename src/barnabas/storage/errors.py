@@ -4,7 +4,11 @@
 failing disk is `KafkaError(KAFKA_STORAGE_ERROR)`, which takes its log dir offline.
 """
 
+import errno
+
 from barnabas.protocol import ErrorCode, KafkaError
+
+OF_THE_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN)
 
 
 class StorageError(Exception):
@@ -14,3 +18,9 @@ class StorageError(Exception):
 def disk_failure(doing: str, path: str, error: OSError) -> KafkaError:
     reason = error.strerror or str(error)
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"could not {doing} {path}: {reason}")
+
+
+def is_of_the_disk(error: OSError) -> bool:
+    """Whether the next operation on that disk will hardly do better (an error of the device, no room left,
+    read-only), unlike one that only lacked descriptors or memory."""
+    return error.errno not in OF_THE_PROCESS

@@ -20,7 +20,6 @@ from barnabas.storage import (
     truncation,
 )
 from barnabas.storage.context import LogContext
-from barnabas.storage.errors import disk_failure
 from barnabas.storage.log_slice import LogSlice
 from barnabas.storage.log_tail import LogTail
 from barnabas.storage.lookup import TimestampOffset
@@ -120,7 +119,7 @@ class Log(LogTail):
             except OSError as error:
                 self.names_dirty |= names_dirty
                 if truncations == self.truncations:  # else the files were taken away meanwhile
-                    raise disk_failure("sync", self.directory, error) from error
+                    raise self.context.failure("sync", self.directory, error) from error
             if truncations == self.truncations:
                 self.recovery_point = max(self.recovery_point, target)
         if now_ms is not None:
@@ -134,7 +133,7 @@ class Log(LogTail):
                 self._sync_folder()
             except OSError as error:
                 self.names_dirty = True
-                raise disk_failure("sync", self.directory, error) from error
+                raise self.context.failure("sync", self.directory, error) from error
 
     def _sync_files(self, target: int, names_dirty: bool) -> None:
         disk, segments = self.context.disk, self.segments
@@ -182,7 +181,7 @@ class Log(LogTail):
             if self.epochs_dirty:
                 self.store_epochs()
         except OSError as error:
-            raise disk_failure("close", self.directory, error) from error
+            raise self.context.failure("close", self.directory, error) from error
         self.sync()
         for segment in self.segments:
             self.context.files.close(segment)

@@ -29,8 +29,10 @@ class LogDir:
         "_real_path",
         "disk",
         "failure",
+        "future_logs",
         "id",
         "is_clean",
+        "is_cordoned",
         "is_loaded",
         "last_epoch",
         "logs",
@@ -44,8 +46,10 @@ class LogDir:
         self.failure: str | None = None
         self.is_clean = False  # the last life ended in order
         self.is_loaded = False
+        self.is_cordoned = False  # takes no new partitions (KIP-1066)
         self.last_epoch = clean_shutdown.UNKNOWN_EPOCH  # of the broker in its last life
         self.logs: dict[TopicPartition, Log] = {}
+        self.future_logs: dict[TopicPartition, Log] = {}  # being copied into this dir
         self._lock: int | None = None
         self._real_path = disk.real_path(path)
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.storage import names
 from barnabas.storage.context import LogContext
-from barnabas.storage.errors import StorageError, disk_failure
+from barnabas.storage.errors import StorageError
 from barnabas.storage.formatting import format_log_dir, identify
 from barnabas.storage.log import Log
 from barnabas.storage.log_dir import LogDir
@@ -36,7 +36,7 @@ def never_stray(log: Log) -> bool:
 class LogDirs:
     """`logs` and `future_logs` by partition; `dirs` in the order of `log.dirs`, failed ones included."""
 
-    __slots__ = ("cluster_id", "context", "dirs", "future_logs", "logs", "stray_folders")
+    __slots__ = ("cluster_id", "context", "dirs", "future_logs", "logs", "preferred", "stray_folders")
 
     def __init__(self, context: LogContext, dirs: list[LogDir], cluster_id: str) -> None:
         """See `LogDirs.open`."""
@@ -45,6 +45,7 @@ class LogDirs:
         self.dirs = dirs
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
+        self.preferred: dict[TopicPartition, LogDir] = {}  # where partitions go that are not made yet
         self.stray_folders: list[str] = []
 
     @classmethod
@@ -137,21 +138,20 @@ class LogDirs:
         self, directory: LogDir, log: Log, *, is_future: bool, is_stray: Callable[[Log], bool]
     ) -> None:
         where = log.topic_partition
-        logs = self.future_logs if is_future else self.logs
-        other = logs.get(where)
+        if is_stray(log):
+            self._set_aside(log, directory)
+            logger.warning("%s is not this node's any more: set aside as %s", where, log.directory)
+            return
+        other = (self.future_logs if is_future else self.logs).get(where)
         if other is not None:
             raise StorageError(
                 f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one "
                 "whose dir has failed before"
             )
-        if not is_future and is_stray(log):
-            self._rename(log, directory, names.STRAY_FOLDER)
-            self.stray_folders.append(log.directory)
-            logger.warning("%s is not this node's any more: set aside as %s", where, log.directory)
-            return
-        logs[where] = log
-        if not is_future:
-            directory.logs[where] = log
+        if is_future:
+            self.future_logs[where] = directory.future_logs[where] = log
+        else:
+            self.logs[where] = directory.logs[where] = log
 
     # Dirs
 
@@ -165,6 +165,16 @@ class LogDirs:
     def dir_with_id(self, directory_id: bytes) -> LogDir | None:
         return next((directory for directory in self.dirs if directory.id == directory_id), None)
 
+    def dir_with_path(self, path: str) -> LogDir | None:
+        """The dir that is this path, or that holds it."""
+        return next((each for each in self.dirs if f"{path}/".startswith(f"{each.path}/")), None)
+
+    def cordon(self, paths: Collection[str]) -> list[bytes]:
+        """Only these dirs take no new partitions from now on; `*` stands for all. Their ids."""
+        for directory in self.dirs:
+            directory.is_cordoned = "*" in paths or directory.path in [path.rstrip("/") for path in paths]
+        return [directory.id for directory in self.online() if directory.is_cordoned]
+
     def fail(self, directory: LogDir, reason: str) -> list[TopicPartition]:
         """The dir's disk failed: forget its logs, leave its files alone; the partitions that went offline."""
         directory.failure = reason
@@ -172,10 +182,10 @@ class LogDirs:
         gone = list(directory.logs)
         for where in gone:
             del self.logs[where]
+        for where in directory.future_logs:
+            del self.future_logs[where]
         directory.logs.clear()
-        for where, log in list(self.future_logs.items()):
-            if self.dir_of(log) is directory:
-                del self.future_logs[where]
+        directory.future_logs.clear()
         self.context.graveyard.forget_below(directory.path)
         directory.unlock()
         if not self.online():
@@ -193,10 +203,9 @@ class LogDirs:
         now_ms: int,
         directory_id: bytes | None = None,
     ) -> Log:
-        """A new partition's log, in the dir asked for or in the one with fewest."""
-        directory = self.dir_with_id(directory_id) if directory_id is not None else None
-        if directory is None or directory.failure is not None:
-            directory = self._emptiest()
+        """A new partition's log, in the dir asked for or in the one with fewest. One that may lie in a dir
+        that is offline is not made a second time."""
+        directory = self._dir_for(where, directory_id)
         path = f"{directory.path}/{names.folder_name(where)}"
         if self.context.disk.exists(path):
             log = Log.open(path, settings, now_ms=now_ms, context=self.context)
@@ -211,24 +220,46 @@ class LogDirs:
         self.logs[where] = directory.logs[where] = log
         return log
 
-    def _emptiest(self) -> LogDir:
+    def _dir_for(self, where: TopicPartition, directory_id: bytes | None) -> LogDir:
+        preferred = self.preferred.pop(where, None)
+        if preferred is not None and preferred.failure is None:
+            return preferred
         online = self.online()
+        if directory_id is not None:
+            found = self.dir_with_id(directory_id)
+            if found in online:
+                return found
+            if len(online) < len(self.dirs):
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {where} is offline")
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all log dirs are offline")
-        return online[0] if len(online) == 1 else min(online, key=lambda directory: len(directory.logs))
+        if len(online) == 1:
+            return online[0]
+        open_ones = [directory for directory in online if not directory.is_cordoned] or online
+        return min(open_ones, key=lambda directory: len(directory.logs) + len(directory.future_logs))
 
     def delete(self, where: TopicPartition, *, now_ms: int) -> None:
         """Set a partition's folder aside for removal (see `graveyard`); the partition is gone at once."""
         log = self._remove(where)
+        self.bury(log, now_ms)
+
+    def bury(self, log: Log, now_ms: int) -> None:
+        """The folder of a log that is none of this node's any more."""
         self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
+        for segment in log.segments:  # a file takes its room for as long as somebody has it open
+            self.context.files.close(segment)
+            self.context.indexes.forget(segment)
         self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
 
     def set_aside(self, where: TopicPartition) -> str:
         """A partition that should not be here: keep its data as a `-stray` folder."""
         log = self._remove(where)
-        self._rename(log, self.dir_of(log), names.STRAY_FOLDER)
-        self.stray_folders.append(log.directory)
+        self._set_aside(log, self.dir_of(log))
         return log.directory
+
+    def _set_aside(self, log: Log, directory: LogDir) -> None:
+        self._rename(log, directory, names.STRAY_FOLDER)
+        self.stray_folders.append(log.directory)
 
     def _remove(self, where: TopicPartition) -> Log:
         log = self.logs.pop(where)
@@ -236,15 +267,17 @@ class LogDirs:
         return log
 
     def _rename(self, log: Log, directory: LogDir, mark: str) -> None:
-        unique_id = self.context.rng.randbytes(16).hex()
-        log.rename(f"{directory.path}/{names.marked_folder_name(log.topic_partition, mark, unique_id)}")
+        log.rename(f"{directory.path}/{self.marked_name(log.topic_partition, mark)}")
+
+    def marked_name(self, where: TopicPartition, mark: str) -> str:
+        return names.marked_folder_name(where, mark, self.context.rng.randbytes(16).hex())
 
     # Checkpoints
 
     def checkpoint_recovery_points(self) -> None:
         """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`)."""
         for directory in self.online():
-            for log in list(directory.logs.values()):
+            for log in [*directory.logs.values(), *directory.future_logs.values()]:
                 log.sync_names()
             self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
 
@@ -279,14 +312,15 @@ class LogDirs:
         try:
             directory.store_offsets(name, offsets)
         except OSError as error:
-            raise disk_failure("write", f"{directory.path}/{name}", error) from error
+            raise self.context.failure("write", f"{directory.path}/{name}", error) from error
 
     # The end
 
     def close(self, broker_epoch: int = -1) -> None:
         """Close every log and mark the dirs where all went well, so that the next start needs no recovery."""
         for directory in self.online():
-            in_order = directory.is_loaded and all(self._in_threads(_close, directory.logs.values()))
+            logs = [*directory.logs.values(), *directory.future_logs.values()]
+            in_order = directory.is_loaded and all(self._in_threads(_close, logs))
             try:
                 self._checkpoint(directory)
                 if in_order:
@@ -318,12 +352,13 @@ def _close(log: Log) -> bool:
 
 
 def _recovery_points(directory: LogDir) -> dict[TopicPartition, int]:
-    return {where: log.recovery_point for where, log in list(directory.logs.items())}
+    logs = [*directory.logs.items(), *directory.future_logs.items()]
+    return {where: log.recovery_point for where, log in logs}
 
 
 def _log_start_offsets(directory: LogDir) -> dict[TopicPartition, int]:
     return {
         where: log.log_start_offset
-        for where, log in list(directory.logs.items())
+        for where, log in [*directory.logs.items(), *directory.future_logs.items()]
         if log.log_start_offset > log.segments[0].base_offset
     }

@@ -16,7 +16,6 @@ from barnabas.replication.leader_epochs import LeaderEpochs
 from barnabas.runtime.disk import IOV_MAX
 from barnabas.storage import checkpoints, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
-from barnabas.storage.errors import disk_failure
 from barnabas.storage.gathering import finish_write
 from barnabas.storage.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.names import TopicPartition
@@ -286,7 +285,7 @@ class LogTail:
     def _undo_staged(self, error: OSError) -> KafkaError:
         """Back to what is written: file, offsets, leader epochs, producers."""
         segment = self.active
-        failure = disk_failure("append to", segment.path, error)
+        failure = self.context.failure("append to", segment.path, error)
         self.discard_staged()
         try:
             segment.resize(segment.size)
@@ -325,7 +324,7 @@ class LogTail:
             if self.epochs_dirty:
                 self.store_epochs()
         except OSError as error:
-            raise self.fail(disk_failure("write", self.directory, error)) from error
+            raise self.fail(self.context.failure("write", self.directory, error)) from error
 
     def roll(self, next_offset: int | None = None, *, now_ms: int | None = None) -> None:
         """Complete the active segment and begin another; the old one wants `sync` (see
@@ -342,7 +341,7 @@ class LogTail:
             producer_snapshots.take(self.context, self.directory, producers, base_offset, sync=False)
             SegmentWriter.create(segment, self.preallocated_bytes())
         except OSError as error:
-            raise self.fail(disk_failure("roll", self.directory, error)) from error
+            raise self.fail(self.context.failure("roll", self.directory, error)) from error
         self.active = segment
         self.segments = [*self.segments, segment]
         self.names_dirty = True
@@ -369,7 +368,7 @@ class LogTail:
         try:
             partition_metadata.store(self.context.disk, self.directory, topic_id, sync=False)
         except OSError as error:
-            raise disk_failure("write", self.directory, error) from error
+            raise self.context.failure("write", self.directory, error) from error
         self.topic_id = topic_id
         self.names_dirty = True
 

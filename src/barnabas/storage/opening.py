@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.storage import names, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
-from barnabas.storage.errors import StorageError, disk_failure
+from barnabas.storage.errors import StorageError
 from barnabas.storage.names import TopicPartition, parse_folder_name
 from barnabas.storage.recovery import Recovery, clear_leftovers, find_segments
 from barnabas.storage.segment import CorruptLog, Segment
@@ -50,7 +50,7 @@ def create_log(
         segment = Segment(context, directory, start_offset)
         SegmentWriter.create(segment, settings.segment_bytes if settings.preallocate else 0)
     except OSError as error:
-        raise disk_failure("create", directory, error) from error
+        raise context.failure("create", directory, error) from error
     log = log_class(
         topic_partition_of(directory),
         directory,

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.storage.errors import disk_failure
 from barnabas.storage.log_slice import LogSlice
 from barnabas.storage.segment import CorruptLog, Segment
 from barnabas.storage.transaction_index import AbortedTransaction
@@ -53,9 +52,9 @@ def look_into(log: "Log", look: Callable[[], T]) -> T:
             return look()
         except FileNotFoundError as error:
             if segments is log.segments:
-                raise disk_failure("read", log.directory, error) from error
+                raise log.context.failure("read", log.directory, error) from error
         except OSError as error:
-            raise disk_failure("read", log.directory, error) from error
+            raise log.context.failure("read", log.directory, error) from error
         except CorruptLog as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 

@@ -11,7 +11,6 @@ Does not know: how segments are cleaned.
 from typing import TYPE_CHECKING
 
 from barnabas.storage import names
-from barnabas.storage.errors import disk_failure
 from barnabas.storage.retention import bury
 from barnabas.storage.segment import Segment
 
@@ -30,7 +29,7 @@ def prepare(log: "Log", new: list[Segment]) -> None:
             segment.rename_files(names.SWAP)
         log.context.disk.sync_directory(log.directory)
     except OSError as error:
-        raise disk_failure("replace segments of", log.directory, error) from error
+        raise log.context.failure("replace segments of", log.directory, error) from error
 
 
 def exchange(log: "Log", old: list[Segment], new: list[Segment]) -> bool:
@@ -58,7 +57,7 @@ def finish(log: "Log", old: list[Segment], new: list[Segment], now_ms: int) -> N
             segment.rename_files("")
         log.context.disk.sync_directory(log.directory)
     except OSError as error:
-        raise disk_failure("replace segments of", log.directory, error) from error
+        raise log.context.failure("replace segments of", log.directory, error) from error
 
 
 def discard(new: list[Segment]) -> None:

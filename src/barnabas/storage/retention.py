@@ -12,7 +12,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.storage import names, producer_snapshots
-from barnabas.storage.errors import disk_failure
 from barnabas.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -94,4 +93,4 @@ def bury(log: "Log", segments: list[Segment], now_ms: int, *, with_snapshots: bo
                 buried = producer_snapshots.set_aside(context, segment.directory, segment.base_offset)
                 context.graveyard.bury_files(buried, due_ms)
     except OSError as error:
-        raise disk_failure("delete segments of", log.directory, error) from error
+        raise log.context.failure("delete segments of", log.directory, error) from error

@@ -8,7 +8,6 @@ Does not know: why, and who decides.
 from typing import TYPE_CHECKING
 
 from barnabas.storage import names, producer_snapshots
-from barnabas.storage.errors import disk_failure
 from barnabas.storage.graveyard import delete_folder
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_writer import SegmentWriter
@@ -36,7 +35,7 @@ def truncate_to(log: "Log", offset: int) -> bool:
         log.epochs.truncate_from_end(offset)
         _restart_at(log, offset, min(log.log_start_offset, offset))
     except OSError as error:
-        raise log.fail(disk_failure("truncate", log.directory, error)) from error
+        raise log.fail(log.context.failure("truncate", log.directory, error)) from error
     return True
 
 
@@ -54,7 +53,7 @@ def truncate_fully_and_start_at(log: "Log", offset: int, log_start_offset: int |
         log.epochs.clear()
         _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
     except OSError as error:
-        raise log.fail(disk_failure("truncate", log.directory, error)) from error
+        raise log.fail(log.context.failure("truncate", log.directory, error)) from error
 
 
 def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
@@ -83,7 +82,7 @@ def rename(log: "Log", directory: str) -> None:
         try:
             log.context.disk.replace(log.directory, directory)
         except OSError as error:
-            raise disk_failure("rename", log.directory, error) from error
+            raise log.context.failure("rename", log.directory, error) from error
         log.directory = directory
         for segment in log.segments:
             segment.directory = directory
@@ -96,4 +95,4 @@ def delete(log: "Log") -> None:
     try:
         delete_folder(log.context.disk, log.directory)
     except OSError as error:
-        raise disk_failure("delete", log.directory, error) from error
+        raise log.context.failure("delete", log.directory, error) from error

@@ -11,6 +11,7 @@ from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest,
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = Result.DescribeLogDirsTopic
 Partition = Topic.DescribeLogDirsPartition
+UNKNOWN_LAG = -1
 
 
 @handles(DescribeLogDirsRequest, "1-5", needs=describe_cluster())
@@ -20,10 +21,15 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     topics: dict[str, dict[str, list[Partition]]] = {each.path: {} for each in broker.log_dirs.dirs}
-    for partition in broker.partitions:
-        if asked is None or (partition.topic, partition.index) in asked:
-            here = topics[directory_of(partition.log.directory)].setdefault(partition.topic, [])
-            here.append(Partition(partition_index=partition.index, partition_size=partition.log.size_bytes))
+    logs = broker.log_dirs.logs
+    for where, log in [*logs.items(), *broker.log_dirs.future_logs.items()]:
+        if asked is None or where in asked:
+            current = logs.get(where)
+            row = Partition(partition_index=where.partition, partition_size=log.size_bytes)
+            if log is not current:
+                row.is_future_key = True
+                row.offset_lag = current.end_offset - log.end_offset if current is not None else UNKNOWN_LAG
+            topics[directory_of(log.directory)].setdefault(where.topic, []).append(row)
     results = []
     for each in broker.log_dirs.dirs:
         if each.failure is not None:
@@ -38,6 +44,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
                 ],
                 total_bytes=total,
                 usable_bytes=usable,
+                is_cordoned=each.is_cordoned,
             )
         )
     return DescribeLogDirsResponse(results=results)

@@ -13,6 +13,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -22,6 +23,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 
 BOTH = "broker controller"
+CONTROLLER = "controller"
 
 
 def to_controller(request: Message, context: RequestContext) -> Awaitable[Message]:
@@ -52,3 +54,6 @@ elect_leaders = handles(ElectLeadersRequest, "0-2", needs=needs.alter_cluster(),
 unregister_broker = handles(UnregisterBrokerRequest, "0-0", needs=needs.alter_cluster(), listeners=BOTH)(
     to_controller
 )
+assign_replicas_to_dirs = handles(
+    AssignReplicasToDirsRequest, "0-0", needs=needs.cluster_action(), listeners=CONTROLLER
+)(to_controller)

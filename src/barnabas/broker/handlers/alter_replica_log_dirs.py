@@ -1,0 +1,37 @@
+"""AlterReplicaLogDirs: move partitions to another log dir of this broker, while they are used."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import alter_cluster
+from barnabas.broker.routes import handles
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+)
+from barnabas.storage.names import TopicPartition
+
+Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+Result = Topic.AlterReplicaLogDirPartitionResult
+
+
+@handles(AlterReplicaLogDirsRequest, "1-2", needs=alter_cluster())
+def alter_replica_log_dirs(
+    request: AlterReplicaLogDirsRequest, context: RequestContext
+) -> AlterReplicaLogDirsResponse:
+    wanted: dict[TopicPartition, str] = {}  # named twice, the last dir counts
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                wanted[TopicPartition(topic.name, index)] = directory.path
+    topics: dict[str, Topic] = {}
+    for where, path in wanted.items():
+        code = ErrorCode.NONE
+        try:
+            context.broker.moves.alter(where, path)
+        except KafkaError as error:
+            code = error.code
+        topic_result = topics.setdefault(where.topic, Topic(topic_name=where.topic, partitions=[]))
+        topic_result.partitions.append(Result(partition_index=where.partition, error_code=code))
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))

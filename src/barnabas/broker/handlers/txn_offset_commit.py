@@ -1,0 +1,93 @@
+"""TxnOffsetCommit: how far a group has read, written down with the producer's transaction.
+
+The partition that keeps the group's offsets is verified as part of the transaction first, or becomes part of
+it (version 5 and later); then the offsets are pending until the transaction ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.coordinator_journal import as_coordinator_error
+from barnabas.broker.deferred import Deferred
+from barnabas.broker.needs import write_transactional_id
+from barnabas.broker.routes import handles
+from barnabas.broker.transaction_coordinator import resolved
+from barnabas.broker.verifying import Level, NotVerified, Producer, Verified, verify
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.records.batch import NO_SEQUENCE
+
+if TYPE_CHECKING:
+    from barnabas.broker.group_host import GroupHost
+
+ABORTABLE_SINCE = 4
+ADDING_SINCE = 5
+LOADING_SINCE = 2  # clients before that do not know COORDINATOR_LOAD_IN_PROGRESS
+
+
+@handles(TxnOffsetCommitRequest, "0-5", needs=write_transactional_id("transactional_id"))
+def txn_offset_commit(
+    request: TxnOffsetCommitRequest, context: RequestContext
+) -> Message | Deferred | Awaitable[Message | None] | None:
+    broker = context.broker
+    groups = broker.groups
+    topics = broker.image.topics
+    if not any(
+        topics.partition(topic.name, partition.partition_index) is not None
+        for topic in request.topics
+        for partition in topic.partitions
+    ):
+        return refused(request, context, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    if not request.group_id:
+        return refused(request, context, KafkaError(ErrorCode.INVALID_GROUP_ID))
+    host = groups.host_of(request.group_id)
+    if host is None:
+        return refused(request, context, groups.error_without_host(request.group_id))
+    producer = Producer(request.transactional_id, request.producer_id, request.producer_epoch)
+    level = level_of(context.version)
+    verified = verify(broker, producer, {host.partition: NO_SEQUENCE}, level, retries=False)
+    if isinstance(verified, dict):
+        return host.deliver(commit(request, context, host, verified), context)
+    return commit_later(request, context, host, verified)
+
+
+def level_of(version: int) -> Level:
+    if version >= ADDING_SINCE:
+        return Level.ADDING
+    return Level.ABORTABLE if version >= ABORTABLE_SINCE else Level.FIRST
+
+
+async def commit_later(
+    request: TxnOffsetCommitRequest, context: RequestContext, host: GroupHost, verified: Awaitable[Verified]
+) -> Message | None:
+    answer = host.deliver(commit(request, context, host, await verified), context)
+    return await resolved(answer) if isinstance(answer, Deferred) else answer
+
+
+def commit(
+    request: TxnOffsetCommitRequest, context: RequestContext, host: GroupHost, verified: Verified
+) -> Message:
+    verification = verified[host.partition]
+    try:
+        if isinstance(verification, NotVerified):
+            raise verification
+        if host.error is not None:
+            raise host.error
+        return host.commit_in_transaction(request, context, verification)
+    except KafkaError as error:
+        return refused(request, context, error)
+
+
+def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:
+    """The error for every partition that there is."""
+    from barnabas.groups.transactional_commit import TransactionalCommit
+
+    code = as_coordinator_error(error).code
+    if code == ErrorCode.NETWORK_EXCEPTION:
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.version < LOADING_SINCE:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return TransactionalCommit(request, context.broker.image.topics).refuse(code)

@@ -225,7 +225,7 @@ def key_of(request: type[Message]) -> int:
     return key
 
 
-def decode_answer(frame: bytes, response: type[R], key: int, version: int) -> R:
+def decode_answer(frame: bytes | memoryview, response: type[R], key: int, version: int) -> R:
     """The body of an answer, behind its header."""
     view = memoryview(frame)
     body = view[4:] if response_header_version(key, version) == 0 else view[flexible_header_size(view) :]

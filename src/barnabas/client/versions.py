@@ -29,6 +29,14 @@ def newest_common(
     return last if last >= max(known.first, offered[0]) else None
 
 
+def versions_request(version: int) -> ApiVersionsRequest:
+    request = ApiVersionsRequest()
+    if version >= 3:
+        request.client_software_name = SOFTWARE_NAME
+        request.client_software_version = SOFTWARE_VERSION
+    return request
+
+
 async def ask_versions(connection: "Connection") -> ApiRanges:
     """The broker's table of APIs."""
     answer = await ask(connection)
@@ -39,11 +47,7 @@ async def ask(connection: "Connection") -> ApiVersionsResponse:
     """The whole answer to ApiVersions, features included where the broker tells them."""
     version = ASK_VERSION_MAX
     for _ in range(ASK_ATTEMPTS_MAX):
-        request = ApiVersionsRequest()
-        if version >= 3:
-            request.client_software_name = SOFTWARE_NAME
-            request.client_software_version = SOFTWARE_VERSION
-        answer = await connection.send(request, ApiVersionsResponse, version=version)
+        answer = await connection.send(versions_request(version), ApiVersionsResponse, version=version)
         if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
             break
         theirs = [

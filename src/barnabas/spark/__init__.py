@@ -1,0 +1,4 @@
+"""Spark reads and writes topics: a Python data source that needs nothing but pip, on any Kafka cluster.
+
+`spark.read.format("barnabas")` finds it without registration, through the module `pyspark_barnabas`.
+"""

@@ -1,0 +1,169 @@
+"""Fetched bytes become the records of whole batches, ready for the kernel.
+
+In: what a Fetch answered: batches, the last one perhaps cut off, and the transactions that were aborted. Out:
+uncompressed bytes with the place of every batch's records in them, and the offset to go on from. Control
+batches and aborted records are left out; checksums are checked.
+Does not know: connections, columns.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import (
+    APPEND_TIME_FLAG,
+    ATTRIBUTES_AT,
+    BATCH_OVERHEAD,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    HEADER,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL_FLAG,
+)
+from barnabas.records.compression import decompress
+from barnabas.records.control import read_end_marker
+from barnabas.records.crc32c import crc32c
+
+INT32_MAX = 2**31 - 1
+NO_TIME = -1
+
+
+class Aborted:
+    """Which batches of a partition belong to aborted transactions, asked in the order of offsets."""
+
+    def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
+        """Each with its first offset and its producer id."""
+        self._coming = list(transactions)
+        heapq.heapify(self._coming)
+        self._open: set[int] = set()
+
+    def has(self, producer_id: int, last_offset: int) -> bool:
+        while self._coming and self._coming[0][0] <= last_offset:
+            self._open.add(heapq.heappop(self._coming)[1])
+        return producer_id in self._open
+
+    def ends(self, producer_id: int) -> None:
+        """A marker of this producer was seen that aborts."""
+        self._open.discard(producer_id)
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Batches that were fetched together."""
+
+    data: bytes | bytearray | memoryview
+    next_offset: int  # behind the last whole batch, or where the fetch began
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    base_offsets: list[int] = field(default_factory=list)
+    base_timestamps: list[int] = field(default_factory=list)
+    append_times: list[int] = field(default_factory=list)
+
+    @property
+    def record_count(self) -> int:
+        return sum(self.counts)
+
+
+def next_offset_of(records: memoryview, offset: int) -> int:
+    """Where to go on behind the last whole batch: only headers are looked at."""
+    position, end = 0, len(records)
+    while end - position >= BATCH_OVERHEAD:
+        size = int.from_bytes(records[position + LENGTH_AT : position + LENGTH_AT + 4], "big") + LOG_OVERHEAD
+        if size > end - position:
+            break
+        base = int.from_bytes(records[position : position + 8], "big")
+        delta = int.from_bytes(records[position + 23 : position + 27], "big")
+        offset = base + delta + 1
+        position += size
+    return offset
+
+
+def read_chunk(
+    records: memoryview, offset: int, stop: int, aborted: Aborted | None, *, checks_crc: bool = True
+) -> Chunk:
+    """The batches that have records in [offset, stop)."""
+    chunk = Chunk(records, offset)
+    unpacked: list[bytes | memoryview] | None = None  # from the first compressed batch on, everything
+    unpacked_size = 0
+    position, end = 0, len(records)
+    while end - position >= BATCH_OVERHEAD:
+        (
+            base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
+            producer_id, _, _, count,
+        ) = HEADER.unpack_from(records, position)  # fmt: skip
+        size = length + LOG_OVERHEAD
+        if size > end - position:
+            break
+        check_batch(records, position, size, magic, crc, base_offset, checks_crc=checks_crc)
+        start, position = position, position + size
+        last_offset = base_offset + last_delta
+        chunk.next_offset = max(chunk.next_offset, last_offset + 1)
+        if attributes & CONTROL_FLAG:
+            if aborted is not None and attributes & TRANSACTIONAL_FLAG:
+                marker = read_end_marker(records, position=start)
+                if marker is not None and marker.aborted:
+                    aborted.ends(producer_id)
+            continue
+        if aborted is not None and attributes & TRANSACTIONAL_FLAG and aborted.has(producer_id, last_offset):
+            continue
+        if last_offset < offset or base_offset >= stop or not count:
+            continue
+        body: bytes | memoryview = records[start + BATCH_OVERHEAD : position]
+        if attributes & COMPRESSION_MASK:
+            body = decompress(attributes & COMPRESSION_MASK, body, INT32_MAX)
+            if unpacked is None:
+                unpacked, unpacked_size = rebased(chunk, records)
+        if count < 0 or count > len(body):
+            raise broken(base_offset)
+        if unpacked is None:
+            chunk.starts.append(start + BATCH_OVERHEAD)
+            chunk.ends.append(position)
+        else:
+            unpacked.append(body)
+            chunk.starts.append(unpacked_size)
+            unpacked_size += len(body)
+            chunk.ends.append(unpacked_size)
+        chunk.counts.append(count)
+        chunk.base_offsets.append(base_offset)
+        chunk.base_timestamps.append(base_timestamp)
+        chunk.append_times.append(max_timestamp if attributes & APPEND_TIME_FLAG else NO_TIME)
+    if unpacked is not None:
+        chunk.data = b"".join(unpacked)
+    return chunk
+
+
+def rebased(chunk: Chunk, records: memoryview) -> tuple[list[bytes | memoryview], int]:
+    """The records found so far, one behind the other."""
+    parts: list[bytes | memoryview] = []
+    size = 0
+    for index, (start, end) in enumerate(zip(chunk.starts, chunk.ends, strict=True)):
+        parts.append(records[start:end])
+        chunk.starts[index], chunk.ends[index] = size, size + end - start
+        size += end - start
+    return parts, size
+
+
+def check_batch(
+    records: memoryview, position: int, size: int, magic: int, crc: int, base_offset: int, *, checks_crc: bool
+) -> None:
+    if size < BATCH_OVERHEAD or records[position + MAGIC_AT] != MAGIC:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {base_offset} has the unknown format {magic}"
+        )
+    if checks_crc and crc32c(records[position + ATTRIBUTES_AT : position + size]) != crc:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the checksum of the batch at offset {base_offset} is wrong"
+        )
+
+
+def broken(offset: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE, f"the records of the batch at offset {offset} do not fit together"
+    )

@@ -1,0 +1,149 @@
+"""Records as Arrow columns, in the shape of Spark's own Kafka connector.
+
+In: chunks of batches. Out: Arrow record batches with key, value, topic, partition, offset, timestamp,
+timestampType and, when asked for, headers; only the columns that are wanted are built. Rows outside of the
+range of offsets are left out.
+Does not know: connections, Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.spark import kernel
+from barnabas.spark.batches import Chunk
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+HEADERS = "headers"
+HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    HEADERS: pa.list_(HEADER_TYPE),
+}
+SPARK_TYPES = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "timestampType": "int",
+    HEADERS: "array<struct<key: string, value: binary>>",
+}
+
+
+def schema_of(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([pa.field(name, ARROW_TYPES[name]) for name in columns])
+
+
+class Rows:
+    """Where the parts of every record are: the result of one scan."""
+
+    def __init__(self, chunk: Chunk, first: int, stop: int) -> None:
+        size = chunk.record_count
+        self.data = np.frombuffer(chunk.data, np.uint8)
+        numbers = [np.empty(size, np.int64) for _ in range(8)]
+        types = np.empty(size, np.int32)
+        lists = (
+            chunk.starts, chunk.ends, chunk.counts, chunk.base_offsets, chunk.base_timestamps,
+            chunk.append_times,
+        )  # fmt: skip
+        batches: list[Any] = [np.array(each, np.int64) for each in lists]
+        arguments: list[Any] = [self.data, *batches, first, stop, *numbers[:2], types, *numbers[2:]]
+        count = kernel.scan(*arguments)
+        if count == kernel.BROKEN:
+            raise broken(chunk)
+        self.count = int(count)
+        self.timestamp_types = types[:count]
+        (
+            self.offsets, self.timestamps, self.key_at, self.key_sizes, self.value_at, self.value_sizes,
+            self.headers_at, self.headers_end,
+        ) = (each[:count] for each in numbers)  # fmt: skip
+
+
+def broken(chunk: Chunk) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"the records of the batches from offset {chunk.base_offsets[0]} on do not fit together",
+    )
+
+
+def binary(data: Any, at: Any, sizes: Any, arrow_type: pa.DataType) -> pa.Array:
+    count = len(at)
+    total = int(np.maximum(sizes, 0).sum())
+    offsets = np.empty(count + 1, np.int32)
+    out = np.empty(total, np.uint8)
+    valid = np.zeros((count + 7) // 8, np.uint8)
+    kernel.gather(data, at, sizes, offsets, out, valid)
+    buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(arrow_type, count, buffers)
+
+
+def headers(rows: Rows, chunk: Chunk) -> pa.Array:
+    """Null for records that have none, as Spark's connector shows them."""
+    offsets = np.empty(rows.count + 1, np.int32)
+    total = kernel.count_headers(rows.data, rows.headers_at, rows.headers_end, offsets)
+    if total == kernel.BROKEN:
+        raise broken(chunk)
+    places = [np.empty(total, np.int64) for _ in range(4)]
+    if kernel.scan_headers(rows.data, rows.headers_at, rows.headers_end, *places) != total:
+        raise broken(chunk)
+    key_at, key_sizes, value_at, value_sizes = places
+    entries = pa.StructArray.from_arrays(
+        [
+            binary(rows.data, key_at, key_sizes, pa.string()),
+            binary(rows.data, value_at, value_sizes, pa.binary()),
+        ],
+        fields=list(HEADER_TYPE),
+    )
+    is_null = pa.array(np.diff(offsets) == 0)
+    return pa.ListArray.from_arrays(pa.array(offsets), entries, mask=is_null)
+
+
+class Table:
+    """Makes record batches of the records of one partition."""
+
+    def __init__(self, topic: str, partition: int, columns: Sequence[str]) -> None:
+        self._topic = topic.encode()
+        self._partition = partition
+        self._schema = schema_of(columns)
+        self._columns = columns
+
+    def batch(self, chunk: Chunk, first: int, stop: int) -> pa.RecordBatch:
+        """The records of a chunk with offsets in [first, stop)."""
+        rows = Rows(chunk, first, stop)
+        arrays = [self._array(name, rows, chunk) for name in self._columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _array(self, name: str, rows: Rows, chunk: Chunk) -> pa.Array:
+        count = rows.count
+        if name == "key":
+            return binary(rows.data, rows.key_at, rows.key_sizes, pa.binary())
+        if name == "value":
+            return binary(rows.data, rows.value_at, rows.value_sizes, pa.binary())
+        if name == "topic":
+            size = len(self._topic)
+            offsets = np.arange(0, (count + 1) * size, size or 1, dtype=np.int32)[: count + 1]
+            return pa.Array.from_buffers(
+                pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(self._topic * count)]
+            )
+        if name == "partition":
+            return pa.array(np.full(count, self._partition, np.int32))
+        if name == "offset":
+            return pa.array(rows.offsets)
+        if name == "timestamp":
+            return pa.array(rows.timestamps).cast(ARROW_TYPES["timestamp"])
+        if name == "timestampType":
+            return pa.array(rows.timestamp_types)
+        return headers(rows, chunk)

@@ -6,6 +6,8 @@ Does not know: producers, open transactions, how the last stable offset is found
 """
 
 import struct
+from bisect import bisect_left
+from operator import attrgetter
 from typing import NamedTuple
 
 from barnabas.runtime.disk import CREATE, FILE_MODE, Disk
@@ -14,6 +16,7 @@ ENTRY_BYTES = 34
 VERSION = 0
 
 _entry = struct.Struct(">hqqqq")
+_last_offset = attrgetter("last_offset")
 
 
 class AbortedTransaction(NamedTuple):
@@ -58,10 +61,12 @@ class TransactionIndex:
 
     def collect(self, fetch_offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """The transactions with records in [fetch_offset, upper_offset); True when later segments hold no
-        more."""
+        more. Entries are in the order of their markers, so those that end before are skipped at once."""
         found = []
-        for entry in self.entries:
-            if entry.last_offset >= fetch_offset and entry.first_offset < upper_offset:
+        entries = self.entries
+        for index in range(bisect_left(entries, fetch_offset, key=_last_offset), len(entries)):
+            entry = entries[index]
+            if entry.first_offset < upper_offset:
                 found.append(entry)
             if entry.last_stable_offset >= upper_offset:
                 return found, True

@@ -20,8 +20,14 @@ DEFAULT_BOOTSTRAP = "localhost:9092"
 BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP"
 
 
+class DefaultAddress(str):
+    """An address that nobody typed."""
+
+
 def default_bootstrap(parser: ToolParser) -> str | None:
-    return None if parser.strict else os.environ.get(BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP)
+    if parser.strict:
+        return None
+    return DefaultAddress(os.environ.get(BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP))
 
 
 def add_bootstrap(parser: ToolParser) -> None:
@@ -32,6 +38,16 @@ def add_bootstrap(parser: ToolParser) -> None:
         default=default_bootstrap(parser),
         help=f"brokers to ask first ({shown})",
     )
+
+
+def add_bootstrap_controller(parser: ToolParser) -> None:
+    parser.add_argument("--bootstrap-controller", metavar="HOST:PORT,...", help="controllers to ask instead")
+
+
+def is_server_given(options: argparse.Namespace) -> bool:
+    """Whether somebody typed --bootstrap-server."""
+    server = options.bootstrap_server
+    return server is not None and not isinstance(server, DefaultAddress)
 
 
 def add_command_config(parser: ToolParser) -> None:
@@ -58,7 +74,8 @@ def cluster_from(
 ) -> Cluster:
     """The cluster that a tool's options name."""
     known = dict(properties) if properties is not None else load_properties(options.command_config)
-    bootstrap = options.bootstrap_server or known.get("bootstrap.servers")
+    controllers = getattr(options, "bootstrap_controller", None)
+    bootstrap = controllers or options.bootstrap_server or known.get("bootstrap.servers")
     if bootstrap is None:
         raise UsageError('Missing required argument "[bootstrap-server]"')
     refuse_security(known)
@@ -71,6 +88,7 @@ def cluster_from(
         client_id=known.get("client.id", client_id),
         request_timeout_ms=whole_number(known, "request.timeout.ms", REQUEST_TIMEOUT_MS),
         api_timeout_ms=whole_number(known, "default.api.timeout.ms", API_TIMEOUT_MS),
+        is_quorum=bool(controllers),
     )
 
 

@@ -58,6 +58,7 @@ class ToolParser(argparse.ArgumentParser):
                 raise UsageError(f"{name} is not a recognized option")
         if unknown:
             raise UsageError(f"{unknown[0]!r} is not expected here: options start with --")
+        options.command_line = " ".join(arguments)
         return options, notes
 
     def error(self, message: str) -> NoReturn:

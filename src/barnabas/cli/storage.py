@@ -12,9 +12,9 @@ from pathlib import Path
 
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.cli.connecting import load_properties
+from barnabas.cli.feature_levels import dependency_lines, mapping_lines
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, ToolParser, UsageError
-from barnabas.metadata import versions
 from barnabas.protocol import uuid
 from barnabas.raft.voters import Voter, VoterEndpoint
 from barnabas.runtime.disk import REAL_DISK
@@ -28,14 +28,7 @@ EXAMPLES = (
     "info -c server.properties",
 )
 COMMANDS = ("info", "format", "version-mapping", "feature-dependencies", "random-uuid")
-FEATURE_ORDER = (
-    versions.KRAFT_VERSION,
-    versions.TRANSACTION_VERSION,
-    versions.GROUP_VERSION,
-    versions.ELR_VERSION,
-    versions.SHARE_VERSION,
-    versions.STREAMS_VERSION,
-)
+UNKNOWN_LEVEL = "Feature level {level} is not supported for feature {name}"
 
 
 def add_arguments(parser: ToolParser) -> None:
@@ -58,7 +51,7 @@ def add_arguments(parser: ToolParser) -> None:
     mapping = commands.add_parser("version-mapping", help="the features of a release")
     mapping.add_argument("-r", "--release-version", metavar="VERSION", default=None)
     dependencies = commands.add_parser("feature-dependencies", help="what a feature level needs")
-    dependencies.add_argument("-f", "--feature", action="append", default=[], metavar="NAME=LEVEL")
+    dependencies.add_argument("-f", "--feature", action="append", required=True, metavar="NAME=LEVEL")
     commands.add_parser("random-uuid", help="make an id for a new cluster")
 
 
@@ -69,13 +62,27 @@ def run(options: argparse.Namespace, out: Output) -> int:
         out.line(uuid.to_text(meta_properties.random_directory_id(secrets.token_bytes(16))))
         return 0
     if options.command == "version-mapping":
-        return version_mapping(options.release_version, out)
+        for line in mapping_lines(options.release_version):
+            out.line(line)
+        return 0
     if options.command == "feature-dependencies":
-        return feature_dependencies(parse_features(options.feature), out)
+        return feature_dependencies(options.feature, out)
     settings = load_settings(options.config, out)
     if options.command == "info":
         return info(settings, out)
     return format_node(settings, options, out)
+
+
+def feature_dependencies(features: Sequence[str], out: Output) -> int:
+    for text in features:
+        name, equals, level = text.partition("=")
+        if not equals or not level.strip().isdigit():
+            raise ToolError(
+                f"Invalid feature format: {text}. Expected format: 'feature=version' (e.g. 'group.version=1')"
+            )
+        for line in dependency_lines(name.strip(), int(level), UNKNOWN_LEVEL):
+            out.line(line)
+    return 0
 
 
 def load_settings(path: str, out: Output) -> BrokerSettings:
@@ -184,30 +191,3 @@ def section(out: Output, one: str, several: str, lines: list[str]) -> None:
         for line in lines:
             out.line(f"  {line}")
         out.line()
-
-
-def version_mapping(release: str | None, out: Output) -> int:
-    level = versions.LATEST_LEVEL if release is None else versions.release_level(release)
-    if level is None:
-        known = ", ".join(versions.RELEASES)
-        raise ToolError(f"Unknown metadata.version '{release}'. Supported metadata.version are: {known}")
-    shown = versions.release_name(level) if release is None else release
-    out.line(f"{versions.METADATA_VERSION}={level} ({shown})")
-    for name in FEATURE_ORDER:
-        default = versions.FEATURES[name].default_level(level)
-        if name == versions.KRAFT_VERSION:
-            default = 1 if level >= versions.RELEASES["3.9-IV0"] else 0
-        out.line(f"{name}={default}")
-    return 0
-
-
-def feature_dependencies(features: dict[str, int], out: Output) -> int:
-    for name, level in features.items():
-        ranges = versions.supported_features().get(name)
-        if ranges is None:
-            raise ToolError(f"Unknown feature: {name}")
-        if not 0 <= level <= ranges[1]:
-            raise ToolError(f"{name} has no level {level}: it goes from {ranges[0]} to {ranges[1]}")
-        shown = f" ({versions.release_name(level)})" if name == versions.METADATA_VERSION else ""
-        out.line(f"{name}={level}{shown} has no dependencies.")
-    return 0

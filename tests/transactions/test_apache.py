@@ -19,6 +19,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from barnabas.records.batch import headers
 from barnabas.records.record import read_records
 from barnabas.testing.apache import ApacheKafka
+from barnabas.transactions.records import encode
 from groups.apache_side import ApacheSide
 from groups.test_apache import commands
 
@@ -131,6 +132,7 @@ def shown_log(data: bytes, talk: Conversation) -> list[str]:
 def shown(key: bytes, value: bytes | None, talk: Conversation) -> str:
     """A record without times, with names for producer ids; the order of partitions is Kafka's secret."""
     entry = decoded((key, value))
+    assert encode(entry) == (key, value), "not a byte differs"
     assert entry.value is not None
     for name in ("producer_id", "previous_producer_id", "next_producer_id"):
         setattr(entry.value, name, talk.name(getattr(entry.value, name)))

@@ -88,7 +88,11 @@ def end_at_next_epoch(
         and epoch == EPOCH_MAX_OF_CLIENTS
         and transaction.producer_epoch == 0
     )
-    is_again = got_new_id or transaction.producer_epoch == epoch + 1
+    # Only an end that raised the epoch can be asked for again with the one before. (Apache Kafka 4.3 takes
+    # such a request when the latest end left the epoch alone, which lets a fenced producer back in.)
+    is_again = got_new_id or (
+        transaction.producer_epoch == epoch + 1 and transaction.client_version >= EPOCH_BUMPS_SINCE
+    )
     if transaction.producer_id != request.producer_id and not got_new_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if epoch != transaction.producer_epoch and not (is_again and state.is_complete):

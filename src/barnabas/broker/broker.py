@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker import topology
+from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol import ErrorCode
@@ -51,6 +52,7 @@ class Broker:
         self.threads = threads
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
+        self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000)
         self.image: MetadataImage = EMPTY_IMAGE
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.

@@ -44,9 +44,9 @@ HEADER_BYTES_MIN = 10
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_has_slices", "_is_closing", "_is_held", "_is_paused", "_now_ms", "_route",
-        "_routes", "_shortcuts", "_time", "_waiting_for", "answers_waiting", "context", "host", "inbox",
-        "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
+        "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_paused", "_now_ms", "_route",
+        "_routes", "_shortcuts", "_time", "_unsent", "_waiting_for", "answers_waiting", "context", "host",
+        "inbox", "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -60,7 +60,7 @@ class Channel(asyncio.BufferedProtocol):
         self.out: list[Any] = []  # encoded answers of this wake-up
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
         self.is_busy = False
-        self._is_held = False
+        self._holds = 0  # reasons to take no further request
         self._has_slices = False  # log slices are in `out`
         self.host = ""
         self.last_active = 0.0
@@ -69,6 +69,7 @@ class Channel(asyncio.BufferedProtocol):
         self._shortcuts: Shortcuts | None = None
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
+        self._unsent: Message | None = None  # what the last handler left for the tick to send
         self._is_paused = False
         self._is_closing = False
 
@@ -81,9 +82,10 @@ class Channel(asyncio.BufferedProtocol):
         # An IPv4 client of a socket for both protocols is the same client.
         self.host = self.context.host = peer[0].removeprefix("::ffff:") if peer else ""
         self.last_active = self.listener.loop.time()
-        if not self.listener.admit(self):
+        self.hold()
+        self.listener.admit(self)  # lets go, now or later
+        if self._holds:
             # uvloop starts to read after this call whatever was said in it: what it reads is kept.
-            self.hold()
             self.listener.loop.call_soon(self._pause_while_held)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -219,6 +221,8 @@ class Channel(asyncio.BufferedProtocol):
 
     def learn(self, request: ProduceRequest, partition: Partition, topic: ProduceTopic) -> None:
         """Remember how this produce request began, for the next one like it."""
+        if self.listener.router.is_guarded:
+            return
         if self._shortcuts is None:
             self._shortcuts = Shortcuts()
         self._shortcuts.learn(self._frame, request, partition, self._route, topic)
@@ -241,7 +245,7 @@ class Channel(asyncio.BufferedProtocol):
 
         def finished(response: Message | None) -> None:
             self._waiting_for = None
-            self.is_busy = self._is_held
+            self.is_busy = self._holds > 0
             route.times.observe(perf_counter_ns() - started)
             if self._is_closing:
                 return
@@ -296,6 +300,8 @@ class Channel(asyncio.BufferedProtocol):
         """Answer when the tick is written; at once if the tick has nothing to write."""
         if not self.tick.is_open:
             return response
+        if self.listener.router.is_guarded:
+            self._unsent = response
         self.tick.answer(self, self._route, self.context.correlation_id, response, refuse)
         return None
 
@@ -330,18 +336,41 @@ class Channel(asyncio.BufferedProtocol):
 
     def _output_done(self) -> None:
         """A long answer has left: the next request may be handled."""
-        if self._waiting_for is None and not self._is_held:
+        if self._waiting_for is None and not self._holds:
             self.is_busy = False
             self._continue()
 
     def hold(self) -> None:
-        """Take no further request until `let_go`: answers wait for the disk."""
+        """Take no further request until `let_go`, as often as it was held: answers wait for the disk, the
+        connection for its turn, the client for its quota.
+        """
         self.is_busy = True
-        self._is_held = True
+        self._holds += 1
 
     def let_go(self) -> None:
-        self._is_held = False
+        self._holds -= 1
         self._output_done()
+
+    # -- quotas --------------------------------------------------------------------------------
+
+    def mute(self, wait_ms: int) -> None:
+        """Read nothing for this long; answers leave all the same."""
+        self.hold()
+        self.pause()
+        self.listener.loop.call_later(wait_ms / 1000, self.let_go)
+
+    def forget_shortcuts(self) -> None:
+        """Every produce request is counted from now on."""
+        self._shortcuts = None
+
+    @property
+    def request_size(self) -> int:
+        return len(self._frame)
+
+    def unsent(self) -> Message | None:
+        """The answer that waits for the tick, if the last handler left one: it can still be changed."""
+        found, self._unsent = self._unsent, None
+        return found
 
     # -- flow ----------------------------------------------------------------------------------
 
@@ -351,7 +380,7 @@ class Channel(asyncio.BufferedProtocol):
             self.transport.pause_reading()
 
     def _pause_while_held(self) -> None:
-        if self._is_held:
+        if self._holds:
             self.pause()
 
     def resume(self) -> None:
@@ -360,7 +389,8 @@ class Channel(asyncio.BufferedProtocol):
             self.transport.resume_reading()
 
     def refuse(self, reason: str) -> None:
-        log.info("closing the connection from %s: %s", self.host, reason)
+        if not self._is_closing:
+            log.info("closing the connection from %s: %s", self.host, reason)
         self.close()
 
     def close(self) -> None:

@@ -11,14 +11,18 @@ if TYPE_CHECKING:
     from barnabas.broker.channel import Channel
 
 
+ANONYMOUS = "ANONYMOUS"  # who has not said its name
+
+
 class RequestContext:
-    __slots__ = ("broker", "channel", "client_id", "correlation_id", "host", "listener", "version")
+    __slots__ = ("broker", "channel", "client_id", "correlation_id", "host", "listener", "user", "version")
 
     def __init__(self, broker: Broker, channel: Channel, listener: str) -> None:
         self.broker = broker
         self.channel = channel
         self.listener = listener
         self.host = ""
+        self.user = ANONYMOUS
         self.client_id: str | None = None
         self.correlation_id = 0
         self.version = 0

@@ -17,13 +17,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker import cleaner_gauges, gauges, group_gauges, routes, transaction_gauges
+from barnabas.broker import cleaner_gauges, gauges, group_gauges, quota_gauges, transaction_gauges
 from barnabas.broker.broker import Broker
 from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.directory_assignments import DirectoryAssignments
 from barnabas.broker.failed_dirs import FailedDirs
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.group_coordinator import GroupCoordinator
+from barnabas.broker.listening import Listening
 from barnabas.broker.log_dir_moves import LogDirMoves
 from barnabas.broker.maintenance import Maintenance
 from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
@@ -31,7 +32,6 @@ from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions import Partitions
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
-from barnabas.broker.server import ConnectionLimits, Listener
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
@@ -81,8 +81,8 @@ class Node:
         self._rng = rng or random.Random()
         self._disk = disk
         self._socket_port = sockets
-        self._listeners: list[Listener] = []
         self._sockets: dict[str, socket.socket] = {}
+        self._listening: Listening
         self._log_dirs: LogDirs | None = None
         self._failed_dirs: FailedDirs | None = None
         self._metrics_server: asyncio.Server | None = None
@@ -142,6 +142,7 @@ class Node:
             )
         )
         broker.dynamic.take(self._metadata_log.image.configs)
+        broker.quotas.take(self._metadata_log.image.quotas)
         settings = broker.settings
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         tick = Tick(arena, loop.call_soon, self._sync)
@@ -161,6 +162,7 @@ class Node:
         self._metadata_log.add_listener(replicas.publish)
         self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.add_listener(broker.transactions.publish)
+        self._metadata_log.add_listener(broker.quotas.publish)
         broker.cleaning = Cleaning(broker)
         self._metadata_log.add_listener(broker.cleaning.publish)
         self._metadata_log.on_failure = self._failed
@@ -280,25 +282,15 @@ class Node:
         )
 
     async def _listen(self, tick: Tick) -> None:
-        settings = self.broker.settings
-        limits = ConnectionLimits(
-            total_max=settings["max.connections"],
-            per_ip_max=settings["max.connections.per.ip"],
-            overrides=settings.max_connections_per_ip_overrides,
-            idle_ms=settings["connections.max.idle.ms"],
-        )
-        routes.load_handlers()
-        for endpoint in settings.listeners:
-            kind = "controller" if endpoint.name in settings.controller_listener_names else "broker"
-            listener = Listener(endpoint, kind, self.broker, tick, limits)
-            try:
-                await listener.open(self._sockets[endpoint.name])
-            except OSError as error:
-                raise StartError(f"cannot listen on {endpoint}: {error.strerror}") from None
-            self._listeners.append(listener)
+        self._listening = Listening(self.broker, tick, self._socket_port)
+        try:
+            await self._listening.start(self._sockets)
+        except OSError as error:
+            raise StartError(error.strerror) from None
 
     async def _serve_metrics(self) -> None:
-        gauges.register(self.broker, self._listeners)
+        gauges.register(self.broker, self._listening.listeners)
+        quota_gauges.register(self.broker, self._listening.limits)
         group_gauges.register(self.broker)
         cleaner_gauges.register(self.broker)
         transaction_gauges.register(self.broker)
@@ -316,7 +308,7 @@ class Node:
     @property
     def bootstrap(self) -> str:
         """The address for clients: the first listener that is not the controller's."""
-        first = next(listener for listener in self._listeners if listener.kind == "broker")
+        first = next(listener for listener in self._listening.listeners if listener.kind == "broker")
         host = first.endpoint.host if first.endpoint.host not in ("", "0.0.0.0", "::") else "127.0.0.1"
         return f"{host}:{first.port}"
 
@@ -333,8 +325,7 @@ class Node:
         await self.broker.groups.close()
         if self._metrics_server is not None:
             self._metrics_server.close()
-        for listener in self._listeners:
-            await listener.close()
+        await self._listening.stop()
         await self._controller.stop()
         if self._failed_dirs is not None:
             self._failed_dirs.is_closed = True

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.metrics import ApiMetrics, Metrics
     from barnabas.broker.needs import Need
+    from barnabas.broker.throttling import Guard
 
 Answer = Message | Awaitable[Message | None] | None
 Handler = Callable[[Any, "RequestContext"], Answer]
@@ -120,12 +121,22 @@ def endpoints(listener: str = "broker") -> list[Endpoint]:
 class Router:
     """The routes of one listener: what it serves of all that is declared, compiled as it is asked for."""
 
-    __slots__ = ("_kind", "_metrics", "routes")
+    __slots__ = ("_guard", "_kind", "_metrics", "routes")
 
     def __init__(self, kind: str, metrics: Metrics) -> None:
         self._kind = kind
         self._metrics = metrics
+        self._guard: Guard | None = None
         self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
+
+    @property
+    def is_guarded(self) -> bool:
+        return self._guard is not None
+
+    def guard(self, guard: Guard | None) -> None:
+        """Wrap every handler from now on, or none any more."""
+        self._guard = guard
+        self.routes.clear()
 
     def find(self, key: int, version: int) -> Route | None:
         """The route of a request, or None for an API or version that is not served here."""
@@ -133,8 +144,11 @@ class Router:
         if endpoint is None or self._kind not in endpoint.listeners:
             return None
         if endpoint.version_min <= version <= endpoint.version_max:
+            handler = endpoint.handler
+            if self._guard is not None:
+                handler = self._guard.wrap(endpoint, handler)
             found = self.routes[key << 16 | version] = Route(
-                endpoint, version, self._metrics.api(key, version)
+                endpoint, version, self._metrics.api(key, version), handler
             )
             return found
         if endpoint.fallback is not None:

@@ -1,8 +1,10 @@
 """The server: listening sockets, and who may connect.
 
-In: endpoints from the settings. Out: a `Channel` for every connection that the limits admit:
-`max.connections` (further ones wait unread for a free place, as a full accept queue would make them),
-`max.connections.per.ip` (closed at once), and `connections.max.idle.ms`. Does not know: requests.
+In: endpoints from the settings. Out: a `Channel` for every connection that the limits admit. Connections that
+exceed `max.connections` (of the broker or the listener) or `max.connection.creation.rate` wait unread for
+their turn, as in a full accept queue; those over `max.connections.per.ip` are closed at once, those over
+their address's rate after the time that the quota asks for; idle ones after `connections.max.idle.ms`.
+Does not know: requests.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.channel import Channel
+from barnabas.broker.connection_limits import ConnectionLimits
 from barnabas.broker.routes import Router
 
 if TYPE_CHECKING:
@@ -23,23 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.server")
 IDLE_CHECK_SECONDS_MAX = 30.0
-
-
-class ConnectionLimits:
-    """Counts of connections, per address and in total, and what is allowed."""
-
-    __slots__ = ("_overrides", "_per_ip", "idle_seconds", "per_host", "total", "total_max")
-
-    def __init__(self, *, total_max: int, per_ip_max: int, overrides: dict[str, int], idle_ms: int) -> None:
-        self.total_max = total_max
-        self.total = 0
-        self.per_host: dict[str, int] = {}
-        self.idle_seconds = idle_ms / 1000 if idle_ms > 0 else float("inf")
-        self._per_ip = per_ip_max
-        self._overrides = overrides
-
-    def allowed_from(self, host: str) -> int:
-        return self._overrides.get(host, self._per_ip)
 
 
 class Listener:
@@ -59,9 +46,13 @@ class Listener:
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port
-        self._waiting: deque[Channel] = deque()
+        self.neighbours: Sequence[Listener] = ()  # that share the limits
+        self._arriving: deque[Channel] = deque()  # connected, and not yet let in
+        self._next_at: float | None = None  # when the first of them has waited for its rate
+        self._turn: asyncio.TimerHandle | None = None
         self._server: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
+        limits.add_listener(self.name)
 
     async def open(self, bound: socket.socket) -> None:
         """Accept connections on a socket that is bound already."""
@@ -72,49 +63,87 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening and close every connection after what it is owed has been written."""
-        if self._idle_check is not None:
-            self._idle_check.cancel()
+        for timer in (self._idle_check, self._turn):
+            if timer is not None:
+                timer.cancel()
         if self._server is not None:
             self._server.close()
-        for channel in list(self.channels):
+        for channel in [*self.channels, *self._arriving]:
             channel.close()
+        self.limits.remove_listener(self.name)
 
     # -- admission -------------------------------------------------------------------------------
 
-    def admit(self, channel: Channel) -> bool:
-        """Register the connection. False: it has to wait for a place before it is read."""
+    def admit(self, channel: Channel) -> None:
+        """A connection is there, held until its turn comes, which may be at once."""
+        self._arriving.append(channel)
+        backlog: int = self.broker.settings["socket.listen.backlog.size"]
+        if len(self._arriving) > backlog + 1:
+            channel.refuse(f"{backlog} connections wait for a place already (max.connections)")
+        elif len(self._arriving) == 1:
+            self.let_in()
+
+    def let_in(self) -> None:
+        """Let in whoever waits and may: a place is free, the rate is kept, or a setting has changed."""
+        arriving, limits = self._arriving, self.limits
+        while arriving:
+            now = self.loop.time()
+            if self._next_at is None:
+                self._next_at = now + limits.wait_ms(self.name, now * 1000) / 1000
+            if self._next_at > now:
+                self._wait_until(self._next_at)
+                return
+            if not limits.has_place(self.name):
+                return
+            channel = arriving.popleft()
+            self._next_at = None
+            self._take(channel, now)
+
+    def _wait_until(self, moment: float) -> None:
+        if self._turn is None or self._turn.cancelled() or self._turn.when() < self.loop.time():
+            self._turn = self.loop.call_at(moment, self.let_in)
+
+    def _take(self, channel: Channel, now: float) -> None:
         limits = self.limits
-        here = limits.per_host.get(channel.host, 0) + 1
-        limits.per_host[channel.host] = here
-        limits.total += 1
+        limits.count(self.name, channel.host)
         self.channels[channel] = None
         self.set_buffers(channel)
-        if here > limits.allowed_from(channel.host):
-            channel.refuse(
-                f"more than {limits.allowed_from(channel.host)} connections (max.connections.per.ip)"
+        wait_ms = limits.address_wait_ms(channel.host, self.name, now * 1000)
+        if wait_ms:
+            self.loop.call_later(
+                wait_ms / 1000,
+                channel.refuse,
+                f"{channel.host} connects too often (connection_creation_rate)",
             )
-        elif limits.total > limits.total_max:
-            if len(self._waiting) >= self.broker.settings["socket.listen.backlog.size"]:
-                channel.refuse(f"more than {limits.total_max} connections (max.connections)")
-            else:
-                self._waiting.append(channel)
-                return False
-        return True
+            return
+        allowed = limits.allowed_from(channel.host)
+        if limits.per_host[channel.host] > allowed:
+            channel.refuse(f"more than {allowed} connections (max.connections.per.ip)")
+        elif limits.is_exceeded:
+            self.close_least_active()
+        channel.let_go()
+
+    def close_least_active(self) -> None:
+        """Make room: `max.connections` was lowered, or the brokers' own listener needed a place."""
+        candidates = [
+            channel
+            for listener in self.neighbours
+            if not self.limits.is_protected(listener.name)
+            for channel in listener.channels
+        ]
+        excess = self.limits.total - self.limits.total_max
+        for channel in sorted(candidates, key=lambda each: each.last_active)[: max(excess, 0)]:
+            channel.refuse("the broker has more connections than it may (max.connections)")
 
     def dismiss(self, channel: Channel) -> None:
-        limits = self.limits
         if self.channels.pop(channel, channel) is not None:
+            if channel in self._arriving:
+                self._arriving.remove(channel)
+                self.let_in()
             return
-        limits.total -= 1
-        left = limits.per_host[channel.host] - 1
-        if left:
-            limits.per_host[channel.host] = left
-        else:
-            del limits.per_host[channel.host]
-        if channel in self._waiting:
-            self._waiting.remove(channel)
-        while self._waiting and limits.total - len(self._waiting) < limits.total_max:
-            self._waiting.popleft().let_go()
+        self.limits.forget(self.name, channel.host)
+        for listener in self.neighbours or (self,):
+            listener.let_in()
 
     def set_buffers(self, channel: Channel) -> None:
         """Socket buffers are the kernel's to size unless the settings name them."""

@@ -7,7 +7,7 @@ Does not know: requests.
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,6 +34,10 @@ class Rng(Protocol):
     def randbytes(self, count: int, /) -> bytes: ...
 
 
+def unlimited(count: int) -> None:
+    """Nobody counts mutations."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     image: MetadataImage
@@ -44,6 +48,7 @@ class Context:
     now_ms: int
     next_offset: int  # where the first record of this decision will stand in the log
     kraft_version: int = 0
+    take_mutations: Callable[[int], None] = unlimited  # of partitions; refuses where a quota is used up
 
     @property
     def level(self) -> int:

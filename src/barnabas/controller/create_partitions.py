@@ -64,6 +64,7 @@ def _grow(context: Context, request: Topic, room: int) -> list[Message]:
     additional = request.count - count
     if additional > room:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better word for too many
+    context.take_mutations(additional)
     added = _added(context, topic, request, additional)
     level = context.level
     return [partition.to_record(topic.id, count + index, level) for index, partition in enumerate(added)]

@@ -108,6 +108,7 @@ def _create(context: Context, topic: Topic) -> tuple[list[Message], Result]:
     overrides = {config.name: config.value for config in topic.configs}
     validate_topic_overrides(overrides, context.settings)
     partitions = _assigned(context, topic) if topic.assignments else _placed(context, topic)
+    context.take_mutations(len(partitions))
     topic_id = context.new_uuid()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     for name, value in overrides.items():

@@ -10,6 +10,7 @@ from collections import Counter
 
 from barnabas.controller.context import Context
 from barnabas.controller.decision import Decision
+from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import RemoveTopicRecord
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -47,20 +48,27 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[De
         if found is None:
             results.append(_unknown(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         elif names[found.name] != 1:
-            records.append(RemoveTopicRecord(topic_id=topic_id))
-            results.append(Result(name=found.name, topic_id=topic_id))
+            results.append(_delete(context, found, records))
     for name in [name for name, times in names.items() if times == 1]:
         found = topics.by_name.get(name)
         if found is None:
             results.append(_unknown(name, NULL_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         elif ids[found.id] == 0:
-            records.append(RemoveTopicRecord(topic_id=found.id))
-            results.append(Result(name=name, topic_id=found.id))
+            results.append(_delete(context, found, records))
         else:
             results.append(
                 _refusal(name, found.id, "The provided topic name maps to an ID that was already supplied.")
             )
     return Decision(DeleteTopicsResponse(responses=results), records)
+
+
+def _delete(context: Context, topic: TopicImage, records: list[Message]) -> Result:
+    try:
+        context.take_mutations(len(topic.partitions))
+    except KafkaError as error:
+        return Result(name=topic.name, topic_id=topic.id, error_code=error.code, error_message=error.message)
+    records.append(RemoveTopicRecord(topic_id=topic.id))
+    return Result(name=topic.name, topic_id=topic.id)
 
 
 def _refusal(name: str | None, topic_id: bytes, message: str) -> Result:

@@ -55,6 +55,13 @@ class Levels:
         bound = self._bounds.get(((IP, host),))
         return bound if bound is not None else self._bounds.get(((IP, None),))
 
+    def with_addresses(self, addresses: Mapping[str, str]) -> Levels:
+        """The same, with the limits of host names also under their addresses."""
+        bounds = dict(self._bounds)
+        for address, host in addresses.items():
+            bounds.setdefault(((IP, address),), self._bounds[((IP, host),)])
+        return Levels(bounds)
+
     def hosts(self) -> list[str]:
         """Addresses, or names of hosts, that have a limit of their own."""
         return [entity[0][1] for entity in self._bounds if entity[0][0] == IP and entity[0][1] is not None]

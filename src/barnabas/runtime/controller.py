@@ -27,7 +27,7 @@ from barnabas.controller import heartbeat as heartbeats
 from barnabas.controller import producer_ids, registration
 from barnabas.controller.activation import activate
 from barnabas.controller.configs import alter_configs, incremental_alter_configs
-from barnabas.controller.context import Context, Rng
+from barnabas.controller.context import Context, Rng, unlimited
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
@@ -178,18 +178,26 @@ class Controller:
 
     # Requests
 
-    async def handle(self, request: Message, version: int | None = None) -> Any:
+    async def handle(
+        self,
+        request: Message,
+        version: int | None = None,
+        take_mutations: Callable[[int], None] = unlimited,
+    ) -> Any:
         """The response to a controller request; errors of the request as a whole are in it too. Old versions
-        of a request may know other error codes: `version` is the one that the answer will be written in."""
+        of a request may know other error codes: `version` is the one that the answer will be written in.
+        `take_mutations` counts partitions that are made or removed, and raises where a quota forbids it."""
         try:
-            return await self._handle(request, version)
+            return await self._handle(request, version, take_mutations)
         except KafkaError as error:
             return refusal(request, error, version)
 
-    async def _handle(self, request: Message, version: int | None) -> Message:
+    async def _handle(
+        self, request: Message, version: int | None, take_mutations: Callable[[int], None]
+    ) -> Message:
         decide = _DECISIONS.get(type(request))
         if decide is not None:
-            return await self._shard.write(lambda: decide(self._context(), request))
+            return await self._shard.write(lambda: decide(self._context(take_mutations), request))
         if isinstance(request, BrokerHeartbeatRequest):
             return await self._shard.write(lambda: self._heartbeat(request))
         if isinstance(request, BrokerRegistrationRequest):
@@ -200,7 +208,7 @@ class Controller:
             ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
         )
 
-    def _context(self) -> Context:
+    def _context(self, take_mutations: Callable[[int], None] = unlimited) -> Context:
         return Context(
             image=self._machine.image,
             settings=self._dynamic_settings(),
@@ -210,6 +218,7 @@ class Controller:
             now_ms=self._session_ms(),
             next_offset=self._log.end_offset,
             kraft_version=self.kraft_version,
+            take_mutations=take_mutations,
         )
 
     def _dynamic_settings(self) -> BrokerSettings:

@@ -13,6 +13,8 @@ import contextlib
 from collections.abc import Awaitable
 
 from barnabas.broker.broker import Broker
+from barnabas.broker.channel import Channel
+from barnabas.broker.client_quotas import FetchLimit
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import read_topics
@@ -28,6 +30,7 @@ Topic = FetchResponse.FetchableTopicResponse
 REPLICA_STATE_SINCE = 15
 LEADERS_SINCE = 16
 FIRST_FOLLOWER = 0
+HEADER_BYTES, PARTITION_BYTES = 30, 60
 ColdRead = tuple[Log, int, int, int]  # from which offset, how many bytes, up to which offset
 
 
@@ -45,6 +48,8 @@ def fetch(
     if session.error_code:
         return FetchResponse(error_code=session.error_code)
     attempt = Fetching(request, session, broker, follower, context.version)
+    if broker.quotas.fetch is not None and follower < FIRST_FOLLOWER:
+        attempt.limit(broker.quotas.fetching(context.user, context.client_id), context.channel)
     cold = attempt.cold()
     if cold:
         return attempt.after_warming(cold)
@@ -59,9 +64,11 @@ class Fetching:
 
     __slots__ = (
         "_broker",
+        "_channel",
         "_deferred",
         "_follower",
         "_is_due",
+        "_limit",
         "_max_bytes",
         "_request",
         "_session",
@@ -81,6 +88,13 @@ class Fetching:
         self._waiting_at: list[Partition] = []
         self._follower = follower
         self._tells_leaders = version >= LEADERS_SINCE
+        self._limit: FetchLimit | None = None
+
+    def limit(self, limit: FetchLimit | None, channel: Channel) -> None:
+        """The client has a quota: answers are smaller, and empty when they come too soon."""
+        self._limit, self._channel = limit, channel
+        if limit is not None:
+            self._max_bytes = min(self._max_bytes, limit.bytes_max)
 
     def look(self, *, final: bool = False) -> FetchResponse | None:
         """The answer, or None when it is better to wait."""
@@ -180,6 +194,11 @@ class Fetching:
             return FetchResponse(
                 error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
             )
+        if self._limit is not None:
+            wait_ms = self._limit.wait_ms(answer_size(results))
+            if wait_ms:
+                self._channel.mute(wait_ms)
+                return FetchResponse(throttle_time_ms=wait_ms, session_id=session.session_id)
         topics: dict[str | bytes, Topic] = {}
         for asked, data in results:
             if not session.include(asked, data):
@@ -235,3 +254,8 @@ class Fetching:
         self._timer.cancel()
         for partition in self._waiting_at:
             partition.leave(self.more)
+
+
+def answer_size(results: list[tuple[SessionPartition, PartitionData]]) -> int:
+    """About what an answer takes: what surrounds the records is small beside them."""
+    return HEADER_BYTES + sum(len(data.records or b"") + PARTITION_BYTES for _, data in results)

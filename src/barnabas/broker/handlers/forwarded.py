@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from barnabas.broker import needs
+from barnabas.broker.client_quotas import Mutations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.routes import handles
+from barnabas.broker.throttling import tell
 from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -26,19 +28,41 @@ BOTH = "broker controller"
 CONTROLLER = "controller"
 
 
+# From which version on a client understands that its quota is used up (KIP-599); others wait afterwards.
+STRICT_SINCE = {CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsRequest: 3}
+
+
+def change_topics(request: Message, context: RequestContext) -> Awaitable[Message]:
+    """Partitions that are made or removed count against a quota of the client."""
+    strict = context.version >= STRICT_SINCE[type(request)]
+    mutations = context.broker.quotas.mutating(context.user, context.client_id, strict=strict)
+    if mutations is None:
+        return to_controller(request, context)
+    return counted(request, context, mutations)
+
+
+async def counted(request: Message, context: RequestContext, mutations: Mutations) -> Message:
+    response: Message = await context.broker.controller.handle(request, context.version, mutations.take)
+    wait_ms = mutations.wait_ms()
+    if wait_ms:
+        tell(response, wait_ms)
+        context.channel.mute(wait_ms)
+    return response
+
+
 def to_controller(request: Message, context: RequestContext) -> Awaitable[Message]:
     return context.broker.controller.handle(request, context.version)
 
 
 create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(
-    to_controller
+    change_topics
 )
 delete_topics = handles(DeleteTopicsRequest, "1-6", needs=needs.delete_topics("topics.name"), listeners=BOTH)(
-    to_controller
+    change_topics
 )
 create_partitions = handles(
     CreatePartitionsRequest, "0-3", needs=needs.alter_topics("topics.name"), listeners=BOTH
-)(to_controller)
+)(change_topics)
 describe_quorum = handles(DescribeQuorumRequest, "0-2", needs=needs.describe_cluster(), listeners=BOTH)(
     to_controller
 )

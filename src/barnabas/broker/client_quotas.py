@@ -1,0 +1,208 @@
+"""Quotas of clients: what each used, held against its limit, shared by all connections that share it.
+
+In: committed quotas, bytes, time and mutations as they happen. Out: how long a client has to wait. A kind of
+quota that nobody has configured is None here, so that those who would count look at one attribute and go on.
+Limits are looked up once for a user and client id, and again when quotas change; what was used stays.
+Does not know: connections (see `throttling`), addresses (see `connection_limits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.quotas import Levels, QuotaRate, TokenBucket
+
+if TYPE_CHECKING:
+    from barnabas.metadata.delta import MetadataDelta
+    from barnabas.metadata.image import MetadataImage
+    from barnabas.metadata.quotas import QuotasImage
+    from barnabas.settings import BrokerSettings
+
+MS_A_SECOND = 1000
+NS_A_PERCENT = 10_000_000  # of a second: Kafka's unit of request quotas is the percent of a thread
+SHARES_MAX = 10_000  # whose use is remembered
+ADDRESSES = "connection_creation_rate"
+
+Meter = TypeVar("Meter")
+Shared = tuple[str, str]
+
+
+class Share(Generic[Meter]):
+    """What clients with one limit used together."""
+
+    __slots__ = ("bound", "meter", "throttled_ms", "throttles")
+
+    def __init__(self, meter: Meter, bound: float) -> None:
+        self.meter = meter
+        self.bound = bound
+        self.throttled_ms = 0
+        self.throttles = 0
+
+    def throttled(self, wait_ms: int) -> int:
+        if wait_ms:
+            self.throttled_ms += wait_ms
+            self.throttles += 1
+        return wait_ms
+
+
+class Kind(Generic[Meter]):
+    """One kind of quota: `producer_byte_rate` and its like."""
+
+    def __init__(self, levels: Levels, new_meter: Callable[[], Meter]) -> None:
+        self._levels = levels
+        self._new_meter = new_meter
+        self._shares: dict[Shared, Share[Meter]] = {}
+        self._known: dict[Shared, Share[Meter] | None] = {}
+
+    def take(self, levels: Levels) -> None:
+        """Limits changed."""
+        self._levels = levels
+        self._known.clear()
+
+    def of(self, user: str, client_id: str | None) -> Share[Meter] | None:
+        """The share of a client; None when nothing limits it."""
+        key = (user, client_id or "")
+        try:
+            return self._known[key]
+        except KeyError:
+            pass
+        limit = self._levels.limit(*key)
+        found = None
+        if limit is not None:
+            found = self._shares.get(limit.shared_by)
+            if found is None:
+                found = self._shares[limit.shared_by] = Share(self._new_meter(), limit.bound)
+                bound_size(self._shares)
+            found.bound = limit.bound
+        self._known[key] = found
+        bound_size(self._known)
+        return found
+
+    def shares(self) -> Iterator[tuple[Shared, Share[Meter]]]:
+        return iter(list(self._shares.items()))
+
+
+def bound_size(table: dict[Shared, Share[Meter]] | dict[Shared, Share[Meter] | None]) -> None:
+    if len(table) > SHARES_MAX:
+        table.pop(next(iter(table)))
+
+
+class ClientQuotas:
+    def __init__(self, settings: BrokerSettings, now_ms: Callable[[], float]) -> None:
+        self.now_ms = now_ms  # of a clock that nobody sets
+        self.produce: Kind[QuotaRate] | None = None
+        self.fetch: Kind[QuotaRate] | None = None
+        self.request: Kind[QuotaRate] | None = None
+        self.mutation: Kind[TokenBucket] | None = None
+        self.addresses: Levels | None = None
+        # Told when quotas were changed: connections are guarded only where something is limited.
+        self.on_change: list[Callable[[], None]] = []
+        self._windows = settings["quota.window.num"], settings["quota.window.size.seconds"] * MS_A_SECOND
+        self._mutation_windows = (
+            settings["controller.quota.window.num"],
+            settings["controller.quota.window.size.seconds"] * MS_A_SECOND,
+        )
+
+    @property
+    def longest_request_wait_ms(self) -> int:
+        """Request quotas make nobody wait longer than a sample."""
+        return int(self._windows[1])
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if delta.quotas is not None:
+            self.take(image.quotas)
+
+    def take(self, image: QuotasImage) -> None:
+        """Put in force what the metadata says."""
+        by_entity = image.by_entity
+        self.produce = self._rates(self.produce, Levels.of(by_entity, "producer_byte_rate"))
+        self.fetch = self._rates(self.fetch, Levels.of(by_entity, "consumer_byte_rate"))
+        self.request = self._rates(self.request, Levels.of(by_entity, "request_percentage"))
+        levels = Levels.of(by_entity, "controller_mutation_rate")
+        if levels is None:
+            self.mutation = None
+        elif self.mutation is None:
+            self.mutation = Kind(levels, lambda: TokenBucket(*self._mutation_windows))
+        else:
+            self.mutation.take(levels)
+        self.addresses = Levels.of(by_entity, ADDRESSES)
+        for changed in self.on_change:
+            changed()
+
+    def _rates(self, kind: Kind[QuotaRate] | None, levels: Levels | None) -> Kind[QuotaRate] | None:
+        if levels is None:
+            return None
+        if kind is None:
+            return Kind(levels, lambda: QuotaRate(*self._windows))
+        kind.take(levels)
+        return kind
+
+    # -- what happened ---------------------------------------------------------------------------
+
+    def produced(self, user: str, client_id: str | None, size: int) -> int:
+        """How long a producer waits after a request of this many bytes."""
+        share = self.produce.of(user, client_id) if self.produce is not None else None
+        if share is None:
+            return 0
+        return share.throttled(share.meter.use(size, share.bound, self.now_ms()))
+
+    def worked(self, user: str, client_id: str | None, spent_ns: int) -> int:
+        """How long a client waits after a request that took this much time of the broker."""
+        share = self.request.of(user, client_id) if self.request is not None else None
+        if share is None:
+            return 0
+        wait_ms = share.meter.use(spent_ns / NS_A_PERCENT, share.bound, self.now_ms())
+        return share.throttled(min(wait_ms, self.longest_request_wait_ms))
+
+    def fetching(self, user: str, client_id: str | None) -> FetchLimit | None:
+        share = self.fetch.of(user, client_id) if self.fetch is not None else None
+        return FetchLimit(share, self.now_ms) if share is not None else None
+
+    def mutating(self, user: str, client_id: str | None, *, strict: bool) -> Mutations | None:
+        share = self.mutation.of(user, client_id) if self.mutation is not None else None
+        return Mutations(share, self.now_ms, strict=strict) if share is not None else None
+
+
+class FetchLimit:
+    """One fetch of a limited client."""
+
+    __slots__ = ("_now_ms", "_share")
+
+    def __init__(self, share: Share[QuotaRate], now_ms: Callable[[], float]) -> None:
+        self._share = share
+        self._now_ms = now_ms
+
+    @property
+    def bytes_max(self) -> int:
+        """What an answer may hold: half a sample's worth, so that waits are short and the rate is even."""
+        return max(1, int(self._share.bound * self._share.meter.rate.sample_ms / MS_A_SECOND / 2))
+
+    def wait_ms(self, size: int) -> int:
+        """Count an answer, or how long to wait for it."""
+        share = self._share
+        return share.throttled(share.meter.ask(size, share.bound, self._now_ms()))
+
+
+class Mutations:
+    """One request that changes topics: partitions made or removed count (KIP-599). Newer clients know the
+    error and come again; others are served, and wait afterwards.
+    """
+
+    __slots__ = ("_now_ms", "_share", "_strict")
+
+    def __init__(self, share: Share[TokenBucket], now_ms: Callable[[], float], *, strict: bool) -> None:
+        self._share = share
+        self._now_ms = now_ms
+        self._strict = strict
+
+    def take(self, count: int) -> None:
+        share, now_ms = self._share, self._now_ms()
+        if self._strict and share.meter.throttle_ms(share.bound, now_ms):
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+        share.meter.take(count, share.bound, now_ms)
+
+    def wait_ms(self) -> int:
+        share = self._share
+        return share.throttled(share.meter.throttle_ms(share.bound, self._now_ms()))

@@ -1,0 +1,147 @@
+"""Who may connect: how many at a time, from one address, to one listener, and how many a second.
+
+In: settings, limits of addresses, connections that come and go. Out: whether a listener has a place free,
+how long its next connection has to wait, whether an address has had its share. The brokers' own listener is
+not counted against `max.connections` where clients have another one, as in Kafka: a broker full of clients
+must stay reachable for its peers. Does not know: sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.quotas import Levels, QuotaRate
+from barnabas.settings import BrokerSettings
+
+MS_A_SECOND = 1000
+ADDRESSES_MAX = 10_000  # whose rates are remembered
+UNLIMITED = 2**31 - 1
+LIMITS = (
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+    "max.connection.creation.rate",
+)
+
+
+class ConnectionLimits:
+    """One for all listeners of a broker, one for those of its controller."""
+
+    __slots__ = (
+        "_address_rates", "_listeners", "_rate", "_rates", "_sample_count", "_sample_ms", "_settings",
+        "address_levels", "idle_seconds", "per_host", "throttle_times", "total",
+    )  # fmt: skip
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.total = 0
+        self.per_host: dict[str, int] = {}
+        self.address_levels: Levels | None = None
+        self.throttle_times: dict[str, int] = {}  # the last wait of each listener, in ms
+        self._settings = settings
+        self._listeners: dict[str, int] = {}
+        self._sample_count: int = settings["quota.window.num"]
+        self._sample_ms: int = settings["quota.window.size.seconds"] * MS_A_SECOND
+        self._rate = self._new_rate()
+        self._rates: dict[str, QuotaRate] = {}
+        self._address_rates: dict[str, QuotaRate] = {}
+        idle_ms: int = settings["connections.max.idle.ms"]
+        self.idle_seconds = idle_ms / MS_A_SECOND if idle_ms > 0 else float("inf")
+
+    def take(self, settings: BrokerSettings) -> None:
+        """Settings changed."""
+        self._settings = settings
+
+    def add_listener(self, name: str) -> None:
+        self._listeners.setdefault(name, 0)
+        self._rates.setdefault(name, self._new_rate())
+
+    def remove_listener(self, name: str) -> None:
+        self._listeners.pop(name, None)
+        self._rates.pop(name, None)
+
+    def _new_rate(self) -> QuotaRate:
+        return QuotaRate(self._sample_count, self._sample_ms)
+
+    # -- places ----------------------------------------------------------------------------------
+
+    @property
+    def total_max(self) -> int:
+        found: int = self._settings["max.connections"]
+        return found
+
+    def listener_max(self, listener: str) -> int:
+        found: int = self._settings.for_listener(listener, "max.connections")
+        return found
+
+    def is_protected(self, listener: str) -> bool:
+        """Whether it is the brokers' own, and others have another one."""
+        return listener == self._settings.inter_broker_listener_name and len(self._listeners) > 1
+
+    def has_place(self, listener: str) -> bool:
+        if self._listeners.get(listener, 0) >= self.listener_max(listener):
+            return False
+        return self.is_protected(listener) or self.total < self.total_max
+
+    @property
+    def is_exceeded(self) -> bool:
+        """More than `max.connections`: it was lowered, or the brokers' own listener took one."""
+        return self.total > self.total_max
+
+    def count(self, listener: str, host: str) -> None:
+        self.total += 1
+        self._listeners[listener] = self._listeners.get(listener, 0) + 1
+        self.per_host[host] = self.per_host.get(host, 0) + 1
+
+    def forget(self, listener: str, host: str) -> None:
+        self.total -= 1
+        if listener in self._listeners:
+            self._listeners[listener] -= 1
+        left = self.per_host[host] - 1
+        if left:
+            self.per_host[host] = left
+        else:
+            del self.per_host[host]
+
+    def allowed_from(self, host: str) -> int:
+        settings = self._settings
+        allowed: int = settings.max_connections_per_ip_overrides.get(host, settings["max.connections.per.ip"])
+        return allowed
+
+    # -- rates -----------------------------------------------------------------------------------
+
+    def wait_ms(self, listener: str, now_ms: float) -> int:
+        """Record a connection that arrives; how long the listener accepts no other."""
+        wait = 0
+        if not self.is_protected(listener):
+            wait = self._rate.use(1, self._settings["max.connection.creation.rate"], now_ms)
+        rate = self._rates.get(listener)
+        if rate is not None:
+            bound = self._settings.for_listener(listener, "max.connection.creation.rate")
+            wait = max(wait, rate.use(1, bound, now_ms))
+        wait = min(wait, self._sample_ms)
+        if wait:
+            self.throttle_times[listener] = wait
+        return wait
+
+    def address_wait_ms(self, host: str, listener: str, now_ms: float) -> int:
+        """Record a connection from an address, or how long it stays unanswered before it is closed."""
+        bound = self.address_levels.address(host) if self.address_levels is not None else None
+        if bound is None:
+            return 0
+        rate = self._address_rates.get(host)
+        if rate is None:
+            if len(self._address_rates) >= ADDRESSES_MAX:
+                self._address_rates.pop(next(iter(self._address_rates)))
+            rate = self._address_rates[host] = self._new_rate()
+        wait = min(rate.ask(1, bound, now_ms), self._sample_ms)
+        if wait:
+            # It is not accepted: it counts for nobody.
+            if not self.is_protected(listener):
+                self._rate.take_back(1, now_ms)
+            if listener in self._rates:
+                self._rates[listener].take_back(1, now_ms)
+        return wait
+
+    def accept_rates(self, now_ms: float) -> Mapping[str, float]:
+        """Connections a second, of each listener."""
+        return {name: rate.rate.rate(now_ms) for name, rate in self._rates.items()}

@@ -1,0 +1,152 @@
+"""Listening: the listeners of a node, opened at start and whenever a setting says so, and what limits them.
+
+In: settings at start and when they change, sockets that are bound already. Out: open listeners. Listeners
+that `listeners` names while running are opened, those that it names no longer are closed with their
+connections; limits take effect at once. Does not know: what is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.broker import routes
+from barnabas.broker.connection_limits import LIMITS, ConnectionLimits
+from barnabas.broker.server import Listener
+from barnabas.broker.throttling import Guard
+from barnabas.quotas import Levels
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.tick import Tick
+    from barnabas.runtime.sockets import Sockets
+    from barnabas.settings import BrokerSettings, EndPoint
+
+log = logging.getLogger("barnabas.server")
+CLIENTS, CONTROLLER = "broker", "controller"
+
+
+class Listening:
+    def __init__(self, broker: Broker, tick: Tick, sockets: Sockets) -> None:
+        self._broker = broker
+        self._tick = tick
+        self._sockets = sockets
+        self.listeners: list[Listener] = []
+        self._guard = Guard(broker.quotas)
+        self._tasks: set[asyncio.Task[None]] = set()
+        settings = broker.settings
+        self._limits = {CLIENTS: ConnectionLimits(settings), CONTROLLER: ConnectionLimits(settings)}
+
+    async def start(self, bound: Mapping[str, socket.socket]) -> None:
+        """Open every listener of the settings; OSError names the address that cannot be had."""
+        routes.load_handlers()
+        for endpoint in self._broker.settings.listeners:
+            await self._open(endpoint, bound.get(endpoint.name))
+        dynamic = self._broker.dynamic
+        dynamic.on_change(LIMITS, self._limits_changed)
+        dynamic.on_change(("listeners",), self._listeners_changed)
+        self._broker.quotas.on_change.append(self._quotas_changed)
+        self._quotas_changed()
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        for listener in self.listeners:
+            await listener.close()
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        """Of clients."""
+        return self._limits[CLIENTS]
+
+    async def _open(self, endpoint: EndPoint, bound: socket.socket | None) -> None:
+        kind = CONTROLLER if endpoint.name in self._broker.settings.controller_listener_names else CLIENTS
+        if bound is None:
+            bound = self._sockets.bind(endpoint.host, endpoint.port)
+        listener = Listener(endpoint, kind, self._broker, self._tick, self._limits[kind])
+        try:
+            await listener.open(bound)
+        except OSError as error:
+            self._limits[kind].remove_listener(endpoint.name)
+            raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from None
+        self.listeners.append(listener)
+        self._meet()
+        if self._is_guarded:
+            listener.router.guard(self._guard)
+
+    def _meet(self) -> None:
+        """Listeners with the same limits know each other."""
+        for listener in self.listeners:
+            listener.neighbours = [each for each in self.listeners if each.limits is listener.limits]
+
+    # -- changes while running -------------------------------------------------------------------
+
+    def _limits_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        for limits in self._limits.values():
+            limits.take(after)
+        for listener in self.listeners:
+            if listener.limits.is_exceeded:
+                listener.close_least_active()
+            listener.let_in()
+
+    def _listeners_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        task = asyncio.get_running_loop().create_task(self._follow(after))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, settings: BrokerSettings) -> None:
+        wanted = {endpoint.name: endpoint for endpoint in settings.listeners}
+        for listener in [each for each in self.listeners if each.name not in wanted]:
+            self.listeners.remove(listener)
+            self._meet()
+            await listener.close()
+            log.info("listener %s is closed", listener.endpoint)
+        open_now = {listener.name for listener in self.listeners}
+        for endpoint in [each for name, each in wanted.items() if name not in open_now]:
+            try:
+                await self._open(endpoint, None)
+                log.info("listener %s is open", endpoint)
+            except OSError as error:
+                log.error("listener %s stays closed: %s", endpoint, error.strerror)
+
+    @property
+    def _is_guarded(self) -> bool:
+        quotas = self._broker.quotas
+        return quotas.produce is not None or quotas.request is not None
+
+    def _quotas_changed(self) -> None:
+        guard = self._guard if self._is_guarded else None
+        for listener in self.listeners:
+            if guard is not None or listener.router.is_guarded:
+                listener.router.guard(guard)
+            if guard is not None:
+                for channel in listener.channels:
+                    channel.forget_shortcuts()
+        levels = self._broker.quotas.addresses
+        self.limits.address_levels = levels
+        if levels is not None and any(not is_address(host) for host in levels.hosts()):
+            task = asyncio.get_running_loop().create_task(self._resolve(levels))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _resolve(self, levels: Levels) -> None:
+        """Limits of host names are limits of their addresses."""
+        loop = asyncio.get_running_loop()
+        addresses: dict[str, str] = {}
+        for host in levels.hosts():
+            if not is_address(host):
+                try:
+                    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                except OSError as error:
+                    log.warning("the quota of %s is not in force: %s", host, error)
+                    continue
+                addresses.update({str(each[4][0]): host for each in found})
+        if self.limits.address_levels is levels:
+            self.limits.address_levels = levels.with_addresses(addresses)
+
+
+def is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdecimal()

@@ -133,6 +133,10 @@ class Recovery:
             end_offset = base_offset
         for index in range(first, len(segments)):
             segment = segments[index]
+            if index > first and self._is_torn_before(segment, end_offset):
+                self._drop(segments[index:])
+                del segments[index:]
+                break
             if index > first:
                 producer_snapshots.take(
                     self.context, self.directory, self.producers, segment.base_offset, sync=False
@@ -147,6 +151,16 @@ class Recovery:
         if segments and end_offset > segments[0].base_offset:
             producer_snapshots.take(self.context, self.directory, self.producers, end_offset, sync=False)
         return end_offset
+
+    def _is_torn_before(self, segment: Segment, end_offset: int) -> bool:
+        """Whether the segment before has lost its last batches, whole ones by chance: a loss of power does
+        not keep to the order of writes. Only compaction leaves gaps of its own."""
+        if self.settings.compact or segment.base_offset <= end_offset:
+            return False
+        logger.warning(
+            "%s begins at %d: nothing is left from %d on", segment.path, segment.base_offset, end_offset
+        )
+        return True
 
     def check_segment(self, segment: Segment, next_offset: int) -> tuple[int, bool]:
         """Read a segment whole and rebuild its indexes; its end offset, and whether all of the file was

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,8 +21,12 @@ M = TypeVar("M", bound=Message)
 
 
 class Conversation:
-    def __init__(self, broker: Broker) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", broker.port), 30)
+    def __init__(
+        self, broker: Broker, *, client_id: str = "test", port: int = 0, source: str = "127.0.0.1"
+    ) -> None:
+        address = ("127.0.0.1", port or broker.port)
+        self._socket = socket.create_connection(address, 30, source_address=(source, 0))
+        self._client_id = client_id
         self._sent: list[tuple[int, int, int]] = []
 
     def __enter__(self) -> Self:
@@ -43,7 +48,7 @@ class Conversation:
                 request_api_key=key,
                 request_api_version=version,
                 correlation_id=correlation_id,
-                client_id="test",
+                client_id=self._client_id,
             )
             body = header.encode(apis.request_header_version(key, version)) + request.encode(version)
             data += len(body).to_bytes(4, "big") + body
@@ -69,6 +74,10 @@ class Conversation:
             return self._socket.recv(1) == b""
         except ConnectionError:
             return True
+
+    def has_answer(self) -> bool:
+        """Whether bytes of an answer are here; does not wait."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def _exactly(self, count: int) -> bytes:
         data = bytearray()

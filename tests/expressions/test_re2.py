@@ -97,3 +97,18 @@ def test_an_expression_that_takes_too_long_finds_nothing() -> None:
     assert len(matching("[ab]*", image)) == 1000
     assert matcher(heavy).matches("ab")
     assert matching(heavy, image) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "is_match"),
+    [
+        (".*", "zahl-für-ünf", True),
+        ("zahl-[^a-z]", "zahl-ü", True),
+        ("zahl-\\W", "zahl-ü", True),
+        ("zahl-[a-z]", "zahl-ü", False),
+        ("[[:ascii:]]*", "zahl-ü", False),
+        ("zahl", "zahl-ü", False),
+    ],
+)
+def test_characters_beyond_ascii_are_any_character(pattern: str, text: str, is_match: bool) -> None:
+    assert matcher(pattern).matches(text) is is_match

@@ -14,6 +14,7 @@ from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
+from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.records.batch import headers
@@ -26,7 +27,7 @@ from groups.test_apache import commands
 from .conversation import Conversation
 from .test_transcripts import TOPICS, TRANSCRIPTS, ShardTranscript, decoded
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
 COMPARED = [path for path in TRANSCRIPTS if "Apache Kafka 4.3.1 gave the same answers" in path.read_text()]
 TIMEOUT_S = 30.0
@@ -52,9 +53,9 @@ class Patient:
     def ask(self, client: str, request: Message, version: int) -> Message:
         answer = self.side.ask(client, request, version)
         assert answer is not None
-        name = getattr(request, "transactional_id", "")
-        if name:
-            self.wait_until_complete(name)
+        is_refused = getattr(answer, "error_code", 0) == ErrorCode.CONCURRENT_TRANSACTIONS
+        if isinstance(request, EndTxnRequest) or (isinstance(request, InitProducerIdRequest) and is_refused):
+            self.wait_until_complete(request.transactional_id or "")
         return answer
 
     def wait_until_complete(self, name: str) -> None:
@@ -114,10 +115,22 @@ def test_apache_kafka_answers_alike_and_writes_the_same_records(
         verb, *pairs = command.split()
         words = dict(pair.split("=", 1) for pair in pairs)
         said = [line for line in ours.answer(verb, words).split("\n") if not line.startswith("  ")]
-        assert theirs.answer(verb, words).split("\n") == said, command
+        if verb == "exhaust":
+            exhaust(theirs, int(words["epoch"]))
+        else:
+            assert theirs.answer(verb, words).split("\n") == said, command
+    if "exhaust" in path.read_text():
+        return  # it took thousands of records to get there
     assert shown_log((kafka.data / LOG).read_bytes(), theirs) == [
         shown(key, value, ours.talk) for key, value in ours.side.host.log
     ]
+
+
+def exhaust(talk: Conversation, epoch: int) -> None:
+    """Producers come until the epochs are used up."""
+    while talk.own.get("a", (-1, -1))[1] != epoch:
+        talk.answer("init", {"as": "a", "id": "tx"})
+    talk.name(talk.own["a"][0])
 
 
 def shown_log(data: bytes, talk: Conversation) -> list[str]:

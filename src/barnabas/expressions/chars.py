@@ -1,13 +1,16 @@
-"""Sets of characters in regular expressions, as RE2 names them: 128-bit masks, one bit for each of ASCII.
+"""Sets of characters in regular expressions, as RE2 names them: masks, one bit for each character of ASCII.
 
-Topic names hold nothing but ASCII, so whatever lies beyond is an empty set. Does not know: syntax, matching.
+Names hold little else, so all that lies beyond shares one bit: `.` and `[^a]` match it, but no expression
+tells one such character from another. Does not know: syntax, matching.
 """
 
 from __future__ import annotations
 
 from unicodedata import category
 
-ALL = (1 << 128) - 1
+ASCII = (1 << 128) - 1
+BEYOND_ASCII = 128  # the place of all other characters
+ALL = ASCII | 1 << BEYOND_ASCII
 
 
 class RegexError(ValueError):
@@ -33,7 +36,7 @@ PERL_CLASSES = {"d": DIGITS, "w": WORDS, "s": SPACES}
 POSIX_CLASSES = {
     "alnum": DIGITS | LOWER | UPPER,
     "alpha": LOWER | UPPER,
-    "ascii": ALL,
+    "ascii": ASCII,
     "blank": mask_of("\t "),
     "cntrl": span(0, 31) | span(127, 127),
     "digit": DIGITS,
@@ -47,7 +50,7 @@ POSIX_CLASSES = {
     "xdigit": DIGITS | mask_of("abcdefABCDEF"),
 }
 ESCAPED_CHARS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-SCRIPTS_IN_ASCII = {"Latin": LOWER | UPPER, "Common": ALL & ~(LOWER | UPPER), "Any": ALL}
+SCRIPTS_IN_ASCII = {"Latin": LOWER | UPPER, "Common": ASCII & ~(LOWER | UPPER), "Any": ALL}
 
 
 def folded(mask: int) -> int:

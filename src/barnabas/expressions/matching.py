@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from barnabas.expressions.chars import WORDS, RegexError
+from barnabas.expressions.chars import BEYOND_ASCII, WORDS, RegexError
 from barnabas.expressions.syntax import (
     Assertion,
     Chars,
@@ -98,14 +98,12 @@ class Matcher:
         self.effort = 0  # instructions looked at so far; known states cost nothing
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text matches; text beyond ASCII never does."""
+        """Whether the whole text matches."""
         state = self._start
         for char in text:
-            code = ord(char)
+            code = min(ord(char), BEYOND_ASCII)
             after = state.to.get(code)
             if after is None:
-                if code > 127:
-                    return False
                 after = self._step(state, code)
             if not after.instructions:
                 return False

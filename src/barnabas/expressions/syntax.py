@@ -1,7 +1,7 @@
 """Regular expressions in RE2's syntax, read into a tree: what RE2 refuses is refused here too.
 
 In: the text of an expression. Out: nodes, or `RegexError` with RE2's description of what is wrong. Characters
-are sets of ASCII as 128-bit masks: topic names hold nothing else, so whatever lies beyond matches nothing.
+are sets as masks (`chars`), with one bit for all that lies beyond ASCII.
 Does not know: matching (`matching`), topics.
 """
 

@@ -248,6 +248,12 @@ class Partition:
             if self._waiters:
                 self.wake_all()
 
+    def follower_reached(self, replica_id: int, log_end_offset: int) -> None:
+        """A follower has everything below the offset: the high watermark may move."""
+        if self.state.advance_follower(replica_id, log_end_offset):
+            self._tell_committed()
+            self.wake_all()
+
     def when_committed(self, offset: int, done: Committed) -> None:
         """Call `done` once when what was staged at `offset` is committed (as with acks=all), or with the
         reason why it is not and never will be."""

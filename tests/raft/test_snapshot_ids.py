@@ -25,8 +25,11 @@ def files(*sizes_and_ages: tuple[int, int]) -> dict[SnapshotId, SnapshotFile]:
     }
 
 
-def gone(found: dict[SnapshotId, SnapshotFile], log_bytes: int = 0) -> list[int]:
-    return [each.end_offset for each in to_delete(found, log_bytes, 100 * DAY_MS, 1000, 7 * DAY_MS)]
+def gone(found: dict[SnapshotId, SnapshotFile], log_bytes: int = 0, bytes_a_record: int = 0) -> list[int]:
+    def log_bytes_from(offset: int) -> int:
+        return log_bytes - offset * bytes_a_record
+
+    return [each.end_offset for each in to_delete(found, log_bytes_from, 100 * DAY_MS, 1000, 7 * DAY_MS)]
 
 
 def test_snapshots_stay_while_they_are_young_and_small() -> None:
@@ -36,6 +39,11 @@ def test_snapshots_stay_while_they_are_young_and_small() -> None:
 def test_the_oldest_go_first_when_all_is_too_large() -> None:
     assert gone(files((400, 0), (400, 0), (400, 0))) == [0]
     assert gone(files((400, 0), (400, 0), (400, 0)), log_bytes=500) == [0, 10]
+
+
+def test_the_log_shrinks_with_its_snapshots() -> None:
+    assert gone(files((10, 0), (10, 0), (10, 0)), log_bytes=1500) == [0, 10]
+    assert gone(files((10, 0), (10, 0), (10, 0)), log_bytes=1500, bytes_a_record=60) == [0]
 
 
 def test_old_ones_go() -> None:

@@ -441,3 +441,31 @@ def test_nothing_is_answered_or_published_before_it_is_durable(tmp_path: Path) -
         await node.stop()
 
     run(main)
+
+
+def test_segments_that_are_older_than_every_snapshot_leave(tmp_path: Path) -> None:
+    settings = settings_for(
+        tmp_path / "data", metadata_max_retention_bytes="3000", metadata_log_segment_bytes="8388608"
+    )
+    node = Node(settings)
+    node.format()
+
+    async def main() -> None:
+        await node.start()
+        for number in range(6):
+            await node.create(f"topic-{number}")
+            node.log._log.roll()
+            await node.log.snapshot()
+        snapshots = sorted(folder(node).glob("*.checkpoint"))
+        segments = sorted(folder(node).glob("*.log"))
+        assert len(snapshots) == 1
+        assert int(segments[0].stem) <= int(snapshots[0].name[:20])
+        assert len(segments) <= 2
+        assert list(folder(node).glob("*.log.deleted"))
+        await node.stop()
+        second = again(node)
+        await second.start()
+        assert set(second.controller.image.topics.by_name) == {f"topic-{number}" for number in range(6)}
+        await second.stop()
+
+    run(main)

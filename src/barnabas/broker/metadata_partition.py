@@ -46,7 +46,9 @@ def open_metadata_log(
     directory = f"{settings.metadata_log_dir.rstrip('/')}/{METADATA_TOPIC}-0"
     now_ms = clock.now_ms()
     log_settings = LogSettings(
-        segment_bytes=settings["metadata.log.segment.bytes"], segment_ms=settings["metadata.log.segment.ms"]
+        segment_bytes=settings["metadata.log.segment.bytes"],
+        segment_ms=settings["metadata.log.segment.ms"],
+        delete=False,  # only what snapshots replace goes
     )
     if context.disk.exists(directory):
         # Whatever is older than the newest snapshot is never read again.

@@ -8,8 +8,9 @@ Does not know: files themselves, what a snapshot holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -42,21 +43,25 @@ class SnapshotFile:
 
 def to_delete(
     snapshots: Mapping[SnapshotId, SnapshotFile],
-    log_bytes: int,
+    log_bytes_from: Callable[[int], int],
     now_ms: int,
     retention_bytes: int,
     retention_ms: int,
 ) -> list[SnapshotId]:
-    """Old snapshots beyond `metadata.max.retention.bytes` or `.ms`; negative means without limit."""
+    """Old snapshots beyond `metadata.max.retention.bytes` or `.ms`; negative means without limit. The log
+    goes with them: it starts at the first snapshot that stays, and `log_bytes_from` says how large it is
+    then."""
     ordered = sorted(snapshots)
-    total_bytes = log_bytes + sum(file.size_bytes for file in snapshots.values())
+    snapshot_bytes = sum(file.size_bytes for file in snapshots.values())
+    log_bytes = log_bytes_from(0)
     gone: list[SnapshotId] = []
-    for snapshot in ordered[:-1]:
+    for snapshot, following in pairwise(ordered):
         file = snapshots[snapshot]
-        too_large = 0 <= retention_bytes < total_bytes
+        too_large = 0 <= retention_bytes < log_bytes + snapshot_bytes
         too_old = retention_ms >= 0 and now_ms - file.last_timestamp_ms > retention_ms
         if not too_large and not too_old:
             break
         gone.append(snapshot)
-        total_bytes -= file.size_bytes
+        snapshot_bytes -= file.size_bytes
+        log_bytes = log_bytes_from(following.end_offset)
     return gone

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from barnabas.metadata import serde
 from barnabas.metadata.delta import MetadataDelta
@@ -47,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[MetadataDelta, MetadataImage], None]
 RunSlow = Callable[[Callable[[], None]], Awaitable[None]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +289,8 @@ class MetadataLog:
             self._snapshotting.add_done_callback(self._snapshot_done)
 
     async def snapshot(self) -> None:
-        """Writes a snapshot of the committed image, and deletes those that retention lets go."""
+        """Writes a snapshot of the committed image, and deletes those that retention lets go, with the
+        segments that are older than all that stay."""
         image, now_ms = self.image, self._clock.now_ms()
         tail_bytes, self._bytes_since_snapshot = self._bytes_since_snapshot, 0
         snapshot = self._snapshots.begin(image, now_ms)
@@ -296,11 +299,20 @@ class MetadataLog:
         if snapshot.end_offset == self._log.end_offset and tail_bytes >= WORTH_A_SNAPSHOT_BYTES:
             # All of it is synced. The next start has to check the log from its last segment on: from here.
             self._log.roll()
-        write = partial(self._snapshots.write, image, self.membership, self._log.size_bytes, now_ms)
+        log = self._log
+        has_deleted = await self._slowly(
+            partial(self._snapshots.write, image, self.membership, log.size_bytes_from, now_ms)
+        )
+        if has_deleted:
+            await self._slowly(log.start_at(self._snapshots.first_end_offset, now_ms))
+
+    async def _slowly(self, work: Callable[[], T]) -> T:
+        """Beside the loop, once there is one to keep free."""
         if self._run_slow is None:
-            write()
-        else:
-            await self._run_slow(write)
+            return work()
+        done: list[T] = []
+        await self._run_slow(lambda: done.append(work()))
+        return done[0]
 
     def _snapshot_done(self, task: asyncio.Task[None]) -> None:
         self._snapshotting = None

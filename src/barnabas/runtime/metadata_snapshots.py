@@ -7,7 +7,7 @@ Does not know: what is committed, appending; see `metadata_log`, whose part this
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from barnabas.metadata.image import MetadataImage
@@ -52,12 +52,26 @@ class MetadataSnapshots:
         snapshot = SnapshotId(image.provenance.offset + 1, image.provenance.epoch)
         return None if image.is_empty or snapshot in self._files else snapshot
 
-    def write(self, image: MetadataImage, membership: Membership, log_bytes: int, now_ms: int) -> None:
+    @property
+    def first_end_offset(self) -> int:
+        """Where the log may start: what is older is in every snapshot."""
+        return min(self._files).end_offset
+
+    def write(
+        self,
+        image: MetadataImage,
+        membership: Membership,
+        log_bytes_from: Callable[[int], int],
+        now_ms: int,
+    ) -> bool:
+        """Write a snapshot, delete those that retention lets go; whether there were any."""
         snapshot, size = snapshot_files.store_image(self._disk, self._directory, image, membership, now_ms)
         files = {**self._files, snapshot: SnapshotFile(size, image.provenance.timestamp_ms)}
         policy = self._policy
-        for old in to_delete(files, log_bytes, now_ms, policy.retention_bytes, policy.retention_ms):
+        gone = to_delete(files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms)
+        for old in gone:
             self._disk.unlink(f"{self._directory}/{old.file_name}")
             del files[old]
         self._files = files
         logger.debug("wrote %s/%s, %d bytes", self._directory, snapshot.file_name, size)
+        return bool(gone)

@@ -8,6 +8,7 @@ only by assigning a new list, which readers in other threads see whole or not at
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from barnabas.storage import (
     lookup,
@@ -228,6 +229,13 @@ class Log(LogTail):
         retention.bury(self, gone, now_ms)
         return len(gone)
 
+    def start_at(self, offset: int, now_ms: int) -> Callable[[], None]:
+        """Records below `offset` are no more, and segments that hold nothing else leave. The work on files
+        that is left to do, for a thread."""
+        self.advance_log_start(offset)
+        gone = retention.take_out(self, retention.count_before_start(self))
+        return lambda: retention.bury(self, gone, now_ms)
+
     def replace_segments(self, old: list[Segment], new: list[Segment], now_ms: int) -> bool:
         """All of `replacement` at once, for those who may wait: `new` (complete, `.cleaned`) stand for `old`
         from now on; False when `old` is not there any more, and `new` is discarded."""
@@ -252,6 +260,11 @@ class Log(LogTail):
     @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self.segments)
+
+    def size_bytes_from(self, offset: int) -> int:
+        """Bytes of the segments that would be left if the log started at `offset`."""
+        segments = self.segments
+        return sum(segment.size for segment in segments[max(reading.floor(segments, offset), 0) :])
 
     def is_hot(self, offset: int) -> bool:
         """Whether a read from here very likely touches no disk, so that it may run on the event loop."""

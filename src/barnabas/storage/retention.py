@@ -11,7 +11,7 @@ Does not know: when it is time to look, who reads.
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.storage import names, producer_snapshots
+from barnabas.storage import names, producer_snapshots, reading
 from barnabas.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ def count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
     above `upper_offset` stay. The active segment counts if it has records, and all of them are over."""
     segments, settings = log.segments, log.settings
     limit = count_below(log, upper_offset)
-    count = 0
-    while count < limit and count + 1 < len(segments):
-        if segments[count + 1].base_offset > log.log_start_offset:
-            break
-        count += 1
+    count = min(limit, count_before_start(log))
     if not settings.delete:
         return count
     if settings.retention_bytes >= 0:
@@ -42,6 +38,11 @@ def count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
         while count < limit and now_ms - largest_timestamp(segments[count]) > settings.retention_ms:
             count += 1
     return count
+
+
+def count_before_start(log: "Log") -> int:
+    """How many of the oldest segments hold only records that are no more."""
+    return max(reading.floor(log.segments, log.log_start_offset), 0)
 
 
 def count_below(log: "Log", upper_offset: int) -> int:

@@ -124,7 +124,11 @@ class Cleaning:
 
     async def _choose(self, now_ms: int) -> tuple[Log, Cleanable] | None:
         looks = [
-            (partition.log, self.state.checkpoint(partition.log.topic_partition), partition.last_stable_offset)
+            (
+                partition.log,
+                self.state.checkpoint(partition.log.topic_partition),
+                partition.last_stable_offset,
+            )
             for partition in self._broker.partitions
             if partition.log.settings.compact
             and len(partition.log.segments) > 1
@@ -179,7 +183,9 @@ class Cleaning:
             return await self._place(found, group, now_ms)
 
         try:
-            stats = await worker.clean(job_for(found, cleanable, self._limits(), now_ms), place)
+            expiration_ms = self._broker.settings["producer.id.expiration.ms"]
+            job = job_for(found, cleanable, self._limits(), now_ms, expiration_ms)
+            stats = await worker.clean(job, place)
         except Uncleanable as error:
             if self._is_here(found):
                 self.state.mark_uncleanable(where, str(error))

@@ -67,8 +67,15 @@ def look_at(log: "Log", checkpoint: int | None, last_stable_offset: int, now_ms:
     return Cleanable(first_dirty, end, clean, dirty, delay_ms, is_reset)
 
 
-def job_for(log: "Log", found: Cleanable, limits: CleanerLimits, now_ms: int) -> CleaningJob:
-    """What a cleaner has to know to clean this log."""
+def job_for(
+    log: "Log",
+    found: Cleanable,
+    limits: CleanerLimits,
+    now_ms: int,
+    producer_expiration_ms: int = INT64_MAX,
+) -> CleaningJob:
+    """What a cleaner has to know to clean this log. Producers that wrote nothing for `producer_expiration_ms`
+    are not active any more, whether somebody has forgotten them yet or not."""
     settings = log.settings
     return CleaningJob(
         directory=log.directory,
@@ -83,6 +90,7 @@ def job_for(log: "Log", found: Cleanable, limits: CleanerLimits, now_ms: int) ->
         last_records=tuple(
             (state.producer_id, state.last_offset if state.batches else NO_DATA, state.producer_epoch)
             for state in log.producers
+            if now_ms - state.last_timestamp < producer_expiration_ms or state.txn_first_offset >= 0
         ),
         key_bytes_max=limits.key_bytes_max,
         io_buffer_bytes=limits.io_buffer_bytes,

@@ -37,7 +37,9 @@ def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
                 raise ValueError(f"{answer!r} in place of {NEXT!r}")
     except OSError as error:
         say("failed", str(error))
-    except Exception as error:  # whatever a damaged log makes of us: its partition is marked, the others go on
+    except (
+        Exception
+    ) as error:  # whatever a damaged log makes of us: its partition is marked, the others go on
         say("corrupt", f"{type(error).__name__}: {error}")
     else:
         say("done", asdict(cleaner.stats))

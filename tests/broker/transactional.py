@@ -1,4 +1,4 @@
-"""A transactional producer made of raw requests: a `new` one speaks transaction version 2, others version 0."""
+"""A transactional producer made of raw requests; a `new` one speaks transaction version 2, others none."""
 
 from __future__ import annotations
 

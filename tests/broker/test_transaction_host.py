@@ -1,0 +1,418 @@
+"""A host of transactions writes before it answers and marks before it forgets; what fails is done again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.partition import Partition
+from barnabas.broker.tick import Tick
+from barnabas.broker.topic_rules import rules_of
+from barnabas.broker.transaction_coordinator import TransactionCoordinator
+from barnabas.broker.transaction_host import TransactionHost
+from barnabas.connection.arena import Arena
+from barnabas.metadata.image import EMPTY_IMAGE
+from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.records.control import EndMarker, read_end_marker
+from barnabas.records.record import Record, build_batch
+from barnabas.replication.verification import NOT_REQUIRED
+from barnabas.runtime.threads import Threads
+from barnabas.settings import BrokerSettings, TopicSettings
+from barnabas.storage.log import Log
+from barnabas.transactions.outcome import TopicPartition
+
+STATE = "__transaction_state"
+DATA = TopicPartition("data", 0)
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "C",
+    "listeners": "PLAINTEXT://:0,C://:0",
+    "listener.security.protocol.map": "C:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "controller.quorum.voters": "1@h:1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+class Clock:
+    ms = 1_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class Ids:
+    """Producer ids without a controller."""
+
+    is_ready = True
+    _last = 0
+
+    def take(self) -> int:
+        self._last += 1
+        return self._last
+
+
+class Topics:
+    """An image in which exactly the partitions of the world exist."""
+
+    def __init__(self, partitions: dict[TopicPartition, Partition]) -> None:
+        self._partitions = partitions
+        self.by_name: dict[str, object] = {}
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        return self._partitions.get(TopicPartition(topic, index))
+
+
+class World:
+    """A coordinator of one partition and a partition with data, with real logs and no sockets."""
+
+    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings = BrokerSettings.load(SETTINGS)
+        self.clock = Clock()
+        self.tick = Tick(Arena(), loop.call_soon, lambda due, done: done({}))
+        self.rules = rules_of(TopicSettings.resolve({}, self.settings))
+        self.folder = folder
+        self.logs: list[Log] = []
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.state = self._partition(STATE, leader_epoch=3)
+        self.data = self.partitions[DATA] = self._partition("data", leader_epoch=0)
+        self.broker = SimpleNamespace(
+            settings=self.settings,
+            clock=self.clock,
+            threads=Threads(loop, 2),
+            loop=loop,
+            image=SimpleNamespace(topics=Topics(self.partitions), features=EMPTY_IMAGE.features),
+            partitions=SimpleNamespace(get=lambda *where: self.partitions.get(TopicPartition(*where))),
+            producer_ids=Ids(),
+        )
+        self.coordinator = TransactionCoordinator(cast(Any, self.broker))
+
+    def _partition(self, topic: str, leader_epoch: int) -> Partition:
+        log = Log.create(str(self.folder / f"{topic}-0"), self.rules.log, now_ms=self.clock.ms)
+        self.logs.append(log)
+        partition = Partition(topic, 0, topic[:2].encode() * 8, log, 1, self.tick, Metrics().topic(topic))
+        partition.follow(self.rules)
+        partition.lead(leader_epoch, (1,))
+        return partition
+
+    @property
+    def host(self) -> TransactionHost:
+        return self.coordinator.hosts[0]
+
+    def lead(self) -> TransactionHost:
+        self.coordinator.leadership_changed(self.state)
+        return self.host
+
+    def lead_again(self) -> None:
+        """Another leader in between: everything is loaded anew."""
+        self.state.resign(self.state.leader_epoch + 1)
+        self.coordinator.leadership_changed(self.state)
+        self.state.lead(self.state.leader_epoch + 1, (1,))
+        self.lead()
+
+    def ask(self, request: Message, version: int = 5) -> Any:
+        """The answer, or a Deferred for one that waits."""
+        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version)
+        return self.host.ask(request, cast(RequestContext, context))
+
+    async def begin(self, name: str = "tx") -> InitProducerIdResponse:
+        request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+        answer = await resolved(self.ask(request))
+        assert answer.error_code == ErrorCode.NONE
+        return cast(InitProducerIdResponse, answer)
+
+    def add(self, producer: InitProducerIdResponse, name: str = "tx") -> Any:
+        owner = name, producer.producer_id, producer.producer_epoch
+        return self.coordinator.verify(*owner, [DATA], add=True)
+
+    async def write(self, producer: InitProducerIdResponse, name: str = "tx") -> None:
+        """A record in the transaction."""
+        errors = self.add(producer, name)
+        if not isinstance(errors, dict):
+            errors = await errors
+        assert errors == {DATA: ErrorCode.NONE}
+        batch = build_batch(
+            [Record(timestamp=self.clock.ms, value=b"x")],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+        self.data.append(memoryview(batch), -1, 12, self.clock.ms, NOT_REQUIRED)
+        self.tick.close()
+
+    def end(self, producer: InitProducerIdResponse, *, commit: bool = True, name: str = "tx") -> Any:
+        owner = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+        return self.ask(EndTxnRequest(transactional_id=name, committed=commit, **owner))
+
+    def state_of(self, name: str = "tx") -> str:
+        return self.host.shard.transactions[name].state.label
+
+    def markers(self) -> list[EndMarker]:
+        found = []
+        log = self.data.log
+        data = log.read(0, 1 << 20).read() if log.end_offset else b""
+        for position, header in log.active.headers():
+            if header.is_control:
+                marker = read_end_marker(data, position=position)
+                assert marker is not None
+                found.append(marker)
+        return found
+
+
+Scenario = Callable[[World], Awaitable[None]]
+Play = Callable[[Scenario], None]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    def run(scenario: Scenario) -> None:
+        async def all_of_it() -> None:
+            world = World(tmp_path, asyncio.get_running_loop())
+            try:
+                world.coordinator.start()
+                await world.coordinator.started()
+                await scenario(world)
+            finally:
+                await world.coordinator.close()
+                world.broker.threads.close()
+                for log in world.logs:
+                    log.close()
+
+        asyncio.run(all_of_it())
+
+    return run
+
+
+async def resolved(deferred: Any) -> Any:
+    if isinstance(deferred, Message):
+        return deferred
+    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+    deferred.then(future.set_result)
+    return await asyncio.wait_for(future, 10)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def fail(*_: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_transaction_ends_within_one_tick(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        answer = world.end(producer)
+        assert world.state_of() == "CompleteCommit"
+        assert not answer.is_done
+        world.tick.close()
+        assert answer.is_done
+        assert world.markers() == [EndMarker(aborted=False, coordinator_epoch=3)]
+        assert world.data.last_stable_offset == world.data.high_watermark == 2
+        # Empty, Ongoing, PrepareCommit, CompleteCommit
+        assert world.state.log.written_offset == 4
+
+    play(scenario)
+
+
+def test_the_end_is_in_its_log_before_any_marker(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        written: list[tuple[int, int]] = []
+        append = Partition.append_marker
+
+        def noting(self: Partition, *given: Any) -> int:
+            written.append((world.state.log.written_offset, world.state.log.end_offset))
+            return append(self, *given)
+
+        monkeypatch.setattr(Partition, "append_marker", noting)
+        world.end(producer)
+        assert written == [(3, 3)]
+
+    play(scenario)
+
+
+def test_a_partition_is_verified_once_that_is_in_the_log(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        before = world.state.log.written_offset
+        assert world.add(producer) == {DATA: ErrorCode.NONE}
+        assert world.state.log.written_offset == before + 1
+        assert world.add(producer) == {DATA: ErrorCode.NONE}
+        assert world.state.log.end_offset == before + 1
+        owner = "tx", producer.producer_id, producer.producer_epoch + 1
+        assert world.coordinator.verify(*owner, [DATA], add=True) == {DATA: ErrorCode.PRODUCER_FENCED}
+        assert world.coordinator.verifications_failed == 1
+
+    play(scenario)
+
+
+def test_followers_come_first_at_every_step(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        for partition in (world.state, world.data):
+            partition.lead(partition.leader_epoch, (1, 2))
+
+        def follow(partition: Partition) -> None:
+            world.tick.close()
+            partition.follower_reached(2, partition.log.end_offset)
+
+        added = world.add(producer)
+        assert isinstance(added, asyncio.Future)
+        follow(world.state)
+        assert await added == {DATA: ErrorCode.NONE}
+        await world.write(producer)
+        follow(world.data)
+        answer = world.end(producer)
+        world.tick.close()
+        assert (answer.is_done, world.markers(), world.state_of()) == (False, [], "PrepareCommit")
+        follow(world.state)
+        assert answer.is_done
+        world.tick.close()
+        assert len(world.markers()) == 1
+        assert world.state_of() == "PrepareCommit"
+        follow(world.data)
+        assert world.state_of() == "CompleteCommit"
+
+    play(scenario)
+
+
+def test_an_end_that_cannot_be_written_leaves_no_marker(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        with monkeypatch.context() as broken:
+            broken.setattr(type(world.state.log.context.disk), "pwritev", fail)
+            refused = await resolved(world.end(producer))
+        assert refused.error_code == ErrorCode.NOT_COORDINATOR
+        assert world.markers() == []
+        await until(lambda: host.error is None)
+        assert world.state_of() == "Ongoing"
+        answer: EndTxnResponse = await resolved(world.end(producer))
+        assert answer.error_code == ErrorCode.NONE
+        assert len(world.markers()) == 1
+
+    play(scenario)
+
+
+def test_others_of_the_same_tick_hear_that_their_records_are_lost(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        other = world.ask(InitProducerIdRequest(transactional_id="other", transaction_timeout_ms=60_000))
+        with monkeypatch.context() as broken:
+            broken.setattr(type(world.state.log.context.disk), "pwritev", fail)
+            world.end(producer)
+        assert (await resolved(other)).error_code == ErrorCode.NOT_COORDINATOR
+        await until(lambda: host.error is None)
+        assert set(host.shard.transactions) == {"tx"}
+
+    play(scenario)
+
+
+def test_a_marker_that_cannot_be_written_is_tried_again(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        world.data.is_leader = False
+        answer = await resolved(world.end(producer))
+        assert answer.error_code == ErrorCode.NONE
+        assert world.state_of() == "PrepareCommit"
+        assert host.unwritten_markers == 1
+        refused = await resolved(world.end(producer))
+        assert refused.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        world.data.is_leader = True
+        await until(lambda: world.state_of() == "CompleteCommit")
+        world.tick.close()
+        assert len(world.markers()) == 1
+        assert host.unwritten_markers == 0
+
+    play(scenario)
+
+
+def test_a_partition_that_is_gone_needs_no_marker(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        del world.partitions[DATA]
+        assert (await resolved(world.end(producer))).error_code == ErrorCode.NONE
+        assert world.state_of() == "CompleteCommit"
+
+    play(scenario)
+
+
+def test_what_was_decided_is_finished_after_a_restart(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        world.data.is_leader = False
+        await resolved(world.end(producer, commit=False))
+        world.data.is_leader = True
+        world.lead_again()
+        request = DescribeTransactionsRequest(transactional_ids=["tx"])
+        [described] = world.ask(request, 0).transaction_states
+        assert described.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await until(lambda: world.host.error is None)
+        assert world.state_of() == "CompleteAbort"
+        world.tick.close()
+        assert world.markers() == [EndMarker(aborted=True, coordinator_epoch=5)]
+
+    play(scenario)
+
+
+def test_an_open_transaction_is_open_after_a_restart(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        world.lead_again()
+        await until(lambda: world.host.error is None)
+        assert world.state_of() == "Ongoing"
+        assert (await resolved(world.end(producer))).error_code == ErrorCode.NONE
+        assert len(world.markers()) == 1
+
+    play(scenario)
+
+
+def test_who_lost_the_partition_writes_no_markers_any_more(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        world.data.is_leader = False
+        await resolved(world.end(producer))
+        writer = host._markers
+        world.state.resign(4)
+        world.coordinator.leadership_changed(world.state)
+        world.data.is_leader = True
+        writer._on_time()
+        world.tick.close()
+        assert world.markers() == []
+
+    play(scenario)

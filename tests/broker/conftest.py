@@ -9,7 +9,9 @@ from barnabas.testing import Broker
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    with Broker(overrides={"log.flush.scheduler.interval.ms": 50}) as broker:
+    # Tests produce records of any age; none of them is to disappear while they look.
+    overrides = {"log.flush.scheduler.interval.ms": 50, "log.retention.check.interval.ms": 86_400_000}
+    with Broker(overrides=overrides) as broker:
         yield broker
 
 

@@ -72,7 +72,8 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     from barnabas.testing import Broker
 
-    with Broker() as ours:
+    # Tests produce records of any age; none of them is to disappear while they look.
+    with Broker(overrides={"log.retention.check.interval.ms": 86_400_000}) as ours:
         yield ours.bootstrap
 
 

@@ -50,7 +50,9 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
     from barnabas.testing import Broker
 
     # As the Apache Kafka node of the tests has it: a first member need not wait for others.
-    with Broker(overrides={"group.initial.rebalance.delay.ms": 0}) as ours:
+    # Tests produce records of any age; none of them is to disappear while they look.
+    overrides = {"group.initial.rebalance.delay.ms": 0, "log.retention.check.interval.ms": 86_400_000}
+    with Broker(overrides=overrides) as ours:
         yield Served("barnabas", ours.bootstrap)
 
 

@@ -100,8 +100,12 @@ class Listener:
             self._take(channel, now)
 
     def _wait_until(self, moment: float) -> None:
-        if self._turn is None or self._turn.cancelled() or self._turn.when() < self.loop.time():
-            self._turn = self.loop.call_at(moment, self.let_in)
+        if self._turn is None:
+            self._turn = self.loop.call_at(moment, self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._turn = None  # the loop may be early by a fraction: then it waits once more
+        self.let_in()
 
     def _take(self, channel: Channel, now: float) -> None:
         limits = self.limits

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
+from barnabas.cli.old_names import INSTEAD, RUN_CLASS, tool_named, tool_of_class
 from barnabas.cli.tools import BY_KAFKA_NAME, BY_NAME, HIDDEN, TOOLS, Tool
 
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
     tool = BY_KAFKA_NAME.get(called)
     if tool is not None:
         return run_tool(tool, arguments, called, strict=True)
+    if called == RUN_CLASS:
+        return run_class(arguments)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(overview())
         return 0 if arguments else 1
@@ -32,11 +35,25 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
         print(version_text())
         return 0
     name = arguments[0].removesuffix(".sh")
-    tool = BY_NAME.get(name) or BY_KAFKA_NAME.get(name)
+    if name in (RUN_CLASS, "run-class"):
+        return run_class(arguments[1:])
+    tool = tool_named(name)
     if tool is None:
-        print(f"barnabas: there is no tool {name!r}{suggestion(name)}", file=sys.stderr)
+        told = INSTEAD.get(name) or INSTEAD.get(f"kafka-{name}")
+        text = f"{name} is gone: {told}" if told else f"there is no tool {name!r}{suggestion(name)}"
+        print(f"barnabas: {text}", file=sys.stderr)
         return 1
     return run_tool(tool, arguments[1:], f"barnabas {tool.name}", strict=name in BY_KAFKA_NAME)
+
+
+def run_class(arguments: list[str]) -> int:
+    """`kafka-run-class.sh kafka.tools.GetOffsetShell ...`: the tool that the class is."""
+    tool = tool_of_class(arguments[0]) if arguments else None
+    if tool is None or tool.kafka_name is None:
+        given = arguments[0] if arguments else "no class"
+        print(f"{RUN_CLASS}: {given} is no tool here: `barnabas --help` lists them", file=sys.stderr)
+        return 1
+    return run_tool(tool, arguments[1:], tool.kafka_name, strict=True)
 
 
 def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) -> int:

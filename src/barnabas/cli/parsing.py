@@ -5,6 +5,7 @@ have one. Nothing here ends the process or prints, help and version apart.
 """
 
 import argparse
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -27,10 +28,7 @@ class GoneOption(str):
     """An old option that has no successor: the text to answer with."""
 
 
-ZOOKEEPER_IS_GONE = GoneOption(
-    "--zookeeper is gone since Kafka 3: tools talk to a broker. Use --bootstrap-server HOST:PORT, "
-    "as in --bootstrap-server localhost:9092"
-)
+ZOOKEEPER_IS_GONE = GoneOption("--zookeeper is gone since Kafka 3: tools talk to a broker. Use: {command}")
 OLD_SPELLINGS: Mapping[str, str] = {"--broker-list": "--bootstrap-server", "--zookeeper": ZOOKEEPER_IS_GONE}
 
 
@@ -46,7 +44,7 @@ class ToolParser(argparse.ArgumentParser):
 
     def read(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         """Options, and notes on old spellings to show."""
-        modern, notes = modernise(arguments, self.old_spellings)
+        modern, notes = modernise(arguments, self.old_spellings, self.prog)
         modern = with_signed_values(modern, self.signed)
         try:
             options, unknown = self.parse_known_args(modern)
@@ -65,19 +63,32 @@ class ToolParser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def modernise(arguments: Sequence[str], spellings: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def modernise(
+    arguments: Sequence[str], spellings: Mapping[str, str], program: str = ""
+) -> tuple[list[str], list[str]]:
     """Arguments with old option names replaced, and a note for each that was."""
     modern, notes = [], []
     for argument in arguments:
         name, equals, value = argument.partition("=")
         newer = spellings.get(name)
         if isinstance(newer, GoneOption):
-            raise UsageError(newer)
+            raise UsageError(newer.format(command=f"{program} {without_zookeeper(arguments)}"))
         if newer is not None:
             notes.append(f"{name} is an old spelling: use {newer}")
             argument = f"{newer}{equals}{value}"
         modern.append(argument)
     return modern, notes
+
+
+def without_zookeeper(arguments: Sequence[str]) -> str:
+    """The same command, asked of a broker."""
+    kept = [*arguments]
+    for place, argument in enumerate(arguments):
+        if argument.partition("=")[0] == "--zookeeper":
+            behind = place + 1 if "=" in argument else place + 2
+            kept = [*arguments[:place], "--bootstrap-server", "localhost:9092", *arguments[behind:]]
+            break
+    return shlex.join(kept)
 
 
 def with_signed_values(arguments: Sequence[str], signed: Collection[str]) -> list[str]:

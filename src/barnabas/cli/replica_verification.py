@@ -76,6 +76,8 @@ class Comparison:
 
 def add_arguments(parser: ToolParser) -> None:
     add_bootstrap(parser)
+    parser.old_spellings.pop("--broker-list")  # Kafka's tool still has it under this name
+    parser.add_argument("--broker-list", dest="bootstrap_server", metavar="HOST:PORT,...", help="the same")
     add_command_config(parser)
     parser.add_argument("--topics-include", default=".*", metavar="REGEX", help="topics (default: all)")
     parser.add_argument("--fetch-size", type=int, default=FETCH_BYTES, metavar="BYTES", help="of a partition")

@@ -48,7 +48,10 @@ def _below(node: Node, path: tuple[str, ...], parts: list[str]) -> Iterator[Foun
     if not isinstance(node, Folder):
         return
     pattern = expression(parts[0])
-    names = [parts[0]] if pattern is None else [name for name in node.names() if re.fullmatch(pattern, name)]
+    if pattern is None:
+        names = [re.sub(r"\\(.)", r"\1", parts[0])]
+    else:
+        names = [name for name in node.names() if re.fullmatch(pattern, name)]
     for name in names:
         child = node.child(name)
         if child is not None:

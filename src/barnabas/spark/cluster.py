@@ -90,6 +90,7 @@ class BlockingCluster:
         self._bootstrap = parse_bootstrap(settings.bootstrap_servers)
         self._addresses: dict[int, Address] = {}
         self._connections: dict[Address, BlockingConnection] = {}
+        self._control: BlockingConnection | None = None  # for questions, beside requests under way
         self._topics: dict[str, Topic] = {}
 
     # -- connections -----------------------------------------------------------------------------
@@ -97,16 +98,21 @@ class BlockingCluster:
     def to(self, address: Address) -> BlockingConnection:
         connection = self._connections.get(address)
         if connection is None:
-            settings = self.settings
-            connection = BlockingConnection(address, settings.client_id, settings.request_timeout_ms)
-            self._connections[address] = connection
+            connection = self._connections[address] = self._connect(address)
         return connection
 
+    def _connect(self, address: Address) -> BlockingConnection:
+        return BlockingConnection(address, self.settings.client_id, self.settings.request_timeout_ms)
+
     def to_any(self) -> BlockingConnection:
+        """A connection on which no answer is expected."""
+        if self._control is not None:
+            return self._control
         failures = []
-        for address in [*self._connections, *self._addresses.values(), *self._bootstrap]:
+        for address in [*self._addresses.values(), *self._bootstrap]:
             try:
-                return self.to(address)
+                self._control = self._connect(address)
+                return self._control
             except ConnectError as error:
                 failures.append(error)
         raise BootstrapError([each for each in failures if each.address in self._bootstrap] or failures)
@@ -127,7 +133,10 @@ class BlockingCluster:
 
     def drop(self, connection: BlockingConnection) -> None:
         """It failed, or answers are on their way that nobody wants."""
-        self._connections.pop(connection.address, None)
+        if connection is self._control:
+            self._control = None
+        elif self._connections.get(connection.address) is connection:
+            del self._connections[connection.address]
         connection.close()
 
     def forget(self, topics: Iterable[str]) -> None:
@@ -136,9 +145,11 @@ class BlockingCluster:
             self._topics.pop(topic, None)
 
     def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
+        for connection in [*self._connections.values(), self._control]:
+            if connection is not None:
+                connection.close()
         self._connections.clear()
+        self._control = None
 
     def ask(self, connection: BlockingConnection, request: Message, response: type[R]) -> R:
         try:
@@ -147,7 +158,13 @@ class BlockingCluster:
             self.drop(connection)
             raise
 
-    def keep_trying(self, attempt: Callable[[], Result], topics: Iterable[str], timeout_ms: int) -> Result:
+    def keep_trying(
+        self,
+        attempt: Callable[[], Result],
+        topics: Iterable[str],
+        timeout_ms: int,
+        passing: frozenset[ErrorCode] = RETRIABLE,
+    ) -> Result:
         """The result of an attempt that did not fail for a reason that passes."""
         names = list(topics)
         retry = Retry(timeout_ms)
@@ -158,7 +175,7 @@ class BlockingCluster:
                 if not retry.wait():
                     raise
             except KafkaError as error:
-                if error.code not in RETRIABLE or not retry.wait():
+                if error.code not in passing or not retry.wait():
                     raise
             self.forget(names)
 

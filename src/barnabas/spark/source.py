@@ -11,7 +11,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -27,6 +34,8 @@ from barnabas.spark.options import SourceOptions, source_options
 from barnabas.spark.planner import Planner
 from barnabas.spark.planning import limited
 from barnabas.spark.positions import Offsets, from_checkpoint, to_checkpoint
+from barnabas.spark.settings import OptionError
+from barnabas.spark.sink_options import sink_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +62,20 @@ class BarnabasSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(source_options(self.options, streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from barnabas.spark.sink import BatchWriter
+
+        if overwrite:
+            raise OptionError("topics cannot be overwritten: write with mode append")
+        return BatchWriter(sink_options(self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from barnabas.spark.sink import StreamWriter
+
+        if overwrite:
+            raise OptionError("topics cannot be overwritten: use the output mode append or update")
+        return StreamWriter(sink_options(self.options, schema))
 
 
 class Range(InputPartition):

@@ -1,0 +1,193 @@
+"""The sink `barnabas`: rows of a batch or of a stream are written to topics.
+
+In: Arrow record batches, one iterator a task. Out: acknowledged records. At least once by default: a task
+that is tried again writes its rows again. With `exactlyOnce` a task writes in one transaction, which also
+records the batch it belongs to; a task that is tried again, after whatever died, finds that record and writes
+nothing.
+Does not know: how rows are encoded, how batches travel.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from barnabas.spark.cluster import BlockingCluster, Place, shared_cluster
+from barnabas.spark.encoding import Encoder
+from barnabas.spark.producer import BlockingProducer
+from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.transaction import Transaction
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BYTES_AT_ONCE = 4 * 1024 * 1024
+BATCH_PROPERTY = "streaming.sql.batchId"
+QUERY_PROPERTY = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Which piece of which query a task writes: the same for every attempt."""
+
+    query: str
+    batch: int
+    task: int
+
+    @property
+    def transactional_id(self) -> str:
+        return f"barnabas-sink-{self.query}-{self.task}"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    rows: int
+    was_there: bool = False
+
+
+class PartitionCounts(dict[str, int]):
+    """Asked for when a topic comes up."""
+
+    def __init__(self, cluster: BlockingCluster, timeout_ms: int) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._timeout_ms = timeout_ms
+
+    def __missing__(self, topic: str) -> int:
+        def ask() -> int:
+            return len(self._cluster.topics([topic])[topic].leaders)
+
+        count = self[topic] = self._cluster.keep_trying(ask, [topic], self._timeout_ms)
+        return count
+
+
+def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Work | None) -> Written:
+    # Requests under way must not mix with questions of the transaction: each has connections of its own.
+    cluster = BlockingCluster(options.client)
+    coordinators = shared_cluster(options.client)
+    transaction = Transaction(
+        coordinators,
+        None if work is None else work.transactional_id,
+        timeout_ms=options.transaction_timeout_ms,
+        wait_ms=options.delivery_timeout_ms,
+    )
+    try:
+        transaction.init()
+        counts = PartitionCounts(cluster, options.client.request_timeout_ms)
+        record = None
+        if work is not None:
+            topic, batches = some_topic(options, batches)
+            if topic is None:
+                return Written(0)
+            counts[topic]  # it must exist before anything is written
+            record = Record(work, transaction, Place(topic, 0))
+            if record.is_there():
+                return Written(sum(batch.num_rows for batch in batches), was_there=True)
+        encoder = Encoder(
+            counts, compression=options.compression, batch_bytes=options.batch_bytes, rng=random.Random()
+        )
+        producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=options.delivery_timeout_ms)
+        rows = 0
+        for table in tables(batches):
+            rows += table.num_rows
+            producer.write(encoder.batches(table, options.topic, int(time.time() * 1000)))
+        producer.flush()
+        if record is not None:
+            record.write()
+            transaction.end(commit=True)
+        return Written(rows)
+    finally:
+        cluster.close()
+
+
+class Record:
+    """What a transaction says of itself: an offset committed in it, in a group of its own."""
+
+    def __init__(self, work: Work, transaction: Transaction, place: Place) -> None:
+        self._work = work
+        self._transaction = transaction
+        self._place = place
+
+    def is_there(self) -> bool:
+        """Whether this batch was written before."""
+        offset, _ = self._transaction.committed(self._work.transactional_id, self._place)
+        return offset >= self._work.batch
+
+    def write(self) -> None:
+        work = self._work
+        self._transaction.commit_offset(work.transactional_id, self._place, work.batch, work.query)
+
+
+def some_topic(
+    options: SinkOptions, batches: Iterator[pa.RecordBatch]
+) -> tuple[str | None, Iterator[pa.RecordBatch]]:
+    """The topic at which the record is kept: the option's, or that of the first row. None without rows."""
+    if options.topic is not None:
+        return options.topic, batches
+    for batch in batches:
+        if batch.num_rows:
+            topic: str | None = batch.column("topic")[0].as_py()
+            return topic, chain([batch], batches)
+    return None, batches
+
+
+def tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Several Arrow batches at once: the more rows, the larger the batches of each partition."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= BYTES_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_rows(self._options, iterator, self._work())
+
+    def _work(self) -> Work | None:
+        if not self._options.is_exactly_once:
+            return None
+        context = TaskContext.get()
+        assert context is not None
+        return Work(self._id, 0, context.partitionId())
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_rows(self._options, iterator, self._work())
+
+    def _work(self) -> Work | None:
+        if not self._options.is_exactly_once:
+            return None
+        context = TaskContext.get()
+        assert context is not None
+        query, batch = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
+        if query is None or batch is None:
+            raise RuntimeError("exactlyOnce needs the query's id and batch, which Spark did not tell")
+        return Work(query, int(batch), context.partitionId())

@@ -1,0 +1,95 @@
+"""What a query writes, and how: options of the sink, and the columns it may have.
+
+In: options as Spark hands them over, the schema of the rows. Out: one frozen value, or an error that names
+the option or the column. Does not know: clusters, Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.records.compression import Compression
+from barnabas.spark.options import OTHER_OPTIONS, check_names
+from barnabas.spark.settings import ClientSettings, OptionError, client_settings, flag, kafka_settings, number
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+SINK_OPTIONS = ("topic", "includeHeaders", "exactlyOnce", "compression", "batchBytes")
+COLUMN_TYPES = {
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "timestamp": ("timestamp",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+BATCH_BYTES = 256 * 1024
+BATCH_BYTES_MAX = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    client: ClientSettings
+    topic: str | None = None
+    is_exactly_once: bool = False
+    compression: int = Compression.NONE
+    batch_bytes: int = BATCH_BYTES
+    delivery_timeout_ms: int = 120_000
+    transaction_timeout_ms: int = 60_000
+
+
+def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
+    options = {name.lower(): value for name, value in given.items()}
+    check_names(options, (*SINK_OPTIONS, *OTHER_OPTIONS))
+    client = client_settings(options)
+    kafka = kafka_settings(options)
+    topic = options.get("topic", "").strip() or None
+    check_columns(schema, topic)
+    acks = kafka.get("acks", "all")
+    if acks not in ("all", "-1"):
+        raise OptionError(f"the option kafka.acks is {acks!r}: rows are acknowledged by all replicas")
+    return SinkOptions(
+        client=client,
+        topic=topic,
+        is_exactly_once=flag(options.get("exactlyonce", "false"), "exactlyOnce"),
+        compression=compression(options, kafka),
+        batch_bytes=batch_bytes(options, kafka),
+        delivery_timeout_ms=number(kafka, "delivery.timeout.ms", 120_000, 1),
+        transaction_timeout_ms=number(kafka, "transaction.timeout.ms", 60_000, 1),
+    )
+
+
+def check_columns(schema: StructType, topic: str | None) -> None:
+    types = {each.name.lower(): each.dataType.simpleString() for each in schema.fields}
+    if "value" not in types:
+        raise OptionError("a column named value is needed: what the records hold")
+    if "topic" not in types and topic is None:
+        raise OptionError(
+            "the option topic is missing, and there is no column topic that names one for each row"
+        )
+    for name, found in types.items():
+        allowed = COLUMN_TYPES.get(name)
+        if allowed is None:
+            raise OptionError(
+                f"the column {name} cannot be written: columns may be {', '.join(COLUMN_TYPES)}"
+            )
+        if found not in allowed:
+            raise OptionError(f"the column {name} is of type {found}, it must be {' or '.join(allowed)}")
+
+
+def compression(options: Mapping[str, str], kafka: Mapping[str, str]) -> int:
+    name = options.get("compression") or kafka.get("compression.type", "none")
+    try:
+        return Compression[name.strip().upper()]
+    except KeyError:
+        allowed = ", ".join(each.name.lower() for each in Compression)
+        raise OptionError(f"the option compression is {name!r}, it may be {allowed}") from None
+
+
+def batch_bytes(options: Mapping[str, str], kafka: Mapping[str, str]) -> int:
+    if "batchbytes" in options:
+        return number({"batchBytes": options["batchbytes"]}, "batchBytes", BATCH_BYTES, 1, "")
+    return min(number(kafka, "batch.size", BATCH_BYTES, 1), BATCH_BYTES_MAX)

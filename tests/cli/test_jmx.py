@@ -1,0 +1,189 @@
+"""Metrics under the names of MBeans: what a name means in a scrape, and the tool on a real endpoint."""
+
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.cli.jmx import now
+from barnabas.cli.prometheus_text import ObjectName, parse_samples
+from barnabas.runtime.tcp_ports import free_ports
+from barnabas.testing import Broker
+
+from .conftest import RunTool
+
+SCRAPE = """\
+# HELP kafka_server_brokertopicmetrics_bytesin_total Bytes of records produced.
+# TYPE kafka_server_brokertopicmetrics_bytesin_total counter
+kafka_server_brokertopicmetrics_bytesin_total 30
+kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 10
+kafka_server_brokertopicmetrics_bytesin_total{topic="say \\"b\\""} 20
+# TYPE kafka_network_requestmetrics_totaltimems summary
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.50"} 1.5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.999"} 9.5
+kafka_network_requestmetrics_totaltimems_sum{request="Produce"} 12
+kafka_network_requestmetrics_totaltimems_count{request="Produce"} 4
+# TYPE kafka_log_log_size gauge
+kafka_log_log_size{topic="a",partition="0"} 77
+kafka_server_replicamanager_partitioncount 3
+"""
+
+
+def rows(name: str) -> dict[str, str]:
+    query = ObjectName.parse(name)
+    return {
+        f"{query.shown(sample)}:{sample.attribute}": sample.value
+        for sample in parse_samples(SCRAPE)
+        if query.matches(sample)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (
+            "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec",
+            {"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec:Count": "30"},
+        ),
+        (
+            "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=a",
+            {"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=a:Count": "10"},
+        ),
+        (
+            "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=say*",
+            {'kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=say "b":Count': "20"},
+        ),
+        (
+            "kafka.network:type=RequestMetrics,name=TotalTimeMs,*",
+            {
+                "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce:50thPercentile": "1.5",
+                "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce:999thPercentile": "9.5",
+                "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce:Sum": "12",
+                "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce:Count": "4",
+            },
+        ),
+        (
+            "kafka.log:type=Log,name=Size,topic=*,partition=0",
+            {"kafka.log:type=Log,name=Size,topic=a,partition=0:Value": "77"},
+        ),
+        (
+            "kafka.server:type=ReplicaManager,*",
+            {"kafka_server_replicamanager_partitioncount:Value": "3"},
+        ),
+        ("kafka.*:type=Log,*", {'kafka_log_log_size{topic="a",partition="0"}:Value': "77"}),
+        ("kafka.server:type=ReplicaManager,name=LeaderCount", {}),
+    ],
+)
+def test_names_of_mbeans_find_their_samples(name: str, found: dict[str, str]) -> None:
+    assert rows(name) == found
+
+
+@pytest.mark.parametrize("name", ["", "kafka.server", "kafka.server:", "kafka.server:type", "a:=b"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of an MBean"):
+        ObjectName.parse(name)
+
+
+@pytest.fixture(scope="module")
+def metrics_url() -> Iterator[str]:
+    [port] = free_ports(1)
+    with Broker(overrides={"barnabas.metrics.port": port}) as broker:
+        broker.create_topic("measured", 2)
+        yield f"http://127.0.0.1:{port}/metrics"
+
+
+PARTITIONS = ("--object-name", "kafka.server:type=ReplicaManager,name=PartitionCount", "--one-time")
+
+
+def test_one_row_and_its_header(metrics_url: str, run_tool: RunTool) -> None:
+    ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, *PARTITIONS)
+    assert ran.status == 0
+    header, row = ran.lines
+    assert header == '"time","kafka.server:type=ReplicaManager,name=PartitionCount:Value"'
+    assert row.split(",")[1] == "2"
+
+
+@pytest.mark.parametrize(
+    ("report_format", "line"),
+    [
+        ("properties", "kafka.server:type=ReplicaManager,name=PartitionCount:Value=2"),
+        ("csv", 'kafka.server:type=ReplicaManager,name=PartitionCount:Value,"2"'),
+        ("TSV", "kafka.server:type=ReplicaManager,name=PartitionCount:Value\t2"),
+    ],
+)
+def test_other_formats_are_a_line_a_value(
+    report_format: str, line: str, metrics_url: str, run_tool: RunTool
+) -> None:
+    ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, *PARTITIONS, "--report-format", report_format)
+    assert ran.lines[0].startswith("time")
+    assert ran.lines[1:] == [line]
+
+
+def test_without_names_everything_is_shown(metrics_url: str, run_tool: RunTool) -> None:
+    shown = run_tool(
+        "barnabas", "jmx", "--jmx-url", metrics_url, "--reporting-interval", "-1", "--report-format", "tsv"
+    ).lines
+    with urllib.request.urlopen(metrics_url) as answer:
+        offered = {line.split("{")[0].split(" ")[0] for line in answer.read().decode().splitlines()}
+    assert 'kafka_log_log_size{topic="measured",partition="1"}:Value\t0' in shown
+    assert len(shown) > len(offered) / 2
+
+
+def test_attributes_are_chosen(metrics_url: str, run_tool: RunTool) -> None:
+    ran = run_tool(
+        "kafka-jmx",
+        *(
+            "--jmx-url",
+            metrics_url,
+            "--one-time",
+            "--report-format",
+            "tsv",
+            "--attributes",
+            "Count,99thPercentile",
+        ),
+        *("--object-name", "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=CreateTopics"),
+    )
+    attributes = [line.split("\t")[0].rpartition(":")[2] for line in ran.lines[1:]]
+    assert attributes == ["99thPercentile", "Count"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ("--object-name", "kafka.server:type=Nothing,name=Here"),
+            "No matched attributes for the queried objects",
+        ),
+        (("--object-name", "nothing"), "--object-name: 'nothing' is no name of an MBean"),
+        (
+            ("--jmx-url", "service:jmx:rmi:///jndi/rmi://:9999/jmxrmi"),
+            "there is no JMX: a broker shows its metrics",
+        ),
+        (("--jmx-url", "ftp://x"), "--jmx-url ftp://x: it starts with http://"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_line(
+    arguments: tuple[str, ...], problem: str, metrics_url: str, run_tool: RunTool
+) -> None:
+    ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, "--one-time", *arguments)
+    assert ran.status == 1
+    assert ran.errors.startswith(problem)
+
+
+def test_an_endpoint_that_is_not_there_is_told(run_tool: RunTool) -> None:
+    [port] = free_ports(1)
+    ran = run_tool("kafka-jmx", "--jmx-url", f"http://127.0.0.1:{port}/metrics", "--one-time")
+    assert (ran.status, ran.errors) == (
+        1,
+        f"Could not connect to http://127.0.0.1:{port}/metrics: connection refused\n",
+    )
+
+
+def test_a_page_that_is_not_there_is_told(metrics_url: str, run_tool: RunTool) -> None:
+    ran = run_tool("kafka-jmx", "--jmx-url", f"{metrics_url}/nothing", "--one-time")
+    assert (ran.status, " answers 404 " in ran.errors) == (1, True)
+
+
+def test_times_have_the_format_of_java() -> None:
+    assert len(now("yyyy-MM-dd HH:mm:ss,SSS")) == len("2026-01-01 00:00:00,000")
+    assert now(None).isdigit()

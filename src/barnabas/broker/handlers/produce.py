@@ -128,7 +128,12 @@ def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaErr
                 name=data.name,
                 topic_id=data.topic_id,
                 partition_responses=[
-                    Answer(index=given.index, error_code=error.code, base_offset=-1)
+                    Answer(
+                        index=given.index,
+                        error_code=error.code,
+                        base_offset=-1,
+                        error_message=error.message,
+                    )
                     for given in data.partition_data
                 ],
             )

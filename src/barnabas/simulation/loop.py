@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from heapq import heapify, heappop
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -112,21 +113,23 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: object, work: Callable[..., T], *arguments: Any
     ) -> asyncio.Future[T]:
-        """No threads: the work is done inline, later."""
+        """No threads: the work is done inline, later, and the loop hears of it later still."""
         future: asyncio.Future[T] = self.create_future()
 
         def run() -> None:
-            if future.done():
+            if future.cancelled():
                 return
             try:
-                result = work(*arguments)
+                finish: Callable[[], None] = partial(settle, future, work(*arguments), None)
             except Exception as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+                finish = partial(settle, future, None, error)
+            self.call_later(self._latency_s(), finish)
 
-        self.call_later(self._rng.expovariate(1000 / self.thread_ms_mean), run)
+        self.call_later(self._latency_s(), run)
         return future
+
+    def _latency_s(self) -> float:
+        return self._rng.expovariate(2000 / self.thread_ms_mean)
 
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], host: str, port: int, **options: object
@@ -140,6 +143,15 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if bound is None:
             bound = self.network.bind(host or "", port)
         return self.network.listen(protocol_factory, bound)
+
+
+def settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
 
 
 def make_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:

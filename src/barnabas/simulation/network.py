@@ -35,6 +35,11 @@ class Link:
     is_cut: bool = False
     waiting: dict[SimulatedTransport, None] = field(default_factory=dict)  # ends whose bytes met the cut
 
+    def set_speed(self, delay_ms_mean: float | None, bytes_per_s: float | None) -> None:
+        """None is as fast as ever."""
+        self.delay_ms_mean = DELAY_MS_MEAN if delay_ms_mean is None else delay_ms_mean
+        self.bytes_per_s = bytes_per_s
+
     def delay_s(self, size: int, rng: Random) -> float:
         delay_ms = DELAY_MS_MIN + rng.expovariate(1 / self.delay_ms_mean)
         return delay_ms / 1000 + (size / self.bytes_per_s if self.bytes_per_s else 0.0)

@@ -48,6 +48,7 @@ class SimulatedNode:
         self.is_retired = False
         self._ended = asyncio.Event()
         self._loses_power = False
+        self._is_stopping = False
         self._rng = world.rng(f"{self.host}/power")
         self._context = copy_context()
 
@@ -77,6 +78,7 @@ class SimulatedNode:
 
     async def _start(self) -> bool:
         self.lives += 1
+        self._is_stopping = False
         self._ended.clear()
         self.world.trace.note("start", self.host, self.lives)
         process = self.process = self.world.process(self.host)
@@ -136,8 +138,9 @@ class SimulatedNode:
     async def stop(self) -> bool:
         """Stop in order; whether it came to its end."""
         process, node = self.process, self.node
-        if process is None or node is None or not process.is_alive:
+        if process is None or node is None or not process.is_alive or self._is_stopping:
             return False
+        self._is_stopping = True
         self.world.trace.note("stop", self.host)
         stopping = process.spawn(node.stop())
         await asyncio.wait([stopping])

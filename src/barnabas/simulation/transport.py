@@ -107,7 +107,7 @@ class SimulatedTransport(asyncio.Transport):
     def pump(self) -> None:
         """Deliver the first bytes in flight when their time has come and nothing is in their way."""
         if self._pump is None and self._in_flight:
-            reader = self if self.peer.has_vanished else self.peer
+            reader = self if self.peer.has_vanished or self.peer.is_gone else self.peer
             self._pump = self.network.loop.call_at(
                 self._in_flight[0][0], self._deliver, context=reader.context
             )
@@ -115,7 +115,7 @@ class SimulatedTransport(asyncio.Transport):
     def _deliver(self) -> None:
         self._pump = None
         peer = self.peer
-        if not self._in_flight or peer.is_gone:
+        if not self._in_flight:
             return
         if peer.has_vanished:
             if self.network.is_up(peer.process.host):  # another boot: it knows of no such connection
@@ -125,6 +125,9 @@ class SimulatedTransport(asyncio.Transport):
             return
         if self.link.is_cut:
             self.link.waiting[self] = None
+            return
+        if peer.is_gone:  # nobody reads this any more
+            self.reset()
             return
         if not peer._is_reading:
             return  # `resume_reading` comes back

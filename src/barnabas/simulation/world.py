@@ -26,6 +26,11 @@ T = TypeVar("T")
 ROOT_LOGGER = "barnabas"
 
 
+def rng_of(seed: int, name: str) -> Random:
+    """The randomness of one part of a history."""
+    return Random(f"{seed}/{name}")
+
+
 class Unexpected(Exception):
     """Code of a living process failed in a way that it does not handle."""
 
@@ -45,7 +50,7 @@ class World:
         self.loop.set_exception_handler(self._failed)
 
     def rng(self, name: str) -> Random:
-        return Random(f"{self.seed}/{name}")
+        return rng_of(self.seed, name)
 
     def __enter__(self) -> World:
         patience.rng.seed(f"{self.seed}/patience")

@@ -1,0 +1,71 @@
+"""`python -m barnabas.simulation`: live through histories of many seeds, or of one again.
+
+In: which histories, how many seeds or which one. Out: a line for each failure with how to replay it, its
+faults made few, and a summary; the exit status is that of the first failure: 1 wrong, 2 stuck, 3 crashed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+
+from barnabas.simulation.histories.catalogue import HISTORIES
+from barnabas.simulation.history import Result, Verdict, live, shrink
+
+EXIT_STATUS = {Verdict.GOOD: 0, Verdict.WRONG: 1, Verdict.STUCK: 2, Verdict.CRASHED: 3}
+PROGRESS_S = 60.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m barnabas.simulation", description=__doc__)
+    parser.add_argument("--history", choices=[*HISTORIES, "all"], default="all")
+    parser.add_argument("--seeds", type=int, default=100, help="how many seeds of each history")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="this seed alone, with its events")
+    parser.add_argument("--no-shrink", action="store_true", help="leave the faults as the seed has them")
+    options = parser.parse_args()
+    names = list(HISTORIES) if options.history == "all" else [options.history]
+    if options.seed is not None:
+        return replay(names, options.seed)
+    return explore(names, range(options.first, options.first + options.seeds), not options.no_shrink)
+
+
+def replay(names: list[str], seed: int) -> int:
+    logging.getLogger("barnabas").setLevel(logging.INFO)
+    status = 0
+    for name in names:
+        result = live(HISTORIES[name], seed, on_line=print)
+        report(result)
+        status = status or EXIT_STATUS[result.verdict]
+    return status
+
+
+def explore(names: list[str], seeds: range, shrinks: bool) -> int:
+    status, verdicts, started = 0, Counter[str](), time.monotonic()
+    told = started
+    for seed in seeds:
+        for name in names:
+            result = live(HISTORIES[name], seed)
+            verdicts[f"{name} {result.verdict.value}"] += 1
+            if result.verdict is not Verdict.GOOD:
+                report(shrink(HISTORIES[name], result) if shrinks else result)
+                status = status or EXIT_STATUS[result.verdict]
+        if time.monotonic() - told > PROGRESS_S:
+            told = time.monotonic()
+            print(f"at seed {seed}: {dict(verdicts)}", flush=True)
+    took_s = time.monotonic() - started
+    print(f"{verdicts.total()} histories in {took_s:.0f} s: {dict(verdicts)}")
+    return status
+
+
+def report(result: Result) -> None:
+    print(result, flush=True)
+    if result.details:
+        print(result.details, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

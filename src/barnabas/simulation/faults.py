@@ -1,0 +1,163 @@
+"""Faults and their schedule: what goes wrong in a history, when, and for how long.
+
+In: randomness and which kinds may happen. Out: a plan, a list of values that can be printed, repeated and
+shortened; `Faults` brings it over a node and its clients.
+Does not know: what clients do, what is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from random import Random
+
+from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.node import SimulatedNode
+from barnabas.simulation.world import World
+
+SLOW_DELAY_MS = 200.0
+SLOW_BYTES_PER_S = 20_000.0
+OPERATIONS_AHEAD_MAX = 60
+DURATION_S_MEAN = 1.0
+DURATION_S_MAX = 15.0
+
+
+class Kind(Enum):
+    """The first five end the node."""
+
+    KILL = "kill"
+    POWER = "lose power"
+    KILL_AT_OPERATION = "kill at disk operation"
+    POWER_AT_OPERATION = "lose power at disk operation"
+    STOP = "stop in order"
+    PAUSE = "pause the node"
+    PAUSE_CLIENT = "pause client"
+    KILL_CLIENT = "kill client"
+    CUT = "cut client off"
+    CUT_TO = "cut the way from client"
+    CUT_FROM = "cut the way to client"
+    SLOW = "slow down client"
+    RESET = "reset the connections of client"
+    RESET_ALL = "reset all connections"
+
+
+POWER_KINDS = (Kind.POWER, Kind.POWER_AT_OPERATION)
+ALL_KINDS: tuple[Kind, ...] = tuple(Kind)
+WITHOUT_POWER = tuple(kind for kind in Kind if kind not in POWER_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    at_s: float
+    kind: Kind
+    duration_s: float
+    number: int  # which client, or how many disk operations ahead
+
+    def __str__(self) -> str:
+        return f"at {self.at_s:.3f} s {self.kind.value} ({self.number}) for {self.duration_s:.3f} s"
+
+
+Plan = Sequence[Fault]
+
+
+def plan(rng: Random, kinds: Sequence[Kind], *, until_s: float, count_max: int) -> list[Fault]:
+    """Faults in the order of their time, until `until_s`."""
+    faults = [
+        Fault(
+            at_s=round(rng.uniform(0.2, until_s), 3),
+            kind=rng.choice(kinds),
+            duration_s=round(min(rng.expovariate(1 / DURATION_S_MEAN) + 0.05, DURATION_S_MAX), 3),
+            number=rng.randrange(1, OPERATIONS_AHEAD_MAX),
+        )
+        for _ in range(rng.randrange(count_max + 1))
+    ]
+    return sorted(faults, key=lambda fault: fault.at_s)
+
+
+class Faults:
+    """Everything runs as callbacks of the harness; what is still broken at the end is mended by `mend`."""
+
+    def __init__(self, world: World, node: SimulatedNode, clients: Sequence[SimulatedClient]) -> None:
+        self._world = world
+        self._node = node
+        self._clients = clients
+
+    def schedule(self, faults: Plan) -> None:
+        start = self._world.loop.time()
+        for fault in faults:
+            self._world.loop.call_at(start + fault.at_s, self._happen, fault)
+
+    def _happen(self, fault: Fault) -> None:
+        self._world.trace.note("fault", fault)
+        node = self._node
+        client = self._clients[fault.number % len(self._clients)] if self._clients else None
+        if fault.kind in NODE_FAULTS:
+            NODE_FAULTS[fault.kind](node, fault)
+            if fault.kind is Kind.PAUSE:
+                self._later(fault, node.resume)
+        elif fault.kind is Kind.STOP:
+            node.down_s = fault.duration_s
+            self._world.start(node.stop())
+        elif fault.kind is Kind.RESET_ALL:
+            self._world.network.reset_connections(node.host)
+        elif client is not None:
+            self._happen_to(client, fault)
+
+    def _happen_to(self, client: SimulatedClient, fault: Fault) -> None:
+        network, here, there = self._world.network, client.host, self._node.host
+        if fault.kind is Kind.PAUSE_CLIENT:
+            client.process.pause()
+            self._later(fault, client.process.resume)
+        elif fault.kind is Kind.KILL_CLIENT:
+            client.kill(fault.duration_s)
+        elif fault.kind is Kind.RESET:
+            network.reset_connections(here)
+        elif fault.kind is Kind.SLOW:
+            self._slow(client, SLOW_DELAY_MS, SLOW_BYTES_PER_S)
+            self._later(fault, lambda: self._slow(client, None, None))
+        else:
+            ways = [(here, there)] if fault.kind is not Kind.CUT_FROM else []
+            ways += [(there, here)] if fault.kind is not Kind.CUT_TO else []
+            for way in ways:
+                network.cut(*way)
+                self._later(fault, partial(network.heal, *way))
+
+    def _slow(self, client: SimulatedClient, delay_ms: float | None, bytes_per_s: float | None) -> None:
+        for way in ((client.host, self._node.host), (self._node.host, client.host)):
+            link = self._world.network.link(*way)
+            link.set_speed(delay_ms, bytes_per_s)
+
+    def _later(self, fault: Fault, work: Callable[[], None]) -> None:
+        self._world.loop.call_later(fault.duration_s, work)
+
+    def mend(self) -> None:
+        """No fault lasts any longer. For a callback of the harness."""
+        self._world.trace.note("mend")
+        self._node.resume()
+        self._node.disk.stop_at(-1)
+        for client in self._clients:
+            client.process.resume()
+            self._slow(client, None, None)
+            self._world.network.heal(client.host, self._node.host)
+            self._world.network.heal(self._node.host, client.host)
+
+
+def end_node(node: SimulatedNode, fault: Fault) -> None:
+    node.down_s = fault.duration_s
+    if fault.kind is Kind.KILL:
+        node.kill()
+    elif fault.kind is Kind.POWER:
+        node.lose_power()
+    else:
+        node.stop_at_operation(fault.number, loses_power=fault.kind is Kind.POWER_AT_OPERATION)
+
+
+NODE_FAULTS: dict[Kind, Callable[[SimulatedNode, Fault], None]] = {
+    Kind.KILL: end_node,
+    Kind.POWER: end_node,
+    Kind.KILL_AT_OPERATION: end_node,
+    Kind.POWER_AT_OPERATION: end_node,
+    Kind.PAUSE: lambda node, fault: node.pause(),
+}

@@ -1,0 +1,8 @@
+"""Every history by its name."""
+
+from __future__ import annotations
+
+from barnabas.simulation.histories.records import RecordsHistory
+from barnabas.simulation.history import Make
+
+HISTORIES: dict[str, Make] = {RecordsHistory.name: RecordsHistory}

@@ -1,0 +1,261 @@
+"""A history of records: idempotent producers, readers, and a node that ends anywhere.
+
+Checked: what was acknowledged is there, at the offset that was told, once, in the producer's order; an offset
+never changes its record under a reader; the high watermark never moves back. All of it as far as the settings
+promise: without syncs, a loss of power may take acknowledged records with it, and what is left must be in
+order and there once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from barnabas.client.fetched import ConsumerRecord, read_partition
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.records.record import Record, build_batch
+from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.faults import Plan, plan
+from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
+from barnabas.simulation.history import Wrong
+from barnabas.simulation.world import World, rng_of
+
+TOPIC = "records"
+SECONDS = 8.0
+SECONDS_TO_RECOVER = 90.0
+FAULTS_MAX = 10
+BY_NAME_MAX = 12  # the last version of Fetch and Produce that names topics
+RETRY_S = 0.05
+WAIT_MS = 500
+FETCH_BYTES = 1 << 20
+ROLL_MS = ("", "300", "3000")
+PADDING_BYTES = (0, 0, 200, 9000)
+THREAD_MS = (1.0, 20.0)  # what a sync takes
+PAUSE_S = (0.01, 0.1)
+WRITTEN = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+
+
+@dataclass(slots=True)
+class Known:
+    """What clients know of one partition."""
+
+    acknowledged: dict[int, bytes] = field(default_factory=dict)  # by offset
+    seen: dict[int, bytes] = field(default_factory=dict)
+    high_watermark: int = 0
+
+    def forget(self) -> None:
+        self.acknowledged.clear()
+        self.seen.clear()
+        self.high_watermark = 0
+
+
+class RecordsHistory:
+    name = "records"
+    seconds_max = 600.0
+
+    def __init__(self, seed: int) -> None:
+        rng = rng_of(seed, "plan")
+        self.promise = promise_of(rng)
+        self.producers = rng.randrange(1, 7)
+        self.readers = rng.randrange(1, 3)
+        self.padding = bytes(rng.choice(PADDING_BYTES))
+        self.roll_ms = rng.choice(ROLL_MS)
+        self.thread_ms = rng.choice(THREAD_MS)
+        self.pause_s = rng.choice(PAUSE_S)
+        self.known = [Known() for _ in range(rng.randrange(1, 4))]
+        self.faults: Plan = plan(rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX)
+        self._is_over = False
+        self._done: set[str] = set()
+        self._losses_forgiven = 0
+        self._stage: Stage
+
+    async def run(self, world: World, faults: Plan) -> dict[str, int]:
+        properties = dict(self.promise.properties)
+        if self.roll_ms:
+            properties["log.roll.ms"] = self.roll_ms
+        world.loop.thread_ms_mean = self.thread_ms
+        stage = self._stage = Stage(world, properties)
+        await stage.open()
+        await create_topic(stage, TOPIC, len(self.known))
+        producers = [stage.add(f"producer-{index}", self._produce) for index in range(self.producers)]
+        readers = [stage.add(f"reader-{index}", self._read) for index in range(self.readers)]
+        await stage.suffer(faults, SECONDS, [*producers, *readers])
+        self._is_over = True
+        names = {client.host for client in producers}
+        await stage.until(lambda: names <= self._done, SECONDS_TO_RECOVER, "producers end their last batch")
+        stage.add("last-reader", self._read_all)
+        await stage.until(lambda: "last-reader" in self._done, SECONDS_TO_RECOVER, "everything is read")
+        return {
+            "records": sum(len(each.acknowledged) for each in self.known),
+            "lives": stage.node.lives,
+            "power losses": stage.node.power_losses,
+        }
+
+    def _forgive(self) -> int:
+        """How often the power was lost with what was acknowledged; clients know nothing then."""
+        if self.promise.survives_power_loss:
+            return 0
+        losses = self._stage.node.power_losses
+        if losses > self._losses_forgiven:
+            self._losses_forgiven = losses
+            for each in self.known:
+                each.forget()
+        return losses
+
+    # -- producers ---------------------------------------------------------------------------------
+
+    async def _produce(self, client: SimulatedClient) -> None:
+        life = 0
+        while not self._is_over:
+            life += 1
+            losses = self._forgive()
+            answer = await client.ask_until_answered(
+                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000),
+                InitProducerIdResponse,
+                lambda answer: answer.error_code == ErrorCode.NONE,
+            )
+            sequences = [0] * len(self.known)
+            name = f"{client.host}/{client.lives}/{life}"
+            while not self._is_over:
+                index = client.rng.randrange(len(self.known))
+                count = client.rng.randrange(1, 4)
+                values = [
+                    b"%s %d %s" % (name.encode(), sequences[index] + i, self.padding) for i in range(count)
+                ]
+                if not await self._send(client, index, answer, sequences[index], values):
+                    if self._forgive() == losses:
+                        raise Wrong(f"{name} lost its sequence in partition {index} at {sequences[index]}")
+                    break  # the broker does not know what it acknowledged: another producer id
+                sequences[index] += count
+                await asyncio.sleep(client.rng.expovariate(1 / self.pause_s))
+        self._done.add(client.host)
+
+    async def _send(
+        self,
+        client: SimulatedClient,
+        index: int,
+        producer: InitProducerIdResponse,
+        sequence: int,
+        values: list[bytes],
+    ) -> bool:
+        """Repeat a batch until it is known to be written. False: the broker says that others are missing."""
+        now_ms = self._stage.world.clock.now_ms()
+        batch = build_batch(
+            [Record(timestamp=now_ms, value=value) for value in values],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=sequence,
+        )
+        data = ProduceRequest.TopicProduceData.PartitionProduceData(index=index, records=bytes(batch))
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=3000,
+            topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
+        )
+        while True:
+            losses = self._forgive()
+            answer = await client.ask(request, ProduceResponse, version_max=BY_NAME_MAX)
+            if answer is not None:
+                result = answer.responses[0].partition_responses[0]
+                code = ErrorCode(result.error_code)
+                if code in WRITTEN:
+                    if losses == self._forgive() and result.base_offset >= 0:
+                        self._acknowledged(index, result.base_offset, values)
+                    return True
+                if not code.retriable:
+                    return False
+                if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                    return False
+            await asyncio.sleep(RETRY_S)
+
+    def _acknowledged(self, index: int, base_offset: int, values: list[bytes]) -> None:
+        known = self.known[index].acknowledged
+        for offset, value in enumerate(values, base_offset):
+            if known.setdefault(offset, value) != value:
+                raise Wrong(f"offset {offset} of partition {index} was acknowledged to two producers")
+
+    # -- readers -----------------------------------------------------------------------------------
+
+    async def _read(self, client: SimulatedClient) -> None:
+        positions = [0] * len(self.known)
+        while not self._is_over:
+            index = client.rng.randrange(len(self.known))
+            losses = self._forgive()
+            for record in await self._fetch(client, index, positions):
+                if losses == self._forgive():
+                    self._saw(index, record)
+
+    def _saw(self, index: int, record: ConsumerRecord) -> None:
+        value = record.value or b""
+        if self.known[index].seen.setdefault(record.offset, value) != value:
+            raise Wrong(f"offset {record.offset} of partition {index} changed its record under a reader")
+
+    async def _fetch(
+        self, client: SimulatedClient, index: int, positions: list[int], wait_ms: int = WAIT_MS
+    ) -> list[ConsumerRecord]:
+        known = self.known[index]
+        losses, watermark = self._forgive(), known.high_watermark
+        partition = FetchRequest.FetchTopic.FetchPartition(
+            partition=index, fetch_offset=positions[index], partition_max_bytes=FETCH_BYTES
+        )
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            topics=[FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
+        )
+        answer = await client.ask(request, FetchResponse, purpose="fetch", version_max=BY_NAME_MAX)
+        if answer is None or answer.error_code:
+            await asyncio.sleep(RETRY_S)
+            return []
+        data = answer.responses[0].partitions[0]
+        is_forgiven = losses != self._forgive()
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if not self._losses_forgiven:
+                raise Wrong(f"partition {index} ends before {positions[index]}, which was read")
+            positions[index] = 0
+            return []
+        if data.error_code:
+            await asyncio.sleep(RETRY_S)
+            return []
+        if not is_forgiven:
+            if data.high_watermark < watermark:
+                raise Wrong(f"the high watermark of {index} went back: {watermark} to {data.high_watermark}")
+            known.high_watermark = max(known.high_watermark, data.high_watermark)
+        records, positions[index] = read_partition(
+            TopicPartition(TOPIC, index), data, positions[index], read_committed=False
+        )
+        return records
+
+    async def _read_all(self, client: SimulatedClient) -> None:
+        """Everything, once more, from the beginning; then compare."""
+        for index, known in enumerate(self.known):
+            positions = [0] * len(self.known)
+            found: dict[int, bytes] = {}
+            while positions[index] < max(known.high_watermark, 1) or not found:
+                before = positions[index]
+                found |= {r.offset: r.value or b"" for r in await self._fetch(client, index, positions, 0)}
+                if before == positions[index] == known.high_watermark:
+                    break
+            self._compare(index, known, found)
+        self._done.add(client.host)
+
+    def _compare(self, index: int, known: Known, found: dict[int, bytes]) -> None:
+        for offset, value in known.acknowledged.items():
+            if found.get(offset) != value:
+                raise Wrong(
+                    f"the record at {offset} of {index} was acknowledged and is {found.get(offset)!r}"
+                )
+        for offset, value in known.seen.items():
+            if found.get(offset) != value:
+                raise Wrong(f"the record at {offset} of {index} was read and is now {found.get(offset)!r}")
+        last: dict[bytes, int] = {}
+        for offset in sorted(found):
+            name, number, *_ = found[offset].split(b" ")
+            if last.get(name, -1) >= int(number):
+                raise Wrong(f"{name.decode()} wrote {int(number)} to {index} twice or too late, at {offset}")
+            last[name] = int(number)

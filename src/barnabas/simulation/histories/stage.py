@@ -1,0 +1,98 @@
+"""The stage of a history with one node: it comes up, clients work, faults happen and end, all must go on.
+
+In: which promise the settings make, who the clients are. Out: the order of events that all histories share.
+Does not know: what the clients do, what is checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.simulation.client import Job, SimulatedClient
+from barnabas.simulation.faults import ALL_KINDS, POWER_KINDS, WITHOUT_POWER, Faults, Kind, Plan
+from barnabas.simulation.loop import Stuck
+from barnabas.simulation.node import SimulatedNode
+from barnabas.simulation.world import World
+
+LOOK_S = 0.05
+ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a node's settings promise of what it acknowledged, and which faults may then try it."""
+
+    name: str
+    properties: dict[str, str]
+    kinds: tuple[Kind, ...]
+    survives_power_loss: bool
+
+
+# Apache Kafka's default: one node's acknowledgement is worth what its operating system is.
+WRITTEN = Promise("written", {}, WITHOUT_POWER, survives_power_loss=False)
+SYNCED = Promise(
+    "synced", {"log.flush.interval.messages": "1"}, ALL_KINDS + 3 * POWER_KINDS, survives_power_loss=True
+)
+# Acknowledged records may go with the power; what is left must still make sense.
+HOPED = Promise("hoped", {}, ALL_KINDS, survives_power_loss=False)
+PROMISES = (WRITTEN, SYNCED, SYNCED, HOPED)
+
+
+def promise_of(rng: Random) -> Promise:
+    return rng.choice(PROMISES)
+
+
+class Stage:
+    def __init__(self, world: World, properties: dict[str, str]) -> None:
+        self.world = world
+        self.node = SimulatedNode(world, properties=properties)
+        self.clients: list[SimulatedClient] = []
+        self.faults_are_over = False
+
+    async def open(self) -> None:
+        self.world.start(self.node.supervise())
+        await self.until(lambda: self.node.is_up, 30, "the node starts")
+
+    def add(self, name: str, job: Job) -> SimulatedClient:
+        client = SimulatedClient(self.world, self.node, name, job)
+        self.clients.append(client)
+        return client
+
+    async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
+        """Let the faults happen, and then no more of them."""
+        happening = Faults(self.world, self.node, clients)
+        happening.schedule(faults)
+        await asyncio.sleep(seconds)
+        self.world.loop.call_soon(happening.mend)
+        await asyncio.sleep(0)
+        self.faults_are_over = True
+        await self.until(lambda: self.node.is_up, 60, "the node is up again")
+
+    async def until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
+        """Wait for something that must come true."""
+        end = self.world.loop.time() + seconds
+        while not condition():
+            if self.world.loop.time() > end:
+                raise Stuck(f"{what}: not within {seconds:.0f} s")
+            await asyncio.sleep(LOOK_S)
+
+
+async def create_topic(stage: Stage, name: str, partitions: int) -> None:
+    """A topic, made by a client before anything goes wrong."""
+    created = asyncio.Event()
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+
+    async def create(client: SimulatedClient) -> None:
+        await client.ask_until_answered(
+            request, CreateTopicsResponse, lambda answer: answer.topics[0].error_code in ALREADY_THERE
+        )
+        created.set()
+
+    stage.add(f"creator of {name}", create)
+    await stage.until(created.is_set, 60, f"topic {name} is created")

@@ -63,7 +63,7 @@ class ProcessWorker:
 
     async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
         self._idle_since_ms = None
-        if self._process is None:
+        if self._process is None or self._process.returncode is not None:
             await self._start()
         await self._say(job.encode())
         while True:
@@ -109,9 +109,8 @@ class ProcessWorker:
 
     async def _say(self, line: str) -> None:
         process = self._process
-        if process is None:
-            return  # stopped: `_hear` says so
-        assert process.stdin is not None
+        if process is None or process.stdin is None or process.stdin.is_closing():
+            return  # stopped or dead: `_hear` says so
         try:
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()

@@ -12,8 +12,8 @@ from barnabas.records.batch import BatchHeader
 from barnabas.records.record import payload
 from barnabas.storage.compaction.record_bytes import keys_of, offset_deltas_of, starts_of
 
-# Of one key: the objects of key and offset, their places in the table and in `_live`. Measured: 115 to 148 bytes
-# beside the key itself with 10^5 to 10^6 keys; a table that grows is there twice for a moment.
+# Of one key: the objects of key and offset, their places in the table and in `_live`. Measured: 115 to 148
+# bytes beside the key itself with 10^5 to 10^6 keys; a table that grows is there twice for a moment.
 KEY_OVERHEAD_BYTES = 160
 BATCH_OVERHEAD_BYTES = 100  # of a batch that is remembered for its tombstones
 

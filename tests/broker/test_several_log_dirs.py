@@ -206,14 +206,14 @@ def test_moves_that_cannot_be_say_why(node: Broker, dirs: list[Path]) -> None:
     target = next(each for each in dirs if each.name != source)
     with Conversation(node) as talk:
         assert move(talk, "here", "/nowhere", 0) == ["LOG_DIR_NOT_FOUND"]
-        assert move(talk, "here", target, 5) == ["REPLICA_NOT_AVAILABLE"]
+        assert move(talk, "here", target, 5) == ["UNKNOWN_TOPIC_OR_PARTITION"]
         assert move(talk, "n" * 215, target, 0) == ["INVALID_TOPIC_EXCEPTION"]
         assert move(talk, "here", dirs[[d.name for d in dirs].index(source)], 0) == ["NONE"]
 
 
 def test_a_partition_that_is_not_there_yet_goes_where_it_was_asked_to(node: Broker, dirs: list[Path]) -> None:
     with Conversation(node) as talk:
-        assert move(talk, "later", dirs[2], 0, 1) == ["REPLICA_NOT_AVAILABLE"] * 2
+        assert move(talk, "later", dirs[2], 0, 1) == ["UNKNOWN_TOPIC_OR_PARTITION"] * 2
     node.create_topic("later", partitions=2)
 
     assert folders(dirs, "later") == {"later-0": "three", "later-1": "three"}

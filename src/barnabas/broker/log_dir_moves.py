@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.directories")
 CHUNK_BYTES = 1 << 20
 RETRY_MS = 100
+PREFERRED_MAX = 100_000  # partitions that are not there yet
 MARK_BYTES = len(".") + 32 + len(names.FUTURE_FOLDER)
 
 
@@ -64,10 +65,7 @@ class LogDirMoves:
         partition = broker.partitions.get(*where)
         future = broker.log_dirs.future_logs.get(where)
         if partition is None:
-            broker.log_dirs.preferred[where] = directory
-            raise KafkaError(
-                ErrorCode.REPLICA_NOT_AVAILABLE, f"{where} is not here yet: it will be made in {path}"
-            )
+            raise self._not_here(where, directory)
         if future is not None:
             if broker.log_dirs.dir_of(future) is directory:
                 return
@@ -84,6 +82,15 @@ class LogDirMoves:
             )
         future_logs.create(broker.log_dirs, partition.log, directory, broker.clock.now_ms())
         self._begin(where, partition)
+
+    def _not_here(self, where: TopicPartition, directory: LogDir) -> KafkaError:
+        """The partition will be made where it was asked to be."""
+        preferred = self._broker.log_dirs.preferred
+        if len(preferred) < PREFERRED_MAX:
+            preferred[where] = directory
+        if self._broker.image.topics.partition(*where) is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{where} is not here yet")
 
     def _destination(self, where: TopicPartition, path: str) -> LogDir:
         if len(names.folder_name(where)) + MARK_BYTES > names.FOLDER_NAME_BYTES_MAX:

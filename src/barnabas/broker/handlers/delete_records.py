@@ -36,7 +36,9 @@ def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> De
                     partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
                 )
     return DeleteRecordsResponse(
-        topics=[Topic(name=name, partitions=list(results.values())) for name, results in topics.items()]
+        topics=[
+            Topic(name=name, partitions=list(results.values())) for name, results in topics.items() if results
+        ]
     )
 
 

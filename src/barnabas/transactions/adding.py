@@ -24,6 +24,9 @@ BATCHED_SINCE = 4  # of AddPartitionsToTxn: many transactions in a request, and 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 Wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 Errors = Mapping[TopicPartition, int]
 
 
@@ -115,28 +118,31 @@ def verify(
     }
 
 
-def result(asked: Wanted, errors: Errors) -> AddPartitionsToTxnResponse.AddPartitionsToTxnResult:
-    """Partitions in the order of the request, each once."""
-    topics: dict[str, AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult] = {}
-    for where, code in errors.items():
-        topic = topics.get(where.topic)
-        if topic is None:
-            topic = topics[where.topic] = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
-                name=where.topic
+def result(asked: Wanted, errors: Errors | int) -> Result:
+    """Partitions with their errors, each once; or, with one error for all, in the words of the request."""
+    if isinstance(errors, int):
+        named = [(topic.name, [(number, errors) for number in topic.partitions]) for topic in asked.topics]
+    else:
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for where, code in errors.items():
+            topics.setdefault(where.topic, []).append((where.partition, code))
+        named = list(topics.items())
+    return Result(
+        transactional_id=asked.transactional_id,
+        topic_results=[
+            TopicResult(
+                name=name,
+                results_by_partition=[
+                    PartitionResult(partition_index=number, partition_error_code=code)
+                    for number, code in numbers
+                ],
             )
-        topic.results_by_partition.append(
-            AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
-                partition_index=where.partition, partition_error_code=code
-            )
-        )
-    return AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
-        transactional_id=asked.transactional_id, topic_results=list(topics.values())
+            for name, numbers in named
+        ],
     )
 
 
-def response(
-    results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult], version: int
-) -> AddPartitionsToTxnResponse:
+def response(results: list[Result], version: int) -> AddPartitionsToTxnResponse:
     if version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     return AddPartitionsToTxnResponse(

@@ -42,7 +42,9 @@ def refusal(request: Message, code: int, version: int) -> Message:
             error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
         )
     if isinstance(request, AddPartitionsToTxnRequest):
-        return adding.response([refused(asked, code) for asked in adding.wanted(request, version)], version)
+        return adding.response(
+            [adding.result(asked, code) for asked in adding.wanted(request, version)], version
+        )
     if isinstance(request, AddOffsetsToTxnRequest):
         return AddOffsetsToTxnResponse(error_code=code)
     if isinstance(request, EndTxnRequest):
@@ -54,10 +56,6 @@ def refusal(request: Message, code: int, version: int) -> Message:
             state(transactional_id=each, error_code=code) for each in request.transactional_ids
         ]
     )
-
-
-def refused(asked: adding.Wanted, code: int) -> AddPartitionsToTxnResponse.AddPartitionsToTxnResult:
-    return adding.result(asked, dict.fromkeys(adding.partitions_of(asked), code))
 
 
 def told(request: Message, code: int, version: int) -> int:
@@ -97,5 +95,5 @@ def early_of_partitions(
         if errors is not None:
             results.append(adding.result(asked, errors))
         elif not asked.transactional_id:
-            results.append(refused(asked, ErrorCode.INVALID_REQUEST))
+            results.append(adding.result(asked, ErrorCode.INVALID_REQUEST))
     return adding.response(results, version) if len(results) == len(asked_all) else None

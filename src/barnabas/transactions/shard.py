@@ -218,14 +218,14 @@ class TransactionShard:
         results = []
         for asked in adding.wanted(request, version):
             partitions = adding.partitions_of(asked)
-            errors = adding.refused(partitions, turn.image.topics, version)
+            errors: adding.Errors | int | None = adding.refused(partitions, turn.image.topics, version)
             if errors is None:
                 name = asked.transactional_id
                 transaction = changed.get(name) or self.transactions.get(name)
                 try:
                     added, errors = self._add_or_verify(transaction, asked, partitions, version, turn.now_ms)
                 except KafkaError as refused:
-                    errors = dict.fromkeys(partitions, answers.told(request, refused.code, version))
+                    errors = answers.told(request, refused.code, version)
                 else:
                     records += added
                     for entry in added:
@@ -242,14 +242,14 @@ class TransactionShard:
         partitions: Collection[TopicPartition],
         version: int,
         now_ms: int,
-    ) -> tuple[list[Entry], dict[TopicPartition, int]]:
+    ) -> tuple[list[Entry], adding.Errors | int]:
         if not asked.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
             return [], adding.verify(transaction, asked, partitions)
         transaction = adding.check(transaction, asked.producer_id, asked.producer_epoch)
         added = self._add(transaction, partitions, adding.client_version(version), now_ms)
-        return added, dict.fromkeys(partitions, int(ErrorCode.NONE))
+        return added, ErrorCode.NONE
 
     def _add(
         self,

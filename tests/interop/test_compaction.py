@@ -100,15 +100,15 @@ def produce_one(bootstrap: str, key: str, value: str | None, at_ms: int) -> None
     assert producer.flush(30) == 0
 
 
-def clean_to(data: Path) -> int:
+def clean_to(data: Path, topic: str = TOPIC) -> int:
     """How far the cleaner says it has come."""
     path = data / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines() if path.exists() else []
-    return next((int(line.split()[2]) for line in lines if line.startswith(f"{TOPIC} 0 ")), 0)
+    return next((int(line.split()[2]) for line in lines if line.startswith(f"{topic} 0 ")), 0)
 
 
-def active_base_offset(data: Path) -> int:
-    return max(int(path.stem) for path in (data / f"{TOPIC}-0").glob("*.log"))
+def active_base_offset(data: Path, topic: str = TOPIC) -> int:
+    return max((int(path.stem) for path in (data / f"{topic}-0").glob("*.log")), default=0)
 
 
 def batches(data: Path) -> list[Left]:
@@ -230,3 +230,34 @@ def test_each_reads_what_the_other_has_cleaned(folders: Folders) -> None:
         record for each in batches(folders.ours) if not each.attributes & 0x20 for record in each.records
     ]
     assert [offset for offset, _, _ in from_ours] == [record.offset for record in committed]
+
+
+def test_apache_kafka_goes_on_with_groups_whose_topic_we_have_cleaned(java: None, tmp_path: Path) -> None:
+    data, notes = tmp_path / "data", "n" * 4000
+    settings = {**AT_ONCE, "log.cleaner.min.cleanable.ratio": "0.01", "offsets.topic.num.partitions": "1"}
+    with Broker(data, overrides={**settings, "offsets.topic.segment.bytes": "1048576"}) as broker:
+        broker.create_topic("read", partitions=2)
+        consumer = Consumer({**client(broker.bootstrap), "group.id": "moving"})
+        for offset in range(800):
+            where = TopicPartition("read", offset % 2, offset, metadata=notes)
+            consumer.commit(offsets=[where], asynchronous=False)
+        consumer.close()
+        topic = "__consumer_offsets"
+        wait_until(lambda: clean_to(data, topic) == active_base_offset(data, topic) > 0, 30)
+    logs = sorted((data / "__consumer_offsets-0").glob("*.log"))
+    assert sum(path.stat().st_size for path in logs) < 2 << 20
+
+    done = apache.tool(
+        "org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", ",".join(map(str, logs))
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"group":"moving"' in done.stdout
+    assert "isvalid: false" not in done.stdout
+
+    with ApacheKafka(data, NEVER) as kafka:
+        reader = Consumer({**client(kafka.bootstrap), "group.id": "moving"})
+        places = [TopicPartition("read", partition) for partition in range(2)]
+        found = reader.committed(places, timeout=30)
+        reader.close()
+    assert [where.offset for where in found] == [798, 799]
+    assert [where.metadata for where in found] == [notes, notes]

@@ -66,6 +66,11 @@ LEDGER = (
         r".*operation (9|-1)",
         "an unknown operation is an invalid request, not an unknown server error",
     ),
+    (
+        r"transaction_markers\.with_wrong_epochs",
+        r".*epoch -1",
+        "a marker without an epoch has an invalid one, it is not an unknown server error",
+    ),
 )
 
 

@@ -32,6 +32,10 @@ CONFIGURED = {
     "num.partitions": "3",
     "offset.metadata.max.bytes": "10",
     "socket.request.max.bytes": "500000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+    "transaction.max.timeout.ms": "20000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+    "transactional.id.expiration.ms": "5000",
 }
 """Settings of the node that the scenarios `configured.*` and `group_configured.*` talk to."""
 

@@ -1,0 +1,84 @@
+"""Transactions on a node with settings of its own (`CONFIGURED` in comparing.py): time runs out."""
+
+from __future__ import annotations
+
+import time
+
+from barnabas.protocol import ApiKey
+
+from ..talk import Talk, scenario
+from ..transactional import READY_TIMEOUT_S, Producer, transactional_id
+
+INIT, OFFSETS = ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN
+
+
+@scenario
+def timeouts_have_a_bound(talk: Talk) -> None:
+    """`transaction.max.timeout.ms` is 20000."""
+    producer = Producer(talk, transactional_id(talk))
+    for timeout_ms in (19_999, 20_000, 20_001, 900_000):
+        producer.init(f"wants {timeout_ms} ms", transaction_timeout_ms=timeout_ms)
+    producer.described()
+
+
+@scenario
+def open_for_too_long(talk: Talk) -> None:
+    """A transaction is aborted at the next look after its timeout, and its producer is fenced."""
+    topic = talk.topic(partitions=2)
+    producer = Producer(talk, transactional_id(talk))
+    producer.init(transaction_timeout_ms=300)
+    producer.add("adds", {topic: [0, 1]})
+    producer.wait_for_state("CompleteAbort")
+    producer.described("was aborted")
+    producer.add("goes on", {topic: [0]})
+    producer.add("goes on", {topic: [0]}, 1)
+    producer.add("goes on", {topic: [0]}, 4)
+    producer.add("asks whether it is in", {topic: [0]}, 4, verify_only=True)
+    talk.ask("offsets", OFFSETS, 3, **producer.who(group_id="g"))
+    producer.end("commits")
+    producer.end("aborts", commit=False)
+    producer.end("aborts", commit=False, version=1)
+    producer.recover(transaction_timeout_ms=300)
+    producer.described()
+
+
+@scenario
+def open_for_too_long_in_the_newer_flow(talk: Talk) -> None:
+    topic = talk.topic()
+    producer = Producer(talk, transactional_id(talk))
+    producer.init(transaction_timeout_ms=300)
+    producer.add("adds", {topic: [0]}, 4)
+    producer.wait_for_state("CompleteAbort")
+    producer.end("commits", version=5)
+    producer.end("aborts", commit=False, version=5)
+    producer.add("begins the next one", {topic: [0]}, 4)
+    producer.end("commits", version=5)
+    producer.described()
+
+
+@scenario
+def silent_for_too_long(talk: Talk) -> None:
+    """`transactional.id.expiration.ms` is 5000: the id is forgotten, and its producer with it."""
+    topic = talk.topic()
+    producer = Producer(talk, transactional_id(talk))
+    other = Producer(talk, talk.name("other"), "other")
+    producer.init(transaction_timeout_ms=15_000)
+    other.init(transaction_timeout_ms=15_000)
+    other.add("adds", {topic: [0]})
+    wait_until_forgotten(producer)
+    producer.described("was forgotten")
+    other.described("has a transaction open")
+    producer.add("adds", {topic: [0]})
+    producer.end("commits")
+    producer.end("aborts", commit=False, version=5)
+    producer.recover("has a new id", transaction_timeout_ms=15_000)
+    producer.recover(transaction_timeout_ms=15_000)
+    producer.described()
+    other.end("commits")
+
+
+def wait_until_forgotten(producer: Producer) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while producer.state():
+        assert time.monotonic() < deadline, f"{producer.name} is not forgotten"
+        time.sleep(0.05)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.runtime.controller import Controller
     from barnabas.runtime.threads import Threads
     from barnabas.settings import BrokerSettings
+    from barnabas.settings.secrets import Secrets
     from barnabas.storage.log_dirs import LogDirs
 
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -41,10 +42,17 @@ ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 class Broker:
     def __init__(
-        self, settings: BrokerSettings, cluster_id: str, clock: Clock, threads: Threads, metrics: Metrics
+        self,
+        settings: BrokerSettings,
+        cluster_id: str,
+        clock: Clock,
+        threads: Threads,
+        metrics: Metrics,
+        secrets: Secrets,
     ) -> None:
         self.settings = settings  # those in force: replaced when they change
         self.dynamic = DynamicSettings(self)
+        self.secrets = secrets
         self.node_id = settings.node_id
         self.cluster_id = cluster_id
         self.epoch = -1

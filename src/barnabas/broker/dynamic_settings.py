@@ -38,7 +38,9 @@ class DynamicSettings:
         """Put in force what the metadata says; whether anything is different now."""
         broker = self._broker
         before = broker.settings
-        default, own = configs.cluster_default, configs.broker(broker.node_id)
+        secrets = broker.secrets
+        default = secrets.opened("", configs.cluster_default)
+        own = secrets.opened(str(broker.node_id), configs.broker(broker.node_id))
         if default == before.dynamic_default and own == before.dynamic_broker:
             return False
         after = broker.settings = before.with_dynamic(default, own)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import socket
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions import Partitions
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
+from barnabas.broker.secret_key import secrets_of
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
@@ -79,6 +81,7 @@ class Node:
         self._format_empty = format_empty
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
+        self._secret_bytes = os.urandom if rng is None else rng.randbytes  # a simulation repeats itself
         self._disk = disk
         self._socket_port = sockets
         self._sockets: dict[str, socket.socket] = {}
@@ -114,7 +117,8 @@ class Node:
         self._log_dirs = LogDirs.open(settings.log_dirs, node_id=settings.node_id, context=context)
         cluster_id = self._log_dirs.cluster_id
         self._threads = Threads(loop, THREADS)
-        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics())
+        secrets = secrets_of(settings, self._disk, self._secret_bytes)
+        broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(), secrets)
         broker.log_dirs = self._log_dirs
         broker.partitions = Partitions(lambda: broker.image)
         broker.fetch_sessions = FetchSessions(
@@ -126,7 +130,7 @@ class Node:
             settings, self._metadata_directory_id(), context, clock, controllers
         )
         self._controller = broker.controller = Controller(
-            settings, cluster_id, self._metadata_log, clock, self._rng
+            settings, cluster_id, self._metadata_log, clock, self._rng, secrets
         )
         await self._controller.start(load_bootstrap(context.disk, settings.metadata_log_dir), controllers)
         self._lifecycle = BrokerLifecycle(

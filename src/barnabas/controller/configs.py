@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from barnabas.controller.context import Context
 from barnabas.controller.decision import Decision
 from barnabas.controller.topic_names import reason_invalid
-from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ResourceType
+from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ConfigsImage, ResourceType
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import ConfigRecord
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -28,6 +28,7 @@ from barnabas.settings.client_metrics import validate_client_metrics
 from barnabas.settings.definitions import BROKER_ROWS, GROUP_ROWS, TOPIC_ROWS
 from barnabas.settings.group_rules import validate_group_overrides
 from barnabas.settings.row import Row
+from barnabas.settings.secrets import Secrets, is_secret
 from barnabas.settings.topic_rules import validate_topic_overrides
 
 IncrementalResource = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -105,13 +106,13 @@ def _decide(
                 raise bad_request("Each resource must appear at most once.")
             check_request(found)
             _check_resource(context, resource)
-            existing = context.image.configs.of(resource)
+            existing = _existing(context, resource)
             changes = changes_of(found, existing)
             _check_changes(context, resource, existing, changes)
         except KafkaError as error:
             outcomes.append(Outcome(error.code, error.message))
             continue
-        records += _records(resource, existing, changes)
+        records += _records(context, resource, existing, changes)
         outcomes.append(Outcome(ErrorCode.NONE, None))
     return outcomes, records
 
@@ -220,12 +221,12 @@ def _check_changes(
 def _check_broker(
     context: Context, resource: ConfigResource, after: Mapping[str, str], changes: Changes
 ) -> None:
-    configs = context.image.configs
     if resource == CLUSTER_DEFAULT:
-        own = configs.broker(context.settings.node_id)
+        own = _existing(context, ConfigResource(ResourceType.BROKER, str(context.settings.node_id)))
         validate_broker_overrides(context.settings, after, own, per_broker=False)
     else:
-        validate_broker_overrides(context.settings, configs.cluster_default, after, per_broker=True)
+        default = _existing(context, CLUSTER_DEFAULT)
+        validate_broker_overrides(context.settings, default, after, per_broker=True)
     if MIN_INSYNC_REPLICAS not in changes or not context.image.features.elr_enabled:
         return
     # Eligible leader replicas are judged by one value for the whole cluster (KIP-966).
@@ -241,12 +242,43 @@ def _check_broker(
         )
 
 
-def _records(resource: ConfigResource, existing: Mapping[str, str], changes: Changes) -> list[Message]:
+def _existing(context: Context, resource: ConfigResource) -> Mapping[str, str]:
+    values = context.image.configs.of(resource)
+    return context.secrets.opened(resource.name, values) if context.secrets is not None else values
+
+
+def _records(
+    context: Context, resource: ConfigResource, existing: Mapping[str, str], changes: Changes
+) -> list[Message]:
     """One record a value that differs; for brokers one each, since that makes them reload (KAFKA-14136)."""
+
+    def kept(name: str, value: str | None) -> str | None:
+        if value is None or context.secrets is None or resource.type != ResourceType.BROKER:
+            return value
+        return context.secrets.seal(resource.name, name, value) if is_secret(name) else value
+
     return [
-        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        ConfigRecord(
+            resource_type=resource.type, resource_name=resource.name, name=name, value=kept(name, value)
+        )
         for name, value in changes.items()
         if resource.type == ResourceType.BROKER or existing.get(name) != value
+    ]
+
+
+def sealed_anew(image: ConfigsImage, secrets: Secrets) -> list[Message]:
+    """Passwords of brokers that an older key sealed, or nobody: records that seal them with the newest."""
+    return [
+        ConfigRecord(
+            resource_type=resource.type,
+            resource_name=resource.name,
+            name=name,
+            value=secrets.seal(resource.name, name, secrets.opened(resource.name, {name: text})[name]),
+        )
+        for resource, values in image.by_resource.items()
+        if resource.type == ResourceType.BROKER
+        for name, text in values.items()
+        if is_secret(name) and secrets.is_stale(resource.name, name, text)
     ]
 
 

@@ -21,6 +21,7 @@ from barnabas.metadata.partitions import (
 )
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.secrets import Secrets
 
 # Kafka's bound on what one request may write, and with it on one atomic batch.
 RECORDS_PER_DECISION_MAX = 10_000
@@ -48,6 +49,7 @@ class Context:
     now_ms: int
     next_offset: int  # where the first record of this decision will stand in the log
     kraft_version: int = 0
+    secrets: Secrets | None = None  # None: passwords are kept as they are
     take_mutations: Callable[[int], None] = unlimited  # of partitions; refuses where a quota is used up
 
     @property

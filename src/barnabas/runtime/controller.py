@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from barnabas.controller import heartbeat as heartbeats
 from barnabas.controller import producer_ids, registration
 from barnabas.controller.activation import activate
-from barnabas.controller.configs import alter_configs, incremental_alter_configs
+from barnabas.controller.configs import alter_configs, incremental_alter_configs, sealed_anew
 from barnabas.controller.context import Context, Rng, unlimited
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
@@ -69,6 +69,7 @@ from barnabas.runtime.shard import Shard
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.errors import SettingsError
 from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
+from barnabas.settings.secrets import Secrets
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +116,16 @@ class _Machine:
 
 class Controller:
     def __init__(
-        self, settings: BrokerSettings, cluster_id: str, metadata_log: MetadataLog, clock: Clock, rng: Rng
+        self,
+        settings: BrokerSettings,
+        cluster_id: str,
+        metadata_log: MetadataLog,
+        clock: Clock,
+        rng: Rng,
+        secrets: Secrets | None = None,
     ) -> None:
         self._settings = settings
+        self._secrets = secrets
         self._cluster_id = cluster_id
         self._log = metadata_log
         self._clock = clock
@@ -160,6 +168,9 @@ class Controller:
         if self._settings.is_controller:
             request = self._own_registration(listeners or self._settings.advertised_controller_listeners)
             writes.append(self._shard.write(lambda: self._register_self(request)))
+        secrets = self._secrets
+        if secrets is not None:
+            writes.append(self._shard.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
         await asyncio.gather(*writes)
         now_ms = self._last_tick_ms = self._session_ms()
         for broker in self._machine.image.cluster.brokers.values():
@@ -218,6 +229,7 @@ class Controller:
             now_ms=self._session_ms(),
             next_offset=self._log.end_offset,
             kraft_version=self.kraft_version,
+            secrets=self._secrets,
             take_mutations=take_mutations,
         )
 
@@ -227,8 +239,12 @@ class Controller:
         dynamic = (configs.cluster_default, configs.broker(self._settings.node_id))
         if dynamic != self._dynamic:
             self._dynamic = dynamic
+            default, own = dynamic
+            if self._secrets is not None:
+                default = self._secrets.opened("", default)
+                own = self._secrets.opened(str(self._settings.node_id), own)
             try:
-                self._effective = self._settings.with_dynamic(*dynamic)
+                self._effective = self._settings.with_dynamic(default, own)
             except SettingsError as error:
                 logger.warning("settings that were changed while running do not fit together: %s", error)
         return self._effective

@@ -30,7 +30,7 @@ MECHANISM_SETTINGS = (
 )
 REMOVED_PREFIXES = {
     "zookeeper.": "there is no ZooKeeper since Kafka 4.0",
-    "password.encoder.": "it belonged to ZooKeeper",
+    "password.encoder.": "it belonged to ZooKeeper; barnabas.secret.key seals passwords here",
     "confluent.": "it belongs to Confluent Server",
 }
 REMOVED = {

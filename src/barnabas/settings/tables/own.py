@@ -11,5 +11,9 @@ SETTINGS: tuple[Row, ...] = (
      "Address of the metrics endpoint."),
     ("barnabas.metrics.port", "int", -1, "[-1,...,65535]", "medium", "read-only",
      "Port of the Prometheus endpoint at /metrics; -1 turns it off, 0 takes a free port."),
+    ("barnabas.secret.key", "password", None, "", "medium", "read-only",
+     "Key that passwords set while running are sealed with; the same on every node. A file if not set."),
+    ("barnabas.secret.old.key", "password", None, "", "low", "read-only",
+     "The key before this one: what it sealed is opened with it, and sealed anew."),
 )
 # fmt: on

@@ -9,7 +9,7 @@ Does not know: clients, checks, when faults happen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import Any, cast
 
@@ -44,6 +44,7 @@ class SimulatedNode:
         self.node: Node | None = None  # while it is up
         self.lives = 0
         self.power_losses = 0
+        self.on_power_loss: list[Callable[[], None]] = []
         self.down_s = RESTART_S  # how long the next end lasts
         self.is_retired = False
         self._ended = asyncio.Event()
@@ -172,6 +173,8 @@ class SimulatedNode:
         self.world.trace.note("power lost" if self._loses_power else "killed", self.host)
         if self._loses_power:
             self.power_losses += 1
+            for told in self.on_power_loss:
+                told()
             self.world.network.lost_power(self.process)
             self.disk = self.disk.after_power_loss(self._rng)
         else:

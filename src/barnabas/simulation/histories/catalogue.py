@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.history import Make
 
-HISTORIES: dict[str, Make] = {RecordsHistory.name: RecordsHistory}
+HISTORIES: dict[str, Make] = {RecordsHistory.name: RecordsHistory, GroupsHistory.name: GroupsHistory}

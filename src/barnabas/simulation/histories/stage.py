@@ -82,17 +82,18 @@ class Stage:
             await asyncio.sleep(LOOK_S)
 
 
-async def create_topic(stage: Stage, name: str, partitions: int) -> None:
-    """A topic, made by a client before anything goes wrong."""
-    created = asyncio.Event()
+async def create_topic(stage: Stage, name: str, partitions: int) -> bytes:
+    """A topic, made by a client before anything goes wrong; its id."""
+    created: list[bytes] = []
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
 
     async def create(client: SimulatedClient) -> None:
-        await client.ask_until_answered(
+        answer = await client.ask_until_answered(
             request, CreateTopicsResponse, lambda answer: answer.topics[0].error_code in ALREADY_THERE
         )
-        created.set()
+        created.append(answer.topics[0].topic_id)
 
     stage.add(f"creator of {name}", create)
-    await stage.until(created.is_set, 60, f"topic {name} is created")
+    await stage.until(lambda: bool(created), 60, f"topic {name} is created")
+    return created[0]

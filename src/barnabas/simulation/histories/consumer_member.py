@@ -1,0 +1,141 @@
+"""A member of a group of the consumer protocol (KIP-848): beats, gives up what it must, takes what it gets.
+
+In: a client and a group. Out: what it sees, told to the group's checks. After any doubt it sends a full
+heartbeat. Does not know: other members.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.protocol import ErrorCode
+from barnabas.protocol import uuid as uuids
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.histories.group_checks import Member
+from barnabas.simulation.histories.group_member import (
+    BEAT_S,
+    COORDINATOR_ERRORS,
+    LEAVE_CHANCE,
+    REBALANCE_MS,
+    RETRY_S,
+    Group,
+    Positions,
+    find_coordinator,
+)
+
+CONSUMER = "consumer"
+LEAVE_EPOCH = -1
+
+
+class ConsumerMember:
+    def __init__(self, client: SimulatedClient, group: Group, topic_id: bytes) -> None:
+        self._client = client
+        self._group = group
+        self._topic_id = topic_id
+        self._member_id = uuids.to_text(client.rng.randbytes(16))
+        self._me: Member = group.ownership.join(f"{client.host}/{client.lives}")
+        self._positions = Positions(client, group)
+        self._epoch = 0
+        self._is_full = True
+
+    async def run(self) -> None:
+        self._show()
+        await find_coordinator(self._client, self._group.name)
+        while True:
+            answer = await self._beat()
+            if answer is not None:
+                await self._answered(answer)
+            await asyncio.sleep(self._client.rng.uniform(0.5, 1.5) * BEAT_S)
+            if self._epoch > 0:
+                await self._commit()
+            if not self._group.is_calm and self._client.rng.random() < LEAVE_CHANCE:
+                await self._leave()
+
+    def _show(self) -> None:
+        self._group.owned[self._client.host] = frozenset(self._me.owned)
+
+    async def _beat(self, epoch: int | None = None) -> ConsumerGroupHeartbeatResponse | None:
+        me, group = self._me, self._group
+        sent_epoch = self._epoch if epoch is None else epoch
+        part = ConsumerGroupHeartbeatRequest.TopicPartitions
+        owned = [part(topic_id=self._topic_id, partitions=sorted(me.owned))] if me.owned else []
+        is_full = self._is_full or sent_epoch == 0
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group.name,
+            member_id=self._member_id,
+            member_epoch=sent_epoch,
+            rebalance_timeout_ms=REBALANCE_MS if is_full else -1,
+            subscribed_topic_names=[group.topic] if is_full else None,
+            topic_partitions=owned if is_full else None,
+        )
+        self._is_full = True  # until the answer is there
+        sent_s = self._client.world.loop.time()
+        answer = await self._client.ask(request, ConsumerGroupHeartbeatResponse)
+        if answer is not None and not answer.error_code and epoch is None:
+            self._is_full = False
+            if group.is_trusted:
+                group.ownership.good_heartbeat(me, sent_s, sent_epoch, answer.member_epoch)
+            self._epoch = answer.member_epoch
+        return answer
+
+    async def _answered(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        code = ErrorCode(answer.error_code)
+        if code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
+            self._begin_anew()
+        elif code:
+            await asyncio.sleep(RETRY_S)
+        elif answer.assignment is not None:
+            parts = answer.assignment.topic_partitions
+            await self._reconcile(
+                {p for part in parts if part.topic_id == self._topic_id for p in part.partitions}
+            )
+
+    async def _reconcile(self, target: set[int]) -> None:
+        """First give up, then take; both are told with the next heartbeat, which is a full one."""
+        me, group = self._me, self._group
+        revoked = me.owned - target
+        if revoked:
+            await self._commit()
+            group.ownership.released(me, target)
+            self._positions.keep(me.owned)
+        new = target - me.owned
+        if new:
+            if group.is_trusted:
+                group.ownership.assigned(me, sorted(new))
+            else:
+                me.owned |= new
+            await self._positions.fetch(new, self._member_id, self._epoch)
+        if revoked or new:
+            self._is_full = True
+            self._show()
+
+    async def _commit(self) -> None:
+        missing = self._me.owned - self._positions.offsets.keys()
+        if missing:
+            await self._positions.fetch(missing, self._member_id, self._epoch)
+        code = await self._positions.commit(self._member_id, self._epoch)
+        if code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self._begin_anew()
+        elif code in COORDINATOR_ERRORS:
+            await asyncio.sleep(RETRY_S)
+
+    def _begin_anew(self) -> None:
+        self._group.ownership.rejoin(self._me)
+        self._epoch = 0
+        self._is_full = True
+        self._positions.keep(())
+        self._show()
+
+    async def _leave(self) -> None:
+        self._me.has_left = True
+        self._me.owned.clear()
+        self._show()
+        await self._beat(LEAVE_EPOCH)
+        await asyncio.sleep(self._client.rng.expovariate(1.0))
+        self._member_id = uuids.to_text(self._client.rng.randbytes(16))
+        self._me = self._group.ownership.join(f"{self._client.host}/{self._client.lives}/{self._member_id}")
+        self._begin_anew()

@@ -1,0 +1,151 @@
+"""What must be true of a group, whoever asks: a model of it that clients feed with what they see.
+
+In: what members send and what they are answered, in the order of time. Out: `Wrong` when two members own a
+partition in one generation, an epoch goes back, a fenced member is still listened to, a partition is given
+away that its owner did not give up, or a committed offset is lost. Does not know: requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from barnabas.simulation.history import Wrong
+
+
+class Offsets:
+    """Committed offsets of one group: they never move back."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._acknowledged: dict[int, int] = {}
+        self._uncertain: dict[
+            int, list[int]
+        ] = {}  # sent, and nobody knows whether they arrived or still will
+
+    def sending(self, partition: int, offset: int) -> None:
+        self._uncertain.setdefault(partition, []).append(offset)
+
+    def answered(self, partition: int, offset: int, *, is_committed: bool) -> None:
+        self._uncertain[partition].remove(offset)
+        if is_committed:
+            self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))
+
+    def expected(self) -> dict[int, int]:
+        """What a fetch that is sent now must find at least."""
+        return dict(self._acknowledged)
+
+    def fetched(self, expected: dict[int, int], partition: int, offset: int) -> None:
+        least = expected.get(partition, -1)
+        if offset >= least:
+            return
+        if offset not in self._uncertain.get(partition, ()):
+            raise Wrong(
+                f"{self._group}: {least} was committed for partition {partition} and {offset} is found"
+            )
+        self._acknowledged[partition] = offset  # a commit that was on its way for long
+
+
+@dataclass(slots=True)
+class Member:
+    """One life of one member of a group of the consumer protocol, as it sees itself."""
+
+    name: str
+    epoch: int = 0
+    owned: set[int] = field(default_factory=set)
+    last_good_s: float = 0.0  # when it sent the last heartbeat that was answered well
+    has_left: bool = False
+    fenced_since_s: float | None = None  # others were given what it owned: from then on it must be refused
+
+
+class Ownership:
+    """Who owns which partition in a group of the consumer protocol."""
+
+    def __init__(self, group: str, now: Callable[[], float], session_s: float) -> None:
+        self._group = group
+        self._now = now
+        self._session_s = session_s
+        self._members: list[Member] = []
+
+    def join(self, name: str) -> Member:
+        member = Member(name, last_good_s=self._now())
+        self._members.append(member)
+        return member
+
+    def rejoin(self, member: Member) -> None:
+        """It begins at epoch 0 again: refused, or by itself."""
+        member.epoch = 0
+        member.owned.clear()
+        member.fenced_since_s = None
+
+    def released(self, member: Member, kept: Iterable[int]) -> None:
+        """It is about to tell that it owns no more than this."""
+        member.owned &= set(kept)
+
+    def good_heartbeat(self, member: Member, sent_s: float, sent_epoch: int, epoch: int) -> None:
+        if member.fenced_since_s is not None and sent_epoch > 0 and sent_s > member.fenced_since_s:
+            raise Wrong(f"{self._group}: {member.name} is still a member, its partitions are others'")
+        if epoch < member.epoch:
+            raise Wrong(f"{self._group}: the epoch of {member.name} went back from {member.epoch} to {epoch}")
+        member.epoch = epoch
+        member.last_good_s = max(member.last_good_s, sent_s)
+
+    def assigned(self, member: Member, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            for other in self._members:
+                if other is not member and partition in other.owned:
+                    self._take_away(other, member, partition)
+            member.owned.add(partition)
+
+    def _take_away(self, owner: Member, member: Member, partition: int) -> None:
+        silent_s = self._now() - owner.last_good_s
+        if not owner.has_left and silent_s < self._session_s:
+            raise Wrong(
+                f"{self._group}: partition {partition} is given to {member.name} while {owner.name} owns it, "
+                f"heard of {silent_s:.3f} s ago"
+            )
+        owner.owned.discard(partition)
+        if owner.fenced_since_s is None:
+            owner.fenced_since_s = self._now()
+
+
+class Generations:
+    """The generations of a classic group: what was assigned in each, and which one is the newest."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self.newest = -1  # that a member has its assignment of
+        self._owners: dict[int, dict[int, str]] = {}
+        self._plans: dict[int, list[dict[str, frozenset[int]]]] = {}
+
+    def joined(self, newest_before: int, generation: int) -> None:
+        if generation < newest_before:
+            raise Wrong(f"{self._group}: generation {generation} comes after {newest_before}")
+
+    def planned(self, generation: int, plan: dict[str, frozenset[int]]) -> None:
+        """A leader hands this in. Of two leaders (the coordinator forgot one) only one may be listened to."""
+        self._plans.setdefault(generation, []).append(plan)
+
+    def assigned(self, generation: int, identity: str, member_id: str, partitions: frozenset[int]) -> None:
+        plans = self._plans.get(generation, [])
+        if (
+            not any(plan.get(member_id, frozenset()) == partitions for plan in plans)
+            and identity == member_id
+        ):
+            raise Wrong(
+                f"{self._group}: {identity} is assigned {sorted(partitions)} in generation {generation}, "
+                f"which no leader said"
+            )
+        owners = self._owners.setdefault(generation, {})
+        for partition in partitions:
+            if owners.setdefault(partition, identity) != identity:
+                raise Wrong(
+                    f"{self._group}: {owners[partition]} and {identity} own partition {partition} in "
+                    f"generation {generation}"
+                )
+        self.newest = max(self.newest, generation)
+
+    def accepted(self, newest_before: int, generation: int, what: str) -> None:
+        """A request of a generation was answered well, and was sent when `newest_before` was known."""
+        if generation < newest_before:
+            raise Wrong(f"{self._group}: {what} of generation {generation} is taken after {newest_before}")

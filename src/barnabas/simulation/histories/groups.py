@@ -1,0 +1,104 @@
+"""A history of groups: eager, cooperative and consumer-protocol members join, leave, pause, die and commit.
+
+Checked (see `group_checks`): one owner a partition in a generation, epochs that only grow, nothing given away
+before its owner gave it up or fell silent, nobody listened to who was replaced, no committed offset lost. And
+progress: when the faults are over, every partition finds an owner whose commits are taken.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from barnabas.simulation.client import Job, SimulatedClient
+from barnabas.simulation.faults import Plan, plan
+from barnabas.simulation.histories.classic_member import COOPERATIVE, EAGER, ClassicMember
+from barnabas.simulation.histories.consumer_member import CONSUMER, ConsumerMember
+from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
+from barnabas.simulation.histories.group_member import SESSION_MS, Group
+from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
+from barnabas.simulation.world import World, rng_of
+
+TOPIC = "jobs"
+SECONDS = 25.0
+SECONDS_TO_RECOVER = 120.0
+FAULTS_MAX = 14
+SETTLED_S = 3.0
+GROUP_SETTINGS = {
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.assignment.interval.ms": "0",
+}
+
+
+class GroupsHistory:
+    name = "groups"
+    seconds_max = 900.0
+
+    def __init__(self, seed: int) -> None:
+        rng = rng_of(seed, "plan")
+        self.promise = promise_of(rng)
+        self.partitions = rng.randrange(1, 7)
+        self.kinds = [rng.choice((EAGER, COOPERATIVE, CONSUMER)) for _ in range(rng.randrange(1, 4))]
+        self.sizes = [rng.randrange(1, 5) for _ in self.kinds]
+        self.statics = rng.random() < 0.3
+        self.faults: Plan = plan(rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX)
+        self.groups: list[Group] = []
+        self._topic_id = b""
+        self._stage: Stage
+
+    async def run(self, world: World, faults: Plan) -> dict[str, int]:
+        stage = self._stage = Stage(world, {**GROUP_SETTINGS, **self.promise.properties})
+        await stage.open()
+        self._topic_id = await create_topic(stage, TOPIC, self.partitions)
+        workers = []
+        for index, (kind, size) in enumerate(zip(self.kinds, self.sizes, strict=True)):
+            group = self._group(f"{kind}-{index}", kind)
+            self.groups.append(group)
+            workers += [stage.add(f"{group.name}-{n}", self._job(group, n)) for n in range(size)]
+        stage.node.on_power_loss.append(self._lost_power)
+        await stage.suffer(faults, SECONDS, workers)
+        for group in self.groups:
+            group.is_calm = True
+        for group in self.groups:
+            await stage.until(
+                partial(self._is_settled, group),
+                SECONDS_TO_RECOVER,
+                f"every partition of {group.name} has an owner that commits",
+            )
+        return {
+            "lives": stage.node.lives,
+            "power losses": stage.node.power_losses,
+            "generations": sum(group.generations.newest for group in self.groups),
+        }
+
+    def _group(self, name: str, kind: str) -> Group:
+        now = self._stage.world.loop.time
+        return Group(
+            name, TOPIC, kind, Offsets(name), Ownership(name, now, SESSION_MS / 1000), Generations(name)
+        )
+
+    def _job(self, group: Group, number: int) -> Job:
+        async def run(client: SimulatedClient) -> None:
+            if group.kind == CONSUMER:
+                await ConsumerMember(client, group, self._topic_id).run()
+            else:
+                instance_id = client.host if self.statics and number % 2 else None
+                await ClassicMember(client, group, self.partitions, instance_id).run()
+
+        return run
+
+    def _lost_power(self) -> None:
+        if not self.promise.survives_power_loss:
+            for group in self.groups:
+                group.is_trusted = False
+
+    def _is_settled(self, group: Group) -> bool:
+        """Every partition is owned by one member, and a commit of it was taken lately."""
+        now_s = self._stage.world.loop.time()
+        owned = sorted(p for partitions in group.owned.values() for p in partitions)
+        return owned == list(range(self.partitions)) and all(
+            now_s - group.committed_s.get(p, float("-inf")) < SETTLED_S for p in owned
+        )

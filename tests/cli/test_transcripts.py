@@ -1,6 +1,7 @@
 """Our tools print what Kafka's own tools printed, and Kafka's own tools still print it."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
@@ -14,6 +15,7 @@ from barnabas.testing import Broker, apache
 
 from .conftest import RunTool
 from .group_members import Members
+from .open_transactions import Transactions
 from .transcript import FOLDER, JAVA_CLASSES, Step, load, normal
 
 SEGMENTS = Path(__file__).parent / "segments"
@@ -52,9 +54,9 @@ def replay(talk: str, broker: str, run_tool: RunTool) -> None:
     """Types what the transcript says, and compares all of it at once."""
     steps = load(FOLDER / f"{talk}.txt")
     printed = []
-    with Members(broker) as members:
+    with clients_of(broker) as clients:
         for step in steps:
-            if is_of_members(step, members, broker):
+            if clients.do(step):
                 printed.append("")
                 continue
             ran = run_tool(*step.arguments(broker), input=step.input)
@@ -64,17 +66,38 @@ def replay(talk: str, broker: str, run_tool: RunTool) -> None:
     assert ours == expected, difference(expected, ours)
 
 
-def is_of_members(step: Step, members: Members, broker: str) -> bool:
-    """Lets members of groups come and go, where a step is about them."""
-    program, *arguments = step.arguments(broker)
-    if program == "member-joins":
+class Clients:
+    """Members of groups and transactions that come and go, where a step is about them."""
+
+    def __init__(self, broker: str, members: Members, transactions: Transactions) -> None:
+        self._broker = broker
+        self._members = members
+        self._transactions = transactions
+
+    def do(self, step: Step) -> bool:
+        program, *arguments = step.arguments(self._broker)
         names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
-        members.join(**dict(zip(names, arguments[1::2], strict=True)))
-    elif program == "members-leave":
-        members.leave()
-    else:
-        return False
-    return True
+        given = dict(zip(names, arguments[1::2], strict=False))
+        if program == "member-joins":
+            self._members.join(**given)
+        elif program == "members-leave":
+            self._members.leave()
+        elif program == "transaction":
+            partitions = [int(each) for each in given["partition"].split(",")]
+            self._transactions.write(given["id"], given["topic"], partitions, given.get("end"))
+        else:
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def clients_of(broker: str) -> Iterator[Clients]:
+    transactions = Transactions(broker)
+    try:
+        with Members(broker) as members:
+            yield Clients(broker, members, transactions)
+    finally:
+        transactions.close()
 
 
 def difference(expected: list[str], ours: list[str]) -> str:
@@ -106,11 +129,8 @@ def test_the_transcripts_are_what_kafkas_tools_print(
         pytest.skip("--apache runs Kafka's own tools again, which takes minutes")
     path = FOLDER / f"{talk}.txt"
     steps = load(path)
-    with Members(empty_apache) as members:
-        printed = [
-            "" if is_of_members(step, members, empty_apache) else run_java(step, empty_apache)
-            for step in steps
-        ]
+    with clients_of(empty_apache) as clients:
+        printed = ["" if clients.do(step) else run_java(step, empty_apache) for step in steps]
     if request.config.getoption("--record"):
         path.write_text("\n".join(step.text(each) for step, each in zip(steps, printed, strict=True)))
     assert printed == [step.printed for step in load(path)]

@@ -5,9 +5,9 @@
     Created topic orders.
 
 Lines behind the command that start with `<` are its standard input. `!` marks standard error, `exit` the
-status where it is not 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`
-and `members-leave` are no tools: consumers that live while the tools behind them run. `pytest tests/cli
---record` writes transcripts anew.
+status where it is not 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`,
+`members-leave` and `transaction --id I --topic T --partition 0,1 --end commit` are no tools: clients that
+live while the tools behind them run. `pytest tests/cli --record` writes transcripts anew.
 """
 
 import re
@@ -31,6 +31,13 @@ JAVA_CLASSES = {
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
 # What the two print differently on purpose, or by chance of the moment.
@@ -38,9 +45,14 @@ NOISE = re.compile(
     r"SLF4J|The consumer rebalance protocol \(KIP-848\)|^engine: |^\s*$|^New offset \(-?\d+\) is "
 )
 TRACE = re.compile(r"^\s+at |^\s+\.\.\. \d+ more|^Caused by: |^[a-z][\w.$]+(Exception|Error)(: |$)")
-TO_ERRORS = re.compile(r"^(Error while executing topic command : |Warning: --|Option --\S+ is deprecated)")
+TO_ERRORS = re.compile(
+    r"^(Error while executing (topic|client metrics) command : |Warning: --"
+    r"|Option --\S+ (is|has been) deprecated)"
+)
 EXCEPTION = re.compile(r'(^Exception in thread "main" )?\b([a-z][\w.$]+\.\w+(Exception|Error): )+')
-HINT = re.compile(r" \((see `|give ).*\)$")
+HINT = re.compile(
+    r" \((see `|give |--broker-list takes ).*\)$| Enable debug logging for additional detail\.$"
+)
 BAD_BOOTSTRAP = re.compile(r"(?<=host1:9091,host2:9092) \(.*\)")
 MOMENTS = (
     (re.compile(r"TopicId: \S{22}"), "TopicId: <id>"),
@@ -50,11 +62,14 @@ MOMENTS = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?= )"), "<member>"),
     (re.compile(r"(?<=\s)[\w+/-]{22}(?= /)"), "<member>"),
     (re.compile(r"\$BROKER {2}\(1\) +"), "$BROKER  (1) "),
+    (re.compile(r'(?<="logDir":)"[^"]*"'), '"<dir>"'),
+    (re.compile(r"(?<=Epoch: )\d+$", re.MULTILINE), "<epoch>"),
 )
 # Sets are printed in whatever order they have.
 ANY_ORDER = re.compile(r"(?<=options: )\[.*\]$|(?<=scenarios: \[)\[.*\](?=\]$)|(?<=Valid states are: ).*$")
 ANY_ORDER_OF_TYPES = re.compile(r"(?<=Valid types are: ).*$")
 TABLE = re.compile(r"^GROUP +\S")
+BY_CHANCE = {"ProducerId", "LastTimestamp", "CurrentTransactionStartTimeMs", "TransactionDurationMs"}
 
 
 CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in no order that means anything
@@ -74,6 +89,27 @@ def with_rows_in_order(lines: list[str]) -> list[str]:
             rows = [] if TABLE.match(line) else None
         else:
             rows.append(line)
+    return shown[:-1]
+
+
+def with_tables_in_order(lines: list[str]) -> list[str]:
+    """Tables about producers (cells and tabs): rows in order, no padding, no numbers of the moment."""
+    shown: list[str] = []
+    columns: list[str] = []
+    rows: list[str] = []
+    for line in [*lines, ""]:
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) == len(columns) > 1:
+            for place, name in enumerate(columns):
+                if name in BY_CHANCE and cells[place].isdigit():
+                    cells[place] = "<n>"
+                cells[place] = ",".join(sorted(cells[place].split(",")))
+            rows.append("\t".join(cells).rstrip("\t"))
+            continue
+        shown += sorted(rows)
+        columns = cells if line.endswith("\t") and set(cells) & (BY_CHANCE | {"TransactionalId"}) else []
+        rows = []
+        shown.append("\t".join(cells).rstrip("\t") if columns else line)
     return shown[:-1]
 
 
@@ -131,7 +167,8 @@ def normal(output: str, errors: str, status: int, broker: str) -> Printed:
         return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
 
     told = [line for line in clean(errors) if not NOISE.search(line)]
-    shown = with_rows_in_order([HINT.sub("", EXCEPTION.sub("", line)) for line in clean(output)])
+    shown = with_tables_in_order([HINT.sub("", EXCEPTION.sub("", line)) for line in clean(output)])
+    shown = with_rows_in_order(shown)
     if not status:
         told = [line for line in told if not TRACE.search(line)]
     told = [line for line in shown if TO_ERRORS.match(line)] + told

@@ -118,7 +118,10 @@ def check_alter(options: argparse.Namespace, types: list[str], names: list[str])
     shown = ",".join(types)
     if set(types) & set(HAVE_DEFAULTS):
         if not names:
-            raise ToolError(f"An entity-name or default entity must be specified with --alter of {shown}")
+            raise ToolError(
+                "An entity-name or default entity must be specified with --alter of users, clients, "
+                "brokers or ips"
+            )
     elif not any(names):
         raise ToolError(f"An entity name must be specified with --alter of {shown}")
     if options.add_config is not None and options.add_config_file is not None:

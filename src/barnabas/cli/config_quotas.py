@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from barnabas.cli.config_entities import CLIENTS, DEFAULT, IPS, USERS, Entities
 from barnabas.cli.parsing import ToolError
+from barnabas.cli.settling import settled
 from barnabas.client.admin import Admin
 from barnabas.client.quota_admin import CLIENT_ID, IP, USER, Match, QuotaEntry
 from barnabas.client.scram_admin import NewCredential, ScramMechanism
@@ -36,7 +37,16 @@ async def alter(admin: Admin, entities: Entities, added: Mapping[str, str], remo
     if unknown:
         raise ToolError(f"Invalid config(s): {','.join(unknown)}")
     changes: dict[str, float | None] = {name: quota(name, text) for name, text in added.items()}
-    await admin.alter_quotas(entity, changes | dict.fromkeys(removed))
+    changes |= dict.fromkeys(removed)
+    await admin.alter_quotas(entity, changes)
+
+    async def shows() -> bool:
+        now: dict[str, float] = {}
+        for entry in await admin.describe_quotas(parts_of(entities)):
+            now |= entry.values
+        return all(now.get(name) == value for name, value in changes.items())
+
+    await settled(admin, shows)
 
 
 def check_names(entities: Entities, added: Mapping[str, str], removed: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ is checked, is Kafka's (`config_entities`); quotas and SCRAM credentials are in 
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from barnabas.cli import config_quotas
@@ -27,6 +27,7 @@ from barnabas.cli.config_entities import (
 from barnabas.cli.connecting import add_bootstrap, add_bootstrap_controller, add_command_config, cluster_from
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, ToolParser, UsageError
+from barnabas.cli.settling import settled
 from barnabas.client.admin import Admin
 from barnabas.client.config_admin import ConfigEntry, ConfigResource, ConfigSource, ResourceType
 from barnabas.client.errors import ClientError, UnsupportedApi
@@ -151,10 +152,22 @@ async def alter(options: argparse.Namespace, entities: Entities, admin: Admin, o
                 raise ToolError(f"Invalid broker logger(s): {','.join(unknown)}")
         changes: dict[str, str | None] = {**added, **dict.fromkeys(removed)}
         await admin.alter_configs(resource, changes)
+        await settled(admin, lambda: shows(admin, kind, name, changes))
     if name == DEFAULT:
         out.line(f"Completed updating default config for {kind} in the cluster.")
     else:
         out.line(f"Completed updating config for {kind[:-1]} {name}.")
+
+
+async def shows(admin: Admin, kind: str, name: str, changes: Mapping[str, str | None]) -> bool:
+    """Whether brokers know of a change already; controllers answer a moment before."""
+    if kind == BROKER_LOGGERS or admin.cluster.is_quorum:
+        return True
+    own = {entry.name: entry for entry in await settings_of(admin, kind, name, everything=False)}
+    return all(
+        name not in own if value is None else name in own and own[name].value in (value, None)
+        for name, value in changes.items()
+    )
 
 
 def to_add(options: argparse.Namespace) -> dict[str, str]:

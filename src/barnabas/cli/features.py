@@ -91,7 +91,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
 def description(features: Features) -> list[str]:
     epoch = "-" if features.epoch is None else str(features.epoch)
     return [
-        f"Feature: {name:<35}SupportedMinVersion: {shown(name, first):<17}"
+        f"Feature: {name:<42}SupportedMinVersion: {shown(name, first):<17}"
         f"SupportedMaxVersion: {shown(name, last):<17}"
         f"FinalizedVersionLevel: {shown(name, features.finalized.get(name, 0)):<17}Epoch: {epoch}"
         for name, (first, last) in sorted(features.supported.items())

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from barnabas.cli.message_json import compact, to_json
+from barnabas.cli.parsing import ToolError
 from barnabas.protocol import KafkaError, Message, ProtocolError
 from barnabas.records.record import Record
 
@@ -30,6 +31,9 @@ def reader_of_class(name: str | None) -> Callable[[bytes], str]:
     """A decoder of Kafka's by its class name, for keys or for values."""
     short = (name or "StringDecoder").rpartition(".")[2]
     numbers = {"IntegerDecoder": ">i", "LongDecoder": ">q"}
+    if short not in (*numbers, "StringDecoder", "DefaultDecoder"):
+        known = ", ".join(("StringDecoder", *numbers))
+        raise ToolError(f"Failed to load decoder class (give one of {known}, not {name})")
     if short in numbers:
         codec = struct.Struct(numbers[short])
         return lambda data: str(codec.unpack(data)[0]) if len(data) == codec.size else repr(data)
@@ -80,22 +84,13 @@ def share_state(record: Record) -> Decoded:
 
 
 def remote_log_metadata(record: Record) -> Decoded:
-    """Records of `__remote_log_metadata`: api key and version as varints, then the fields."""
-    from barnabas.protocol.log_records import storage
+    """Records of `__remote_log_metadata`."""
+    from barnabas.cli.remote_log_text import text_of
 
-    value = record.value or b""
-    classes = {each.schema.key: each for each in messages_of(storage) if each.schema.key is not None}
     try:
-        cls = classes[value[0]]
-        return None, compact(
-            {
-                "type": record_type(cls()),
-                "version": value[1],
-                **to_json(cls.decode(value[2:], value[1]), value[1]),
-            }
-        )
-    except (KeyError, IndexError, ProtocolError) as error:
-        return None, f"Error at {record.offset}, skipping. {error}"
+        return None, text_of(record.value or b"")
+    except ValueError as error:
+        return None, f"Error at offset {record.offset}, skipping. {error}"
 
 
 def by_key_type(
@@ -119,7 +114,7 @@ def by_key_type(
         content = value_class.decode(value[2:], version)
         return shown_key, compact({"version": str(version), "data": value_json(content, version)})
     except (ProtocolError, KafkaError, struct.error) as error:
-        return None, f"Failed to decode message at offset {record.offset} using the decoder: {error}"
+        return f"Error at offset {record.offset}, skipping. {error}", None
 
 
 def group_value(message: Message, version: int) -> dict[str, Any]:

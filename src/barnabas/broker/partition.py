@@ -240,9 +240,13 @@ class Partition:
             self.before_write()
         self.log.write_early()
 
-    def advance(self) -> None:
-        """What was written counts: raise the high watermark and let readers see it."""
-        if self.state.advance_log_end(self.log.written_offset):
+    def advance(self, end_offset: int | None = None) -> None:
+        """What was written (below `end_offset`) counts: raise the high watermark and let readers see it."""
+        if end_offset is None:
+            end_offset = self.log.written_offset
+        elif end_offset < self.state.log_end_offset:  # a later tick was synced first
+            return
+        if self.state.advance_log_end(end_offset):
             if self._committing:
                 self._tell_committed()
             if self._waiters:

@@ -111,9 +111,13 @@ class Tick:
             held = dict.fromkeys(answer[0] for answer in answers)
             for channel in held:
                 channel.hold()
+            # What later ticks write while the disk is busy is not synced by this one: nobody may see it yet.
+            ends = {partition: partition.log.written_offset for partition in dirty}
 
             def synced(problems: Failures) -> None:
-                self._finish(dirty, answers, failed | problems)
+                for unsynced in problems:
+                    ends.pop(unsynced, None)
+                self._finish(dirty, answers, failed | problems, ends)
                 for channel in held:
                     channel.let_go()
 
@@ -121,7 +125,13 @@ class Tick:
         else:
             self._finish(dirty, answers, failed)
 
-    def _finish(self, dirty: list[Partition], answers: list[Answer], failed: Failures) -> None:
+    def _finish(
+        self,
+        dirty: list[Partition],
+        answers: list[Answer],
+        failed: Failures,
+        ends: dict[Partition, int] | None = None,
+    ) -> None:
         channels: dict[Channel, None] = {}
         last: Channel | None = None
         shortcuts: dict[Route, int] = {}
@@ -146,5 +156,9 @@ class Tick:
             channel.send()
         for route, count in shortcuts.items():
             route.times.observe_many(perf_counter_ns() - self._opened_ns, count)
-        for partition in dirty:
-            partition.advance()
+        if ends is None:
+            for partition in dirty:
+                partition.advance()
+        else:
+            for partition, end_offset in ends.items():
+                partition.advance(end_offset)

@@ -1,0 +1,71 @@
+"""The tick: what is written, synced, and then seen by readers, in this order."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.partition import Partition
+from barnabas.broker.tick import Tick
+from barnabas.broker.topic_rules import TopicRules
+from barnabas.connection.arena import Arena
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.record import Record, build_batch
+from barnabas.records.validation import AppendRules
+from barnabas.settings import TopicSettings
+from barnabas.storage.log import Log
+from barnabas.storage.settings import LogSettings
+
+NOW_MS = 1_700_000_000_000
+SYNCED = LogSettings(flush_messages=1)
+
+
+class SlowDisk:
+    """Syncs that end when the test says so."""
+
+    def __init__(self, directory: str) -> None:
+        self.syncs: list[Callable[[dict[Partition, KafkaError]], None]] = []
+        self.tick = Tick(Arena(), lambda turn: None, lambda due, done: self.syncs.append(done))
+        log = Log.create(directory, SYNCED, now_ms=NOW_MS)
+        self.partition = Partition("t", 0, b"i" * 16, log, 1, self.tick, Metrics().topic("t"))
+        self.partition.follow(TopicRules(TopicSettings(), SYNCED, AppendRules()))
+        self.partition.lead(0, (1,))
+
+    def append(self) -> None:
+        batch = build_batch([Record(timestamp=NOW_MS, value=b"v")])
+        self.partition.append(memoryview(batch), -1, 11, NOW_MS)
+        self.tick.close()
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> SlowDisk:
+    return SlowDisk(str(tmp_path / "t-0"))
+
+
+def test_a_sync_shows_only_what_was_written_before_it(slow: SlowDisk) -> None:
+    slow.append()
+    slow.append()
+
+    slow.syncs[0]({})
+
+    assert slow.partition.high_watermark == 1
+
+
+def test_syncs_that_end_out_of_order_take_nothing_back(slow: SlowDisk) -> None:
+    slow.append()
+    slow.append()
+
+    slow.syncs[1]({})
+    slow.syncs[0]({})
+
+    assert slow.partition.high_watermark == 2
+    assert slow.partition.state.log_end_offset == 2
+
+
+def test_what_could_not_be_synced_is_not_shown(slow: SlowDisk) -> None:
+    slow.append()
+
+    slow.syncs[0]({slow.partition: KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)})
+
+    assert slow.partition.high_watermark == 0

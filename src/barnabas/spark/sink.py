@@ -9,6 +9,7 @@ Does not know: how rows are encoded, how batches travel.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 import uuid
@@ -24,11 +25,13 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from barnabas.client.errors import ClientError
+from barnabas.protocol import KafkaError
 from barnabas.spark.cluster import BlockingCluster, Place, shared_cluster
 from barnabas.spark.encoding import Encoder
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.transaction import Transaction
+from barnabas.spark.transaction import Fenced, Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,6 +111,11 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
             record.write()
             transaction.end(commit=True)
         return Written(rows)
+    except BaseException:
+        # Readers need not wait until the transaction's time is over. Somebody who took over has ended it.
+        with contextlib.suppress(Fenced, KafkaError, ClientError):
+            transaction.end(commit=False)
+        raise
     finally:
         cluster.close()
 

@@ -85,7 +85,9 @@ class Range(InputPartition):
         super().__init__(asked)
 
 
-def read_range(options: SourceOptions, asked: OffsetRange) -> Iterator[pa.RecordBatch]:
+def read_range(options: SourceOptions, asked: OffsetRange | None) -> Iterator[pa.RecordBatch]:
+    if asked is None:  # what Spark makes of a plan without partitions
+        return
     fetcher = Fetcher(
         shared_cluster(options.client),
         asked,

@@ -1,0 +1,157 @@
+"""Writing: rows become records, keys land where other clients put them, exactly once when asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from barnabas.client.partitioner import partition_for_key
+from barnabas.testing.broker import Broker
+
+from .topics import new_topic, reading, values
+
+
+def writing(frame: Any, broker: Broker, topic: str | None = None, **options: Any) -> Any:
+    writer = frame.write.format("barnabas").option("kafka.bootstrap.servers", broker.bootstrap)
+    if topic is not None:
+        writer = writer.option("topic", topic)
+    for name, value in options.items():
+        writer = writer.option(name.replace("__", "."), str(value))
+    return writer.mode("append")
+
+
+def consumed(broker: Broker, topic: str, partitions: int = 1) -> list[Any]:
+    """Read by librdkafka, so that nobody but us wrote them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    found, ends = [], 0
+    while ends < partitions:
+        message = consumer.poll(20)
+        assert message is not None
+        if message.error() is None:
+            found.append(message)
+        else:
+            ends += 1
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_rows_are_read_back_by_other_clients(spark: Any, broker: Broker, codec: str) -> None:
+    topic = new_topic(broker, 3)
+    frame = spark.range(1000).selectExpr("cast(id as string) key", "concat('value ', id) value")
+    writing(frame, broker, topic, compression=codec).save()
+    found = consumed(broker, topic, 3)
+    assert {each.key(): each.value() for each in found} == {
+        str(n).encode(): f"value {n}".encode() for n in range(1000)
+    }
+    assert all(each.partition() == partition_for_key(each.key(), 3) for each in found)
+
+
+def test_every_column_is_written(spark: Any, broker: Broker) -> None:
+    first, second = new_topic(broker, 4), new_topic(broker, 1)
+    header = "named_struct('key', 'h', 'value', binary('x'))"
+    frame = spark.sql(
+        f"""select * from values
+        (binary('k1'), 'v1', '{first}', 3, timestamp_millis(5000), array({header})),
+        (null, null, '{second}', null, timestamp_millis(6000), null)
+        as t(key, value, topic, partition, timestamp, headers)"""
+    ).selectExpr("key", "value", "topic", "partition", "timestamp", "headers")
+    writing(frame, broker).save()
+    [one], [other] = consumed(broker, first, 4), consumed(broker, second)
+    assert (one.key(), one.value(), one.partition(), one.timestamp()[1]) == (b"k1", b"v1", 3, 5000)
+    assert one.headers() == [("h", b"x")]
+    assert (other.key(), other.value(), other.timestamp()[1], other.headers()) == (None, None, 6000, None)
+
+
+def test_rows_without_keys_are_spread(spark: Any, broker: Broker) -> None:
+    topic = new_topic(broker, 3)
+    frame = spark.range(20_000).selectExpr("concat('a value of some length ', id) value")
+    writing(frame, broker, topic, batchBytes=2000).save()
+    found = consumed(broker, topic, 3)
+    assert len(found) == 20_000 and {each.partition() for each in found} == {0, 1, 2}
+
+
+def test_batches_that_are_too_large_are_cut(spark: Any, broker: Broker) -> None:
+    topic = new_topic(broker, 1, configs={"max.message.bytes": "2000"})
+    frame = spark.range(500).selectExpr("'k' key", "concat(id, repeat('x', 50)) value").coalesce(1)
+    writing(frame, broker, topic, batchBytes=100_000).save()
+    assert [int(each.value().rstrip(b"x")) for each in consumed(broker, topic)] == list(range(500))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (["'k' key"], {"topic": "t"}, "a column named value is needed"),
+        (["'v' value"], {}, "the option topic is missing"),
+        (["1 value"], {"topic": "t"}, "the column value is of type int, it must be string or binary"),
+        (["'v' value", "1 lag"], {"topic": "t"}, "the column lag cannot be written"),
+        (["'v' value"], {"topic": "t", "compression": "rar"}, "the option compression is 'rar'"),
+        (["'v' value"], {"topic": "t", "kafka__acks": "1"}, "kafka.acks is '1'"),
+        (["'v' value"], {"topic": "t", "exactlyOnce": "yes"}, "exactlyOnce is 'yes'"),
+        (["'v' value"], {"topic": "t", "topics": "t"}, "there is no option 'topics': did you mean topic"),
+    ],
+)
+def test_mistakes_are_named(
+    spark: Any, broker: Broker, columns: list[str], options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Exception, match=message):
+        writing(spark.range(1).selectExpr(*columns), broker, **options).save()
+
+
+def test_a_row_that_cannot_be_written_is_named(spark: Any, broker: Broker) -> None:
+    topic = new_topic(broker, 1, configs={"max.message.bytes": "1000"})
+    frame = spark.sql("select 'large' key, repeat('x', 5000) value")
+    with pytest.raises(Exception, match=f"the row with key b'large' cannot be written to {topic}-0"):
+        writing(frame, broker, topic).save()
+    frame = spark.sql("select 'k' key, 'v' value, 7 partition")
+    with pytest.raises(Exception, match=f"names partition 7, topic {topic} has 1"):
+        writing(frame, broker, topic).save()
+
+
+def test_a_task_that_fails_leaves_nothing_in_a_transaction(spark: Any, broker: Broker) -> None:
+    topic = new_topic(broker, 1, configs={"max.message.bytes": "1000"})
+    frame = spark.sql("select 'k' key, if(id = 900, repeat('x', 5000), 'v') value from range(1000)").coalesce(
+        1
+    )
+    with pytest.raises(Exception, match="MESSAGE_TOO_LARGE"):
+        writing(frame, broker, topic, exactlyOnce="true").save()
+    writing(spark.sql("select 'k' key, 'good' value"), broker, topic, exactlyOnce="true").save()
+    assert [each.value() for each in consumed(broker, topic)] == [b"good"]
+
+
+def test_a_batch_that_is_repeated_is_not_written_again(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    source, target = new_topic(broker, 2), new_topic(broker, 2)
+    values(broker, source, map(str, range(50)), 0)
+    values(broker, source, map(str, range(50, 100)), 1)
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> None:
+        frame = reading(spark.readStream, broker, source, startingOffsets="earliest")
+        writer = frame.select("key", "value").writeStream.format("barnabas")
+        for name, value in {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "topic": target,
+            "exactlyOnce": "true",
+            "checkpointLocation": str(checkpoint),
+        }.items():
+            writer = writer.option(name, value)
+        assert writer.trigger(availableNow=True).start().awaitTermination(100)
+
+    run()
+    # As if the driver had died after the tasks and before it wrote down that the batch is done.
+    commits = sorted((checkpoint / "commits").glob("[0-9]*"))
+    for path in (commits[-1], commits[-1].with_name(f".{commits[-1].name}.crc")):
+        path.unlink(missing_ok=True)
+    run()
+    assert sorted(int(each.value()) for each in consumed(broker, target, 2)) == list(range(100))

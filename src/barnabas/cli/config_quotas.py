@@ -10,6 +10,7 @@ from barnabas.cli.config_entities import CLIENTS, DEFAULT, IPS, USERS, Entities
 from barnabas.cli.parsing import ToolError
 from barnabas.cli.settling import settled
 from barnabas.client.admin import Admin
+from barnabas.client.errors import UnsupportedApi
 from barnabas.client.quota_admin import CLIENT_ID, IP, USER, Match, QuotaEntry
 from barnabas.client.scram_admin import NewCredential, ScramMechanism
 from barnabas.protocol import KafkaError
@@ -130,7 +131,7 @@ def quota_line(entry: QuotaEntry) -> str:
         for kind, title in TITLES.items()
         if kind in entry.entity
     )
-    values = ", ".join(f"{name}={number(value)}" for name, value in entry.values.items())
+    values = ", ".join(f"{name}={number(value)}" for name, value in sorted(entry.values.items()))
     return f"Quota configs for {whose} are {values}"
 
 
@@ -153,8 +154,12 @@ async def describe_credentials(admin: Admin, entities: Entities) -> list[str]:
     """Credentials are shown beside quotas of users, not where clients or defaults are asked for."""
     if CLIENTS in entities.types or DEFAULT in entities.names:
         return []
+    try:
+        described = await admin.describe_scram(entities.names)
+    except UnsupportedApi:
+        return []  # a broker without credentials: users have quotas only
     lines = []
-    for user, found in (await admin.describe_scram(entities.names)).items():
+    for user, found in described.items():
         if isinstance(found, KafkaError):
             lines.append(
                 f"Error retrieving SCRAM credential configs for user-principal '{user}': {found.message}"

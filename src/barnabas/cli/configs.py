@@ -129,10 +129,13 @@ async def run(options: argparse.Namespace, out: Output) -> None:
             else:
                 await describe(options, entities, admin, out)
     except (KafkaError, ClientError) as error:
-        told = error.message if isinstance(error, KafkaError) else str(error)
-        raise ToolError(
-            f"Error while executing config command with args '{options.command_line}'\n{told}"
-        ) from None
+        raise failed(options, error.message if isinstance(error, KafkaError) else str(error)) from None
+
+
+def failed(options: argparse.Namespace, reason: str) -> ToolError:
+    """Kafka's first line and the reason; passwords are nobody's business."""
+    command = re.sub(r"password=[^],\s]*", "password=...", options.command_line)
+    return ToolError(f"Error while executing config command with args '{command}'\n{reason}")
 
 
 # -- changing ------------------------------------------------------------------------------------------
@@ -180,10 +183,7 @@ def to_add(options: argparse.Namespace) -> dict[str, str]:
             found = parse(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-            raise ToolError(
-                f"Error while executing config command with args '{options.command_line}'\n"
-                f"cannot read {path}: {reason}"
-            ) from None
+            raise failed(options, f"cannot read {path}: {reason}") from None
     elif options.add_config is not None:
         found = parse_pairs(options.add_config)
     for name in found:

@@ -150,9 +150,21 @@ class TransactionalProducer:
 
 
 def values_of(talk: Conversation, topic: str, partition: int = 0, *, committed: bool = True) -> list[bytes]:
-    """All values of a partition as a consumer sees them."""
+    """All values of a partition as a consumer sees them, however many answers that takes."""
+    values: list[bytes] = []
+    offset, end = 0, end_offset(talk, topic, partition, committed=committed)
+    while offset < end:
+        some, offset = values_from(talk, topic, partition, offset, committed=committed)
+        values += some
+    return values
+
+
+def values_from(
+    talk: Conversation, topic: str, partition: int, offset: int, *, committed: bool
+) -> tuple[list[bytes], int]:
+    """The values in one answer, and where the next one goes on."""
     asked = FetchRequest.FetchTopic.FetchPartition(
-        partition=partition, fetch_offset=0, partition_max_bytes=1 << 24
+        partition=partition, fetch_offset=offset, partition_max_bytes=1 << 24
     )
     request = FetchRequest(
         max_wait_ms=0,
@@ -164,21 +176,20 @@ def values_of(talk: Conversation, topic: str, partition: int = 0, *, committed: 
     found = talk.ask(request, FETCH_VERSION).responses[0].partitions[0]
     assert found.error_code == ErrorCode.NONE
     data = bytes(found.records or b"")
-    aborted = {(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()}
-    skipped: set[int] = set()
+    begins = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or ())
+    aborted: set[int] = set()  # producers whose open transaction will be aborted
     values: list[bytes] = []
     for position, header in headers(data):
-        for producer_id, first_offset in list(aborted):
-            if header.base_offset >= first_offset:
-                skipped.add(producer_id)
-                aborted.discard((producer_id, first_offset))
+        while begins and begins[0][0] <= header.last_offset:
+            aborted.add(begins.pop(0)[1])
         if header.is_control:
-            skipped.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in skipped):
+            aborted.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborted):
             values += [
                 record.value or b"" for record in read_records(data[position : position + header.size])
             ]
-    return values
+        offset = header.next_offset
+    return values, offset
 
 
 def end_offset(talk: Conversation, topic: str, partition: int = 0, *, committed: bool = False) -> int:

@@ -189,6 +189,37 @@ def test_dump_log_segments_reads_our_logs_indexes_and_snapshots(node: Node) -> N
     assert "producerId: " in dump(files=sorted(folder.glob("*.snapshot")))
 
 
+def test_dump_log_segments_reads_our_transactions(node: Node) -> None:
+    name = make_topic(node, "tools.transactions", segment_bytes="1048576")
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "tools.transactions"})
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        producer.produce(name, b"%d" % number + b"x" * 300_000, partition=0)
+        producer.flush(30)
+        if number % 2:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    folder = node.data / f"{name}-0"
+    logs = sorted(folder.glob("*.log"))
+    assert len(logs) == 2
+
+    deep = dump("--deep-iteration", files=logs)
+    assert deep.count("endTxnMarker: COMMIT coordinatorEpoch: 0") == 3
+    assert deep.count("endTxnMarker: ABORT coordinatorEpoch: 0") == 3
+    assert deep.count("isTransactional: true isControl: false") == 6
+    assert "isvalid: false" not in deep
+    aborted = dump(files=sorted(folder.glob("*.txnindex")))
+    assert re.findall(r"firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", aborted) == [
+        ("2", "3", "4"),
+        ("6", "7", "8"),
+        ("10", "11", "12"),
+    ]
+    snapshots = dump(files=sorted(folder.glob("*.snapshot")))
+    assert "coordinatorEpoch: 0 currentTxnFirstOffset: OptionalLong.empty" in snapshots
+
+
 def dump(*flags: str, files: list[Path]) -> str:
     return tool("DumpLogSegments", *flags, "--files", ",".join(map(str, files)))
 

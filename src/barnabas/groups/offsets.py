@@ -14,15 +14,18 @@ from barnabas.groups.records import Entry
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 NO_EXPIRY = -1
+Place = tuple[str, int]
 TopicOffsets = dict[int, OffsetCommitValue]
 
 
 class Offsets:
-    __slots__ = ("_by_group", "_groups_by_topic", "pending")
+    __slots__ = ("_by_group", "_places", "_topics", "pending")
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[str, TopicOffsets]] = {}
-        self._groups_by_topic: dict[str, int] = {}  # how many groups have offsets in a topic
+        # One table a group, and one place (topic and partition) for all groups that have an offset there.
+        self._by_group: dict[str, dict[Place, OffsetCommitValue]] = {}
+        self._places: dict[Place, Place] = {}
+        self._topics: dict[str, int] = {}  # how many offsets of groups are in a topic
         self.pending = PendingOffsets()
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -44,33 +47,37 @@ class Offsets:
             self._put(*key, value)
 
     def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
-        topics = self._by_group.get(group_id)
-        if topics is None:
-            topics = self._by_group[group_id] = {}
-        partitions = topics.get(topic)
-        if partitions is None:
-            partitions = topics[topic] = {}
-            self._groups_by_topic[topic] = self._groups_by_topic.get(topic, 0) + 1
-        partitions[partition] = value
+        offsets = self._by_group.get(group_id)
+        if offsets is None:
+            offsets = self._by_group[group_id] = {}
+        place = (topic, partition)
+        if place not in offsets:
+            place = self._places.setdefault(place, place)
+            topic = place[0]
+            self._topics[topic] = self._topics.get(topic, 0) + 1
+        offsets[place] = value
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
-        topics = self._by_group.get(group_id, {})
-        partitions = topics.get(topic, {})
-        if partitions.pop(partition, None) is None or partitions:
+        offsets = self._by_group.get(group_id, {})
+        if offsets.pop((topic, partition), None) is None:
             return
-        del topics[topic]
-        self._groups_by_topic[topic] -= 1
-        if not self._groups_by_topic[topic]:
-            del self._groups_by_topic[topic]
-        if not topics:
+        if not offsets:
             del self._by_group[group_id]
+        self._topics[topic] -= 1
+        if not self._topics[topic]:
+            del self._topics[topic]
+            for place in [each for each in self._places if each[0] == topic]:
+                del self._places[place]
 
     def of_group(self, group_id: str) -> dict[str, TopicOffsets]:
-        """All offsets of a group, to be read only."""
-        return self._by_group.get(group_id, {})
+        """All offsets of a group, by topic and partition."""
+        found: dict[str, TopicOffsets] = {}
+        for (topic, partition), value in self._by_group.get(group_id, {}).items():
+            found.setdefault(topic, {})[partition] = value
+        return found
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
-        return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
+        return self._by_group.get(group_id, {}).get((topic, partition))
 
     def has_any(self, group_id: str) -> bool:
         return group_id in self._by_group
@@ -79,12 +86,12 @@ class Offsets:
     def topics(self) -> Iterable[str]:
         """Topics in which any group has offsets, pending ones too."""
         if not self.pending:
-            return self._groups_by_topic
-        return [*self._groups_by_topic, *sorted(self.pending.topics - self._groups_by_topic.keys())]
+            return self._topics
+        return [*self._topics, *sorted(self.pending.topics - self._topics.keys())]
 
     @property
     def count(self) -> int:
-        return sum(len(found) for topics in self._by_group.values() for found in topics.values())
+        return sum(self._topics.values())
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds an offset here."""
@@ -94,20 +101,17 @@ class Offsets:
 
     def tombstones(self, group_id: str) -> list[Entry]:
         """Records that remove every offset of a group, pending ones too."""
-        found = [
-            tombstone(group_id, topic, partition)
-            for topic, partitions in self.of_group(group_id).items()
-            for partition in partitions
-        ]
+        found = [tombstone(group_id, *place) for place in self._by_group.get(group_id, ())]
         found += [tombstone(*key) for key in self.pending.of_group(group_id) if self.get(*key) is None]
         return found
 
     def tombstones_of_topic(self, topic: str) -> Iterator[Entry]:
         """Records that remove the offsets of all groups in a topic that is gone."""
-        if topic in self._groups_by_topic:
-            for group_id, topics in self._by_group.items():
-                for partition in topics.get(topic, ()):
-                    yield tombstone(group_id, topic, partition)
+        places = [place for place in self._places if place[0] == topic]
+        for group_id, offsets in self._by_group.items() if places else ():
+            for place in places:
+                if place in offsets:
+                    yield tombstone(group_id, *place)
         for key in self.pending.of_topic(topic):
             if self.get(*key) is None:
                 yield tombstone(*key)

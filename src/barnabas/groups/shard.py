@@ -78,6 +78,7 @@ class GroupShard:
         self._kinds: list[GroupKind] = [self.classic, self.consumer]
         self._expiry = Expiry(settings, self.offsets)
         self._topics: TopicsImage | None = None
+        self._now_ms = now_ms
 
     # What the host calls
 
@@ -86,7 +87,9 @@ class GroupShard:
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"groups take no {type(request).__name__}")
-        outcome = handler(self, request, caller, image, now_ms)
+        if now_ms != self._now_ms:
+            self._now_ms = now_ms
+        outcome = handler(self, request, caller, image, self._now_ms)  # one object for what is kept of it
         if outcome.waits_as is not None:
             answer_if_done(outcome)
         return outcome
@@ -169,6 +172,9 @@ class GroupShard:
     def _apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
             self._create_for(key.group, value)
+            group = self.classic.get(key.group)
+            if group is not None:
+                key.group = group.group_id  # one object for both tables
         self.offsets.apply(key, value)
 
     def _create_for(self, group_id: str, value: OffsetCommitValue) -> None:

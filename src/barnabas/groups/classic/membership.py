@@ -104,7 +104,8 @@ def assign(
     state: ClassicState, group: ClassicGroup, request: SyncGroupRequest, outcome: Outcome, now_ms: int
 ) -> None:
     """The leader has decided: write it down, and give every member its part."""
-    given = {part.member_id: bytes(part.assignment) for part in request.assignments}
+    same = state.parts.same
+    given = {part.member_id: same(bytes(part.assignment)) for part in request.assignments}
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     if record_size(group, assignments) > state.settings.record_bytes_max:
         # The log would refuse it, as it would for Kafka: nobody gets anything, and all may try again.

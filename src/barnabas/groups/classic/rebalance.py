@@ -42,6 +42,7 @@ class ClassicState:
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     deadlines: Deadlines[Timer] = field(default_factory=Deadlines)
     sharing: Sharing = field(default_factory=Sharing)
+    parts: Sharing = field(default_factory=Sharing)  # assignments: groups of one member often have the same
 
 
 # Answers to those who wait

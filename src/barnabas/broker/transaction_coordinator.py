@@ -119,8 +119,12 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         if isinstance(found, dict):
             self._count_failures(found)
         else:
-            found.add_done_callback(lambda future: self._count_failures(future.result()))
+            found.add_done_callback(self._verified)
         return found
+
+    def _verified(self, found: asyncio.Future[Errors]) -> None:
+        if not found.cancelled():  # the producer's connection was lost meanwhile
+            self._count_failures(found.result())
 
     def _count_failures(self, errors: Errors) -> None:
         for code in errors.values():

@@ -17,6 +17,7 @@ from barnabas.simulation.history import Result, Verdict, live, shrink
 
 EXIT_STATUS = {Verdict.GOOD: 0, Verdict.WRONG: 1, Verdict.STUCK: 2, Verdict.CRASHED: 3}
 PROGRESS_S = 60.0
+FAILURES_MAX = 20
 
 
 def main() -> int:
@@ -45,7 +46,7 @@ def replay(names: list[str], seed: int) -> int:
 
 def explore(names: list[str], seeds: range, shrinks: bool) -> int:
     status, verdicts, started = 0, Counter[str](), time.monotonic()
-    told = started
+    told, failures = started, 0
     for seed in seeds:
         for name in names:
             result = live(HISTORIES[name], seed)
@@ -53,6 +54,10 @@ def explore(names: list[str], seeds: range, shrinks: bool) -> int:
             if result.verdict is not Verdict.GOOD:
                 report(shrink(HISTORIES[name], result) if shrinks else result)
                 status = status or EXIT_STATUS[result.verdict]
+                failures += 1
+        if failures >= FAILURES_MAX:
+            print(f"{failures} failures: enough")
+            break
         if time.monotonic() - told > PROGRESS_S:
             told = time.monotonic()
             print(f"at seed {seed}: {dict(verdicts)}", flush=True)

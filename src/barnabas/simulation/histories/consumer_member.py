@@ -29,6 +29,11 @@ from barnabas.simulation.histories.group_member import (
 
 CONSUMER = "consumer"
 LEAVE_EPOCH = -1
+FORGOTTEN = (
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,  # the coordinator lost all of it with the power
+)
 
 
 class ConsumerMember:
@@ -84,7 +89,7 @@ class ConsumerMember:
 
     async def _answered(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         code = ErrorCode(answer.error_code)
-        if code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
+        if code in FORGOTTEN:
             self._begin_anew()
         elif code:
             await asyncio.sleep(RETRY_S)
@@ -118,7 +123,7 @@ class ConsumerMember:
         if missing:
             await self._positions.fetch(missing, self._member_id, self._epoch)
         code = await self._positions.commit(self._member_id, self._epoch)
-        if code is ErrorCode.UNKNOWN_MEMBER_ID:
+        if code in FORGOTTEN:
             self._begin_anew()
         elif code in COORDINATOR_ERRORS:
             await asyncio.sleep(RETRY_S)

@@ -19,9 +19,9 @@ from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "jobs"
-SECONDS = 25.0
+SECONDS = 40.0
 SECONDS_TO_RECOVER = 120.0
-FAULTS_MAX = 14
+FAULTS_MAX = 18
 SETTLED_S = 3.0
 GROUP_SETTINGS = {
     "group.min.session.timeout.ms": "1000",

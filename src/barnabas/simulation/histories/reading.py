@@ -1,0 +1,60 @@
+"""A reader of one partition in a history: fetches, follows its position, keeps to one isolation level.
+
+In: a client, a partition. Out: records in order, high watermark and last stable offset of each answer. Does not know: what the records mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.client.fetched import ConsumerRecord, read_partition
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.simulation.client import SimulatedClient
+
+BY_NAME_MAX = 12  # the last version of Fetch that names topics
+FETCH_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Reader:
+    client: SimulatedClient
+    where: TopicPartition
+    read_committed: bool
+    position: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+    async def fetch(self, wait_ms: int) -> list[ConsumerRecord] | None:
+        """What there is, perhaps nothing; None when there was no answer, or an `error`."""
+        partition = FetchRequest.FetchTopic.FetchPartition(
+            partition=self.where.partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES
+        )
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=int(self.read_committed),
+            topics=[FetchRequest.FetchTopic(topic=self.where.topic, partitions=[partition])],
+        )
+        self.error = ErrorCode.NONE
+        answer = await self.client.ask(request, FetchResponse, purpose="fetch", version_max=BY_NAME_MAX)
+        if answer is None:
+            return None
+        data = answer.responses[0].partitions[0] if answer.responses else None
+        self.error = ErrorCode(answer.error_code or (data.error_code if data is not None else 0))
+        if self.error or data is None:
+            return None
+        self.high_watermark, self.last_stable_offset = data.high_watermark, data.last_stable_offset
+        records, self.position = read_partition(
+            self.where, data, self.position, read_committed=self.read_committed
+        )
+        return records
+
+    @property
+    def is_at_end(self) -> bool:
+        """Everything that is readable was read."""
+        end = self.last_stable_offset if self.read_committed else self.high_watermark
+        return end >= 0 and self.position >= end

@@ -167,3 +167,22 @@ def loggers(talk: Talk) -> None:
     for version in versions(REPLACE):
         one = {"resource_type": LOGGER, "resource_name": "1", "configs": [{"name": "root", "value": "INFO"}]}
         talk.ask("replaced", REPLACE, version, resources=[one], validate_only=True)
+
+
+@scenario
+def scram_credentials(talk: Talk) -> None:
+    """Nobody has any; ConfigCommand asks for them wherever it describes a user."""
+    for label, names in {
+        "everybody": None,
+        "nobody": [],
+        "a user": ["u"],
+        "two users": ["u", "v"],
+        "a user twice": ["u", "u"],
+        "no name": [""],
+    }.items():
+        users = None if names is None else [{"name": name} for name in names]
+        answer = talk.silently(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=users)
+        answer["said"] = answer.pop("error_message")
+        for each in answer["results"]:
+            each["said"] = each.pop("error_message")
+        talk.note(label, answer)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.cluster import Cluster, check
+from barnabas.client.cluster import MISSING_TOPIC, Cluster, check
 from barnabas.client.errors import UnsupportedApi
 from barnabas.client.topology import Node
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -152,7 +152,7 @@ class ConfigAdmin:
             for result in answer.responses:
                 check(result.error_code, result.error_message)
 
-        await self.cluster.retrying(attempt)
+        await self.cluster.retrying(attempt, final=MISSING_TOPIC)
 
     async def _by_broker(
         self, resources: Iterable[ConfigResource]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
+from barnabas.protocol.errors import EncodingError
 from barnabas.protocol.log_records.transaction_state import TransactionLogKey, TransactionLogValue
 from barnabas.transactions.records import Entry, decode, encode, fitted, value_version
+from barnabas.transactions.states import State
 
 KEY = TransactionLogKey(transactional_id="tx")
 ONGOING = TransactionLogValue(
@@ -89,3 +93,50 @@ BAD: list[tuple[str, str | None]] = [
 def test_bad_bytes_are_refused(key: str, value: str | None) -> None:
     with pytest.raises((ProtocolError, KafkaError)):
         decode(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
+
+
+@given(
+    topics=st.none()
+    | st.lists(st.tuples(st.text(max_size=300), st.lists(st.integers(0, 2**31 - 1), max_size=200))),
+    ids=st.tuples(*[st.integers(-1, 2**63 - 1)] * 3),
+    shorts=st.tuples(*[st.integers(-1, 2**15 - 1)] * 3),
+    times=st.tuples(*[st.integers(-1, 2**63 - 1)] * 2),
+    timeout_ms=st.integers(-(2**31), 2**31 - 1),
+    state=st.sampled_from(State),
+)
+def test_values_packed_by_hand_are_those_of_the_codec(
+    topics: list[tuple[str, list[int]]] | None,
+    ids: tuple[int, int, int],
+    shorts: tuple[int, int, int],
+    times: tuple[int, int],
+    timeout_ms: int,
+    state: State,
+) -> None:
+    schema = TransactionLogValue.PartitionsSchema
+    value = TransactionLogValue(
+        producer_id=ids[0],
+        previous_producer_id=ids[1],
+        next_producer_id=ids[2],
+        producer_epoch=shorts[0],
+        next_producer_epoch=shorts[1],
+        client_transaction_version=shorts[2],
+        transaction_timeout_ms=timeout_ms,
+        transaction_status=state,
+        transaction_partitions=None
+        if topics is None
+        else [schema(topic=name, partition_ids=numbers) for name, numbers in topics],
+        transaction_last_update_timestamp_ms=times[0],
+        transaction_start_timestamp_ms=times[1],
+    )
+    assert encode(Entry(KEY, value, 1))[1] == b"\0\1" + value.encode(1)
+
+
+def test_keys_packed_by_hand_are_those_of_the_codec() -> None:
+    for name in ("", "tx", "ü" * 300, "x" * 32_767):
+        key = TransactionLogKey(transactional_id=name)
+        assert encode(Entry(key, None))[0] == b"\0\0" + key.encode(0)
+
+
+def test_an_id_that_is_too_long_is_refused() -> None:
+    with pytest.raises(EncodingError):
+        encode(Entry(TransactionLogKey(transactional_id="ü" * 20_000), None))

@@ -8,15 +8,23 @@ Does not know: batches, offsets, what the records mean.
 
 from __future__ import annotations
 
+from struct import Struct, pack
 from typing import NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
+from barnabas.protocol.errors import EncodingError
 from barnabas.protocol.log_records.transaction_state import TransactionLogKey, TransactionLogValue
 from barnabas.transactions.states import State
 
 TYPE_SIZE = 2
 STATES = frozenset(State)
+KEY_HEAD = Struct(">hh")  # type, length of the id
+VALUE_HEAD = Struct(">hqhib")  # version, producer id, epoch, timeout, state
+VALUE_TIMES = Struct(">qq")
+ID_TAG = Struct(">BBq")
+SHORT_TAG = Struct(">BBh")
 KEY_TYPE = 0
+STRING_BYTES_MAX = 2**15 - 1
 VALUE_VERSION_MAX = 1
 NO_PRODUCER_ID = -1
 FLEXIBLE_SINCE = 1  # level of transaction.version
@@ -49,10 +57,51 @@ def fitted(value: TransactionLogValue, version: int) -> TransactionLogValue:
 def encode(entry: Entry) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in a record."""
     key, value, version = entry
-    key_bytes = KEY_TYPE.to_bytes(TYPE_SIZE, "big") + key.encode(KEY_TYPE)
+    name = key.transactional_id.encode()
+    if len(name) > STRING_BYTES_MAX:
+        raise EncodingError("TransactionLogKey.transactional_id", f"{len(name)} bytes are too many")
+    key_bytes = KEY_HEAD.pack(KEY_TYPE, len(name)) + name
     if value is None:
         return key_bytes, None
+    if version == VALUE_VERSION_MAX and value.unknown_tagged_fields is None:
+        return key_bytes, value_bytes(value)
     return key_bytes, version.to_bytes(TYPE_SIZE, "big") + value.encode(version)
+
+
+def value_bytes(value: TransactionLogValue) -> bytes:
+    """A value of version 1, packed by hand: three are written with every transaction."""
+    topics = value.transaction_partitions
+    head = VALUE_HEAD.pack(
+        VALUE_VERSION_MAX,
+        value.producer_id,
+        value.producer_epoch,
+        value.transaction_timeout_ms,
+        value.transaction_status,
+    )
+    parts = [head, b"\0" if topics is None else varint(len(topics) + 1)]
+    for topic in topics or ():
+        name, numbers = topic.topic.encode(), topic.partition_ids
+        count = len(numbers)
+        parts += (varint(len(name) + 1), name, varint(count + 1), pack(f">{count}ix", *numbers))
+    times = value.transaction_last_update_timestamp_ms, value.transaction_start_timestamp_ms
+    parts.append(VALUE_TIMES.pack(*times))
+    tags = []
+    if value.previous_producer_id != NO_PRODUCER_ID:
+        tags.append(ID_TAG.pack(0, 8, value.previous_producer_id))
+    if value.next_producer_id != NO_PRODUCER_ID:
+        tags.append(ID_TAG.pack(1, 8, value.next_producer_id))
+    if value.client_transaction_version:
+        tags.append(SHORT_TAG.pack(2, 2, value.client_transaction_version))
+    if value.next_producer_epoch != -1:
+        tags.append(SHORT_TAG.pack(3, 2, value.next_producer_epoch))
+    return b"".join((*parts, bytes((len(tags),)), *tags))
+
+
+def varint(number: int) -> bytes:
+    """Unsigned; most are below 128."""
+    if number < 0x80:
+        return bytes((number,))
+    return bytes((number & 0x7F | 0x80,)) + varint(number >> 7)
 
 
 def decode(key_bytes: bytes | memoryview, value_bytes: bytes | memoryview | None) -> Entry | None:

@@ -69,6 +69,7 @@ class TransactionShard:
         self._partition_of_group = partition_of_group
         self._timeouts = Timeouts(settings, now_ms)
         self._expiry = Expiry(settings, now_ms)
+        self._image: MetadataImage | None = None
         self._bumps_epochs = True  # whether the cluster has finalized transaction version 2
         self._value_version = VALUE_VERSION_MAX  # of the latest record; of the cluster, once that is known
 
@@ -111,7 +112,8 @@ class TransactionShard:
         if transaction is None:
             transaction = self.transactions[transactional_id] = Transaction(transactional_id)
         transaction.take(value)
-        self._value_version = entry.version
+        if self._image is None:
+            self._value_version = entry.version
         if transaction.state is State.ONGOING:
             self._timeouts.ongoing[transactional_id] = transaction
         else:
@@ -178,9 +180,11 @@ class TransactionShard:
 
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[TransactionOutcome]:
         """Features may have been raised; who writes markers knows which partitions are gone."""
-        level = image.features.level(TRANSACTION_VERSION)
-        self._bumps_epochs = level >= EPOCH_BUMPS_SINCE
-        self._value_version = value_version(level)
+        if image is not self._image:
+            self._image = image
+            level = image.features.level(TRANSACTION_VERSION)
+            self._bumps_epochs = level >= EPOCH_BUMPS_SINCE
+            self._value_version = value_version(level)
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:
@@ -216,7 +220,8 @@ class TransactionShard:
         changed: dict[str, Transaction] = {}  # as they will be: a request may name one twice
         records: list[Entry] = []
         results = []
-        for asked in adding.wanted(request, version):
+        all_asked = adding.wanted(request, version)
+        for asked in all_asked:
             partitions = adding.partitions_of(asked)
             errors: adding.Errors | int | None = adding.refused(partitions, turn.image.topics, version)
             if errors is None:
@@ -228,10 +233,10 @@ class TransactionShard:
                     errors = answers.told(request, refused.code, version)
                 else:
                     records += added
-                    for entry in added:
-                        assert entry.value is not None
+                    if added and len(all_asked) > 1:
+                        assert added[0].value is not None
                         changed[name] = Transaction(name)
-                        changed[name].take(entry.value)
+                        changed[name].take(added[0].value)
             results.append(adding.result(asked, errors))
         return TransactionOutcome(records, adding.response(results, version))
 

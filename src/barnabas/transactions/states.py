@@ -27,23 +27,10 @@ class State(IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
-    @property
-    def label(self) -> str:
-        return LABELS[self]
-
-    @property
-    def is_prepared(self) -> bool:
-        """How the transaction ends is decided for good; markers are on their way."""
-        return self is State.PREPARE_COMMIT or self is State.PREPARE_ABORT
-
-    @property
-    def is_complete(self) -> bool:
-        return self is State.COMPLETE_COMMIT or self is State.COMPLETE_ABORT
-
-    @property
-    def is_idle(self) -> bool:
-        """No transaction is open: the id may expire, and a transaction may begin."""
-        return self is State.EMPTY or self.is_complete
+    label: str
+    is_prepared: bool  # how the transaction ends is decided for good; markers are on their way
+    is_complete: bool
+    is_idle: bool  # no transaction is open: the id may expire, and a transaction may begin
 
 
 LABELS = {
@@ -58,7 +45,13 @@ LABELS = {
 }
 BY_LABEL = {label: state for state, label in LABELS.items()}
 
-IDLE = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+COMPLETE = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+IDLE = COMPLETE | {State.EMPTY}
+for each in State:  # attributes, because they are asked for with every request
+    each.label = LABELS[each]
+    each.is_prepared, each.is_complete, each.is_idle = each in PREPARED, each in COMPLETE, each in IDLE
+
 BEFORE: dict[State, frozenset[State]] = {
     State.EMPTY: IDLE,
     State.ONGOING: IDLE | {State.ONGOING},

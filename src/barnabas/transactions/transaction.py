@@ -21,6 +21,7 @@ NO_TIMEOUT_MS = 2**31 - 1  # of transactions whose outcome somebody else decides
 EPOCH_MAX = 2**15 - 1
 EPOCH_MAX_OF_CLIENTS = EPOCH_MAX - 1  # the last one is kept for fencing whoever has the one before
 EPOCH_BUMPS_SINCE = 2  # transaction version: each end of a transaction raises the epoch (KIP-890)
+STATES = tuple(State)  # by number
 
 
 class Transaction:
@@ -81,7 +82,7 @@ class Transaction:
         self.next_producer_id = value.next_producer_id
         self.producer_epoch = value.producer_epoch
         self.timeout_ms = value.transaction_timeout_ms
-        self.state = state = State(value.transaction_status)
+        self.state = state = STATES[value.transaction_status]
         self.partitions = {
             TopicPartition(topic.topic, partition): None
             for topic in value.transaction_partitions or ()

@@ -28,7 +28,11 @@ STOP_TIMEOUT_S = 60.0
 USABLE_TIMEOUT_S = 120.0
 # Deleted files go at once, so that one round does not write back what another one left.
 # As the node of Apache Kafka has it: groups begin at once, and one partition holds them all.
-AS_APACHE = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1")
+AS_APACHE = (
+    "group.initial.rebalance.delay.ms=0",
+    "offsets.topic.num.partitions=1",
+    "transaction.state.log.num.partitions=1",
+)
 TOPIC_CONFIGS = {"file.delete.delay.ms": "1000"}
 
 

@@ -30,6 +30,7 @@ class Row:
 _more = Better.MORE
 _less = Better.LESS
 _EIGHTH = 0.125
+_SIXTH_OFF = 1 / 1.2
 
 ROWS = {
     row.name: row
@@ -57,5 +58,11 @@ ROWS = {
         Row("commits-pipelined", "offset commits, pipelined", "k/s", _more, 1.5),
         Row("commits-groups", "offset commits of 10,000 groups", "k/s", _more, 1.5),
         Row("group-memory", "memory per 1,000 groups", "MB", _less, 0.5),
+        Row("transaction-latency", "transaction of one record", "µs", _less, _SIXTH_OFF),
+        Row("transaction-commit", "of that, the commit", "µs", _less, _SIXTH_OFF),
+        Row("transactions-1", "transactions, one producer", "/s", _more, 1.5),
+        Row("transactions-50", "transactions, 50 producers", "/s", _more, 1.5),
+        Row("transaction-loop", "read, write and commit offsets in transactions", "k records/s", _more, 1.5),
+        Row("transaction-fetch", "read_committed fetch, a tenth aborted", "MB/s", _more, 1.5),
     )
 }

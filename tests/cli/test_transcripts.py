@@ -145,6 +145,23 @@ def test_the_transcripts_are_what_kafkas_tools_print(
     assert printed == [step.printed for step in load(path)]
 
 
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("talk", [talk for talk in TALKS if talk not in NOT_BUILT])
+def test_kafkas_tools_print_the_same_of_our_broker(
+    talk: str, java: None, empty_barnabas: str, request: pytest.FixtureRequest
+) -> None:
+    if not request.config.getoption("--apache"):
+        pytest.skip("--apache runs Kafka's own tools again, which takes minutes")
+    steps = load(FOLDER / f"{talk}.txt")
+    with clients_of(empty_barnabas) as clients:
+        printed = ["" if clients.do(step) else run_java(step, empty_barnabas) for step in steps]
+    expected = [step.text(step.printed) for step in steps]
+    shown = [step.text(each) for step, each in zip(steps, printed, strict=True)]
+    assert shown == expected, difference(expected, shown)
+
+
 def run_java(step: Step, broker: str) -> str:
     program, *arguments = step.arguments(broker)
     done = apache.tool(JAVA_CLASSES[program], *arguments, input=step.input)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -32,26 +32,22 @@ FETCH_TIMEOUT_S = 600.0
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.statusLoggerLevel=OFF")
 
 # slf4j-nop: the server's log stays silent.
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>barnabas</groupId><artifactId>apache-kafka-reference</artifactId><version>1</version>
-  <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version></dependency>
-    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>1.7.36</version></dependency>
-  </dependencies>
-</project>
-"""
+SERVER = (
+    ("org.apache.kafka", "kafka_2.13", VERSION),
+    ("org.apache.kafka", "kafka-tools", VERSION),
+    ("org.slf4j", "slf4j-nop", "1.7.36"),
+)
+STREAMS = (("org.apache.kafka", "kafka-streams", VERSION),)  # brings a database of its own, which is large
 
 
 class ApacheKafkaError(Exception):
     """Apache Kafka could not be fetched, formatted or started; the message holds what it printed."""
 
 
-def cache_folder() -> Path:
+def cache_folder(name: str = "apache-kafka") -> Path:
     """Where the jars are kept between runs."""
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "barnabas" / f"apache-kafka-{VERSION}"
+    return Path(root) / "barnabas" / f"{name}-{VERSION}"
 
 
 @functools.cache
@@ -71,12 +67,22 @@ def available() -> str | None:
 @functools.cache
 def jars() -> Path:
     """The folder of Kafka's jars, fetched with Maven the first time."""
-    folder = cache_folder()
-    if (folder / f"kafka_2.13-{VERSION}.jar").exists():
+    return _fetched(cache_folder(), SERVER)
+
+
+@functools.cache
+def streams_jars() -> Path:
+    """The folder of Kafka Streams' jars, to be used beside the others."""
+    return _fetched(cache_folder("apache-kafka-streams"), STREAMS)
+
+
+def _fetched(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> Path:
+    _, name, version = artifacts[0]
+    if (folder / f"{name}-{version}.jar").exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        (Path(work) / "pom.xml").write_text(POM)
+        (Path(work) / "pom.xml").write_text(_pom(artifacts))
         command = ["mvn", "-q", "-B", "-f", f"{work}/pom.xml", "dependency:copy-dependencies"]
         try:
             fetched = subprocess.run(
@@ -94,6 +100,33 @@ def jars() -> Path:
         with contextlib.suppress(OSError):
             (Path(work) / "jars").rename(folder)
     return folder
+
+
+def _pom(artifacts: Sequence[tuple[str, str, str]]) -> str:
+    wanted = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        "</dependency>"
+        for group, name, version in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>barnabas</groupId><artifactId>apache-kafka-reference</artifactId><version>1</version>"
+        f"<dependencies>{wanted}</dependencies></project>"
+    )
+
+
+def compiled(source: Path, folder: Path, *, streams: bool = False) -> list[str]:
+    """Compiles one Java source file into a folder; the command that runs it, for arguments to be added."""
+    paths = [f"{jars()}/*"] + ([f"{streams_jars()}/*"] if streams else [])
+    done = subprocess.run(
+        ["javac", "-cp", os.pathsep.join(paths), "-d", str(folder), str(source)],
+        capture_output=True,
+        text=True,
+        timeout=FETCH_TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        raise ApacheKafkaError(f"{source} cannot be compiled: {done.stderr}")
+    return ["java", *TOOL_FLAGS, "-cp", os.pathsep.join([*paths, str(folder)]), source.stem]
 
 
 def tool(

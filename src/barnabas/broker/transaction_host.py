@@ -18,7 +18,7 @@ from barnabas.broker.coordinator_journal import KeyAndValue, as_coordinator_erro
 from barnabas.broker.coordinator_loading import Loading
 from barnabas.broker.transaction_markers import MarkerWriter
 from barnabas.broker.transaction_refusals import refusal, spoil
-from barnabas.protocol import KafkaError, Message
+from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -79,6 +79,10 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
 
     def loaded(self, now_ms: int) -> Iterable[TransactionOutcome]:
         return self.shard.loaded(now_ms)
+
+    def survives(self, error: KafkaError, request: Message | None) -> bool:
+        """What is too large for the log was not applied, and a decision leaves little else behind."""
+        return error.code == ErrorCode.MESSAGE_TOO_LARGE
 
     def led_in(self, leader_epoch: int) -> None:
         """Markers carry the epoch in which this broker leads the partition."""

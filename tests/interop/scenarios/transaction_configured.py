@@ -22,6 +22,25 @@ def timeouts_have_a_bound(talk: Talk) -> None:
 
 
 @scenario
+def names_have_a_bound(talk: Talk) -> None:
+    """`message.max.bytes` is 2000: what does not fit into the log is refused, and nothing else suffers."""
+    topic = talk.topic()
+    other = Producer(talk, transactional_id(talk, "other"), "other")
+    other.init(transaction_timeout_ms=15_000)
+    long = Producer(talk, talk.name("long").ljust(2_500, "x"), "long name")
+    long.init(transaction_timeout_ms=15_000)
+    long.init("starts again", transaction_timeout_ms=15_000)
+    other.add("adds", {topic: [0]})
+    size = 2_000 - 12 - 61 - 64 - len(topic)  # a record that says nothing of partitions may just fit
+    for length in range(size - 40, size + 41, 8):
+        almost = Producer(talk, talk.name("a").ljust(length, "x"), f"name of {length}")
+        if almost.init(transaction_timeout_ms=15_000)["error_code"] == "NONE":
+            almost.add("adds", {topic: [0]})
+            almost.end()
+    other.end()
+
+
+@scenario
 def open_for_too_long(talk: Talk) -> None:
     """A transaction is aborted at the next look after its timeout, and its producer is fenced."""
     topic = talk.topic(partitions=2)

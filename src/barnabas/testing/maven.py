@@ -1,0 +1,84 @@
+"""Java libraries from Maven Central, for tests and comparisons: fetched once, kept between runs.
+
+In: what a set of jars is called and which artifacts it holds. Out: a folder with them and all they need.
+Does not know: what the jars are for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+FETCH_TIMEOUT_S = 600.0
+
+# Spark's poms name a mirror that not every network reaches.
+SETTINGS = """<settings>
+  <mirrors><mirror>
+    <id>central-itself</id>
+    <mirrorOf>gcs-maven-central-mirror</mirrorOf>
+    <url>https://repo1.maven.org/maven2</url>
+  </mirror></mirrors>
+</settings>
+"""
+
+
+class MavenError(Exception):
+    """The jars could not be fetched; the message says why."""
+
+
+def cache_folder(name: str) -> Path:
+    """Where a set of jars is kept."""
+    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(root) / "barnabas" / name
+
+
+def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> Path:
+    """The folder of a set. `artifacts` are group:artifact:version; the first one tells if it is there."""
+    folder = cache_folder(name)
+    _, artifact, version = artifacts[0].split(":")
+    if (folder / f"{artifact}-{version}.jar").exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        (Path(work) / "pom.xml").write_text(pom(name, artifacts))
+        (Path(work) / "settings.xml").write_text(SETTINGS)
+        command = ["mvn", "-q", "-B", "-U", "-gs", f"{work}/settings.xml", "-f", f"{work}/pom.xml"]
+        command.append("dependency:copy-dependencies")
+        if excluded_groups:
+            command.append(f"-DexcludeGroupIds={','.join(excluded_groups)}")
+        try:
+            fetched = subprocess.run(
+                [*command, "-DincludeScope=runtime", f"-DoutputDirectory={work}/jars"],
+                capture_output=True,
+                text=True,
+                timeout=FETCH_TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MavenError(f"Maven cannot fetch {name}: {error}") from error
+        if fetched.returncode != 0:
+            first = (fetched.stdout + fetched.stderr).strip().splitlines()[:1]
+            raise MavenError(f"Maven cannot fetch {name}: {' '.join(first)}")
+        # Another process may have been quicker: its folder is as good as ours.
+        with contextlib.suppress(OSError):
+            (Path(work) / "jars").rename(folder)
+    return folder
+
+
+def pom(name: str, artifacts: Sequence[str]) -> str:
+    entries = []
+    for each in artifacts:
+        group, artifact, version = each.split(":")
+        entries.append(
+            f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+            f"<version>{version}</version></dependency>"
+        )
+    return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>barnabas</groupId><artifactId>{name}</artifactId><version>1</version>
+  <dependencies>{"".join(entries)}</dependencies>
+</project>
+"""

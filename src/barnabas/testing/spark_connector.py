@@ -1,0 +1,35 @@
+"""Spark's own Kafka connector as a reference: its jars from Maven Central.
+
+Out: paths for `spark.jars`. Needs Maven the first time; `available()` says what is missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from pathlib import Path
+
+from barnabas.testing import maven
+
+VERSION = "4.0.0"  # the newest whose jars are all there
+NAME = f"spark-kafka-{VERSION}"
+ARTIFACTS = (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}",)
+IN_SPARK = ("org.scala-lang", "org.apache.hadoop", "org.slf4j", "com.google.code.findbugs")
+
+
+@functools.cache
+def available() -> str | None:
+    """None when the connector can be used here, else the reason why not."""
+    if shutil.which("java") is None:
+        return "Java is not installed"
+    if not maven.cache_folder(NAME).exists() and shutil.which("mvn") is None:
+        return "Maven is not installed"
+    try:
+        jars()
+    except maven.MavenError as error:
+        return str(error)
+    return None
+
+
+def jars() -> list[Path]:
+    return sorted(maven.fetch(NAME, ARTIFACTS, IN_SPARK).glob("*.jar"))

@@ -1,8 +1,8 @@
 """Requests of transactional producers as bytes, and what their answers say.
 
 In: transactional ids, producers, batches. Out: whole frames; errors, ids and epochs from answers. The
-versions of transaction version 2, written with `struct` alone: what is measured must not be built by the code under
-test. Does not know: sockets, brokers.
+versions of transaction version 2, written with `struct` alone: what is measured must not be built by the code
+under test. Does not know: sockets, brokers.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.settling import settled
 from barnabas.client.admin import Admin
+from barnabas.client.cluster_admin import EndpointType
 from barnabas.client.config_admin import ConfigEntry, ConfigResource, ConfigSource, ResourceType
 from barnabas.client.errors import ClientError, UnsupportedApi
 from barnabas.controller.topic_names import reason_invalid
@@ -246,7 +247,9 @@ async def every_name(admin: Admin, kind: str) -> Sequence[str]:
     if kind == TOPICS:
         return [topic.name for topic in await admin.list_topics()]
     if kind in (BROKERS, BROKER_LOGGERS):
-        return [*(str(node.id) for node in (await admin.describe_cluster()).nodes), DEFAULT]
+        kind_of_nodes = EndpointType.CONTROLLER if admin.cluster.is_quorum else EndpointType.BROKER
+        nodes = (await admin.describe_cluster(kind_of_nodes)).nodes
+        return [*(str(node.id) for node in nodes), DEFAULT]
     found = []
     if kind == GROUPS:
         found = [listing.group_id for listing in await admin.list_groups()]

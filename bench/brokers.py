@@ -47,6 +47,10 @@ class Contender(Protocol):
     name: str
 
     @property
+    def data(self) -> Path:
+        """Its log directory."""
+
+    @property
     def port(self) -> int: ...
     @property
     def pid(self) -> int: ...
@@ -65,11 +69,21 @@ class Barnabas:
 
     name = "Barnabas"
 
-    def __init__(self, folder: Path | None = None, prefix: Sequence[str] = (sys.executable,)) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        prefix: Sequence[str] = (sys.executable,),
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
         self._work = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=folder))
+        self._settings = [*AS_APACHE, *(f"{name}={value}" for name, value in (overrides or {}).items())]
         self.port = free_ports(1)[0]
         self._prefix = list(prefix)
         self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        return self._work / "data"
 
     @property
     def pid(self) -> int:
@@ -77,8 +91,8 @@ class Barnabas:
         return self.process.pid
 
     def start(self) -> float:
-        arguments = ["-m", "barnabas", "start", "--data", str(self._work / "data"), "--port", str(self.port)]
-        for setting in AS_APACHE:
+        arguments = ["-m", "barnabas", "start", "--data", str(self.data), "--port", str(self.port)]
+        for setting in self._settings:
             arguments += ["--override", setting]
         began = time.perf_counter()
         with (self._work / "output.txt").open("wb") as output:
@@ -118,8 +132,12 @@ class Apache:
 
     name = "Apache Kafka"
 
-    def __init__(self) -> None:
-        self._node = ApacheKafka()
+    def __init__(self, overrides: Mapping[str, str] | None = None) -> None:
+        self._node = ApacheKafka(overrides=overrides)
+
+    @property
+    def data(self) -> Path:
+        return self._node.data
 
     @property
     def port(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bench import frames, generator
@@ -57,6 +57,7 @@ class Trial:
     prepare: Callable[[Contender, Scale], None] | None = (
         None  # once a broker, shared by trials that name the same
     )
+    overrides: Mapping[str, str] | None = None  # settings of brokers that are started for this trial
 
 
 @dataclass(frozen=True, slots=True)

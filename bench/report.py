@@ -31,7 +31,7 @@ def cells(result: Result) -> tuple[str, ...]:
         f"{number(statistics.median(values))} {row.unit}" if values else "-" for values in _sides(result)
     ]
     limit = f"{number(result.limit)} {row.unit}" if result.limit else ""
-    floor = f"{row.better.value} {row.floor:g}"
+    floor = f"{row.better.value} {row.floor:g}{' of its own' if row.of_own else ''}"
     if not result.ratios:
         return (row.title, *median, limit, "-", floor, "")
     low, high = min(result.ratios), max(result.ratios)

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bench import generator, groups, lifecycle, loads, transactions
+from bench import cleaner, generator, groups, lifecycle, loads, transactions
 from bench.brokers import Apache, Barnabas, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
@@ -38,7 +38,7 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        return self.row.holds(self.ratio)
+        return self.row.holds(statistics.median(self.ours) if self.row.of_own else self.ratio)
 
 
 def chosen(trials: Iterable[Trial], names: Sequence[str]) -> list[Trial]:
@@ -57,7 +57,7 @@ class Comparison:
 
     def run(self, names: Sequence[str] = ()) -> list[Result]:
         self._on_running_brokers(chosen((*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS), names))
-        for trial in chosen((*lifecycle.TRIALS, *groups.FRESH_TRIALS), names):
+        for trial in chosen((*lifecycle.TRIALS, *groups.FRESH_TRIALS, *cleaner.TRIALS), names):
             self._on_fresh_brokers(trial)
         return [self.results[name] for name in ROWS if name in self.results and (not names or name in names)]
 
@@ -83,7 +83,7 @@ class Comparison:
                 broker.close()
 
     def _on_fresh_brokers(self, trial: Trial) -> None:
-        contenders: list[Contender] = [kind() for kind in self.kinds]
+        contenders: list[Contender] = [kind(overrides=trial.overrides) for kind in self.kinds]
         try:
             for broker in contenders:  # formatted, and in the page cache
                 self.say(f"{broker.name}: first start for {trial.rows[0]}")

@@ -22,6 +22,7 @@ class Row:
     unit: str
     better: Better
     floor: float
+    of_own: bool = False  # the floor is for our own value; the other one stands beside it
 
     def holds(self, ratio: float) -> bool:
         return ratio >= self.floor if self.better is Better.MORE else ratio <= self.floor
@@ -64,5 +65,7 @@ ROWS = {
         Row("transactions-50", "transactions, 50 producers", "/s", _more, 1.5),
         Row("transaction-loop", "read, write and commit offsets in transactions", "k records/s", _more, 1.5),
         Row("transaction-fetch", "read_committed fetch, a tenth aborted", "MB/s", _more, 1.5),
+        Row("cleaner", "compaction of a dirty log", "MB/s", _more, 0.75),
+        Row("cleaner-p99", "p99 of one produce: cleaner busy, by idle", "x", _less, 2.0, of_own=True),
     )
 }

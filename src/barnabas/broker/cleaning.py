@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.cleaner")
 
 FIRST_LOOK_MS_MAX = 1_000  # after the start: others have more urgent things to do
+PAUSE_MS_MIN = 1  # a backoff of 0 must let others run
+WATCHED = ("log.cleaner.backoff.ms", "log.cleaner.threads")  # the others are read when they are needed
 
 
 class Cleaning:
@@ -41,7 +43,8 @@ class Cleaning:
         self._make_worker = make_worker or self._default_worker
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._workers: dict[TopicPartition, Worker] = {}  # of logs that are being cleaned
-        self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._stopping = False
         self.state = CleaningState(broker.log_dirs)
 
     def _default_worker(self) -> Worker:
@@ -52,6 +55,7 @@ class Cleaning:
 
     def start(self) -> None:
         if self._broker.settings["log.cleaner.enable"]:
+            self._broker.dynamic.on_change(WATCHED, lambda before, after: self._changed.set())
             self._start_tasks()
 
     def _start_tasks(self) -> None:
@@ -69,7 +73,8 @@ class Cleaning:
 
     async def stop(self) -> None:
         """End what is going on, so that logs can be closed."""
-        self._stopping.set()
+        self._stopping = True
+        self._changed.set()
         for worker in list(self._workers.values()):
             await worker.stop()
         if self._tasks:
@@ -79,7 +84,7 @@ class Cleaning:
         worker = self._make_worker()
         try:
             await self._pause(min(self._backoff_ms, FIRST_LOOK_MS_MAX))
-            while not self._stopping.is_set() and index < self._broker.settings["log.cleaner.threads"]:
+            while not self._stopping and index < self._broker.settings["log.cleaner.threads"]:
                 if index == 0:
                     self._start_tasks()
                 if not await self._clean_filthiest(worker):
@@ -98,8 +103,12 @@ class Cleaning:
         return backoff_ms
 
     async def _pause(self, duration_ms: int) -> None:
+        """Until the time is over, or the settings are others."""
+        if self._stopping:
+            return
+        self._changed.clear()
         try:
-            await asyncio.wait_for(self._stopping.wait(), duration_ms / 1000)
+            await asyncio.wait_for(self._changed.wait(), max(duration_ms, PAUSE_MS_MIN) / 1000)
         except TimeoutError:
             pass
 
@@ -113,8 +122,8 @@ class Cleaning:
             return False
         found, cleanable = chosen
         where = found.topic_partition
-        if not found.claim():
-            return False  # others were quicker
+        if self._stopping or not found.claim():
+            return False  # too late, or others were quicker
         self._workers[where] = worker
         try:
             return await self._clean(worker, found, cleanable, now_ms)
@@ -190,7 +199,7 @@ class Cleaning:
             if self._is_here(found):
                 self.state.mark_uncleanable(where, str(error))
         except Abandoned as error:
-            if not self._stopping.is_set():
+            if not self._stopping:
                 log.info("cleaning of %s was given up: %s", where, error)
         except (OSError, KafkaError) as error:
             if self._is_here(found):  # else deleted under the cleaner's hands
@@ -204,7 +213,7 @@ class Cleaning:
     async def _place(self, found: Log, group: CleanedGroup, now_ms: int) -> bool:
         """A segment is ready: put it where those were that it stands for."""
         old = [segment for segment in found.segments if segment.base_offset in group.base_offsets]
-        if self._stopping.is_set() or not self._is_here(found) or len(old) != len(group.base_offsets):
+        if self._stopping or not self._is_here(found) or len(old) != len(group.base_offsets):
             return False
         new = [Segment(found.context, found.directory, old[0].base_offset, group.size, CLEANED)]
         run = self._broker.threads.run

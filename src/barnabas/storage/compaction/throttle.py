@@ -7,6 +7,7 @@ used for a second is lost: an idle cleaner saves nothing up. Does not know: who 
 from collections.abc import Callable
 
 SAVED_SECONDS_MAX = 1.0
+UNLIMITED = 1e15
 
 
 class Throttle:
@@ -21,6 +22,8 @@ class Throttle:
         self._ahead_of = now()  # the moment until which everything so far was allowed to take
 
     def spend(self, count: int) -> None:
+        if self._bytes_per_second >= UNLIMITED:
+            return
         now = self._now()
         self._ahead_of = max(self._ahead_of, now - SAVED_SECONDS_MAX) + count / self._bytes_per_second
         if self._ahead_of > now:

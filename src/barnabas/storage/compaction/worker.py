@@ -8,6 +8,7 @@ feel: hence a process, of low priority. It ends when its input does, so that it 
 Does not know: the log as others use it meanwhile.
 """
 
+import gc
 import json
 import os
 import signal
@@ -48,6 +49,7 @@ def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the broker, which then closes our input
     os.nice(NICENESS)
+    gc.disable()  # millions of keys, and nothing that refers to itself
     lines: SimpleQueue[str] = SimpleQueue()
 
     def listen() -> None:

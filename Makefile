@@ -42,8 +42,8 @@ test: $(VENV)/.dev tools  ## install what the tests need and run them
 test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client $(ARGS)
 
-soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames
-	$(BIN)/python -m pytest -q tests/crash tests/hostile --kills 50 --frames 1000000 --timeout 3600 $(ARGS)
+soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
+	$(BIN)/python -m pytest -q tests/crash tests/hostile --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

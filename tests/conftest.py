@@ -18,6 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--record", action="store_true", help="write Apache Kafka's answers anew (tests/interop)")
     group.addoption("--kills", type=int, default=5, help="how often the crash tests kill -9 the broker")
+    group.addoption("--soak-seconds", type=float, default=10.0, help="how long the soak tests run")
     group.addoption("--frames", type=int, default=20_000, help="how many hostile frames to send")
 
 

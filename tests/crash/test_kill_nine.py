@@ -20,7 +20,7 @@ from barnabas.testing import Broker
 from .writers import RawWriter, stored
 
 # Small segments, so that kills also hit rolling, indexes and snapshots.
-SETTINGS = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "512"}
+SETTINGS = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "512", "log.retention.ms": "-1"}
 PROGRESS_TIMEOUT_S = 60.0
 
 pytestmark = pytest.mark.timeout(900)

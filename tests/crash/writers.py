@@ -72,12 +72,12 @@ class RawWriter(threading.Thread):
         return {"acks": self.acks, "timeout_ms": 10_000, "transactional_id": None, "topic_data": [topic]}
 
 
-def stored(port: int, topic: str, partition: int) -> list[tuple[int, int]]:
+def stored(port: int, topic: str, partition: int, start: int = 0) -> list[tuple[int, int]]:
     """Offset and number of every record of a partition, by raw fetches up to the high watermark."""
     found: list[tuple[int, int]] = []
     with Wire(port) as wire:
         while True:
-            position = found[-1][0] + 1 if found else 0
+            position = found[-1][0] + 1 if found else start
             place = {"partition": partition, "fetch_offset": position, "partition_max_bytes": 1_000_000}
             body = {
                 "max_bytes": 1_000_000,

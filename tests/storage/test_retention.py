@@ -251,6 +251,19 @@ def test_a_read_that_has_begun_before_segments_went_finds_the_rest_or_says_so(di
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_reader_that_went_on_in_a_segment_that_is_gone_is_not_at_hand(log: Log) -> None:
+    append(log, *[batch_at(offset, timestamp=NOW_MS - 12 * DAY_MS) for offset in range(4)])
+    log.roll()
+    log.read_cold(0, 100)
+    cursors = dict(log.cursors)
+    assert cursors
+    log.delete_old_segments(NOW_MS, log.end_offset)
+    log.context.graveyard.remove_due(NOW_MS + 100 * DAY_MS)
+    log.cursors.update(cursors)  # as a thread may leave them that began earlier
+
+    assert not log.is_at_hand(next(iter(cursors)), 100)
+
+
 def test_a_sync_that_meets_segments_on_their_way_out_goes_on(log: Log) -> None:
     segments_aged(log, 12, 10, 1)
     before = log.segments

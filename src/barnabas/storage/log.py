@@ -285,9 +285,12 @@ class Log(LogTail):
             return False
         segment, start, _ = cursor
         end = min(start + max_bytes, segment.size)
-        descriptor = segment.open().descriptor
+        try:
+            file = segment.open()
+        except OSError:
+            return False  # the segment may be gone: whoever reads finds out
         disk = self.context.disk
-        return disk.is_cached(descriptor, start) and disk.is_cached(descriptor, end - 1)
+        return disk.is_cached(file.descriptor, start) and disk.is_cached(file.descriptor, end - 1)
 
     def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
         """Bring what `read` will need into memory; slow, for a thread."""

@@ -42,6 +42,7 @@ def exchange(log: "Log", old: list[Segment], new: list[Segment]) -> bool:
     if any(there is not expected for there, expected in zip(segments[first:], old, strict=False)):
         return False
     log.segments = [*segments[:first], *new, *segments[first + len(old) :]]
+    log.cursors.clear()
     return True
 
 

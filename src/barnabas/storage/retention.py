@@ -73,6 +73,7 @@ def take_out(log: "Log", count: int) -> list[Segment]:
         kept = log.segments[len(gone) :]
         log.advance_log_start(kept[0].base_offset)
         log.segments = kept
+        log.cursors.clear()
         logger.info(
             "%s starts at offset %d now: %d segments are over", log.directory, kept[0].base_offset, len(gone)
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import groups, loads
+from bench import groups, loads, transactions
 from bench.brokers import Barnabas, cpu_seconds
 from bench.loads import Scale, Trial
 from bench.pages import touch
@@ -30,7 +30,7 @@ PROFILERS = ("py-spy", "cprofile", "perf", "none")
 SAMPLES_PER_SECOND = 500
 LINES = 40
 BYTES_MAX = 3_000_000_000
-TRIALS = (*loads.TRIALS, *groups.TRIALS)
+TRIALS = (*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS)
 # A thread of the pool that waits for work, with C frames and without.
 IDLE = "SimpleQueue_get", ";_worker (concurrent/futures/thread.py"
 

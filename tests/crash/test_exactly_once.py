@@ -1,0 +1,158 @@
+"""kill -9 of brokers and of programs that read, transform and write: each input is once in the output."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.records.record import Record
+from barnabas.testing import Broker, apache
+from broker.conversation import Conversation
+from broker.read_committed import ReadCommitted
+from broker.transactional import end_offset
+
+from .moving import PROGRESS_TIMEOUT_S, Filler, Mover, wait_for
+
+SETTINGS = {
+    "log.segment.bytes": "1048576",
+    "transaction.state.log.num.partitions": "3",
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+}
+HERE = Path(__file__).parent
+PARTITIONS = 3
+WORDS = [b"to", b"be", b"or", b"not", b"that", b"is"]
+READ_COMMITTED = 1
+FETCH_VERSION = 12
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    return int(request.config.getoption("--kills"))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with Broker(tmp_path / "data", overrides=SETTINGS, in_process=False) as made:
+        yield made
+
+
+def committed(talk: Conversation, topic: str, partition: int) -> list[Record]:
+    """All that a reader of committed records sees, which is all there is: nothing is left open."""
+    reader = ReadCommitted()
+    records: list[Record] = []
+    end = end_offset(talk, topic, partition, committed=True)
+    while reader.offset < end:
+        asked = FetchRequest.FetchTopic.FetchPartition(
+            partition=partition, fetch_offset=reader.offset, partition_max_bytes=1 << 20
+        )
+        topics = [FetchRequest.FetchTopic(topic=topic, partitions=[asked])]
+        request = FetchRequest(max_bytes=1 << 24, isolation_level=READ_COMMITTED, topics=topics)
+        [found] = talk.ask(request, FETCH_VERSION).responses[0].partitions
+        aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
+        records += reader.feed(bytes(found.records), aborted)
+    return records
+
+
+def disturb(broker: Broker, mover: Mover, kills: int, most: int, seed: int) -> None:
+    """Broker or program is killed at any point, so many times."""
+    rng = random.Random(seed)
+    for _ in range(kills):
+        wait_for(lambda: mover.moved, rng.randrange(1, most))
+        if rng.random() < 0.5:
+            broker.kill()
+            broker.start()
+        else:
+            mover.start_again()
+    wait_for(lambda: mover.moved, 20)
+
+
+def wait_until_moved(broker: Broker, is_done: Callable[[Conversation], bool], partitions: int) -> None:
+    """Until the output is as it should be; then nothing holds up its readers any more."""
+    deadline = time.monotonic() + PROGRESS_TIMEOUT_S
+    with Conversation(broker) as talk:
+        while not is_done(talk):
+            assert time.monotonic() < deadline, "the output is not complete"
+            time.sleep(0.1)
+        for index in range(partitions):
+            while end_offset(talk, "target", index, committed=True) != end_offset(talk, "target", index):
+                assert time.monotonic() < deadline, "a transaction is open for ever"
+                time.sleep(0.1)
+
+
+def program(way: str, folder: Path, request: pytest.FixtureRequest) -> list[str]:
+    """The command of a program that moves records."""
+    if way == "librdkafka":
+        return [sys.executable, str(HERE / "mover.py")]
+    if way == "aiokafka":
+        return [sys.executable, str(HERE / "aiokafka_mover.py")]
+    request.getfixturevalue("java")
+    return apache.compiled(HERE / "JavaMover.java", folder)
+
+
+@pytest.mark.parametrize("way", ["librdkafka", "aiokafka", pytest.param("java", marks=pytest.mark.java)])
+def test_each_input_is_once_in_the_output_whoever_is_killed(
+    broker: Broker, kills: int, way: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    command = program(way, tmp_path, request)
+    for topic in ("source", "target"):
+        broker.create_topic(topic, PARTITIONS)
+    filler = Filler(broker.bootstrap, "source", PARTITIONS, lambda number: b"%d" % number)
+    filler.start()
+    mover = Mover([*command, broker.bootstrap, "source", "target", "mover"])
+    try:
+        disturb(broker, mover, kills, 100, seed=41)
+        filler.stop()
+        wanted = Counter(filler.values)
+
+        def is_complete(talk: Conversation) -> bool:
+            found = Counter(
+                record.value for index in range(PARTITIONS) for record in committed(talk, "target", index)
+            )
+            twice = [value for value, count in found.items() if count > 1]
+            assert not twice, f"more than once in the output: {twice[:5]}"
+            return found == wanted
+
+        wait_until_moved(broker, is_complete, PARTITIONS)
+    finally:
+        mover.kill()
+
+
+@pytest.mark.java
+def test_a_word_count_of_kafka_streams_counts_each_word_once_whoever_is_killed(
+    broker: Broker, kills: int, tmp_path: Path, java: None
+) -> None:
+    command = apache.compiled(HERE / "WordCount.java", tmp_path, streams=True)
+    for topic in ("source", "target"):
+        broker.create_topic(topic, PARTITIONS)
+    filler = Filler(broker.bootstrap, "source", PARTITIONS, lambda number: WORDS[number % len(WORDS)])
+    filler.start()
+    mover = Mover([*command, broker.bootstrap, "source", "target", "words", str(tmp_path / "state")])
+    try:
+        disturb(broker, mover, kills, 300, seed=7)
+        filler.stop()
+        wanted = Counter(filler.values)
+
+        def is_complete(talk: Conversation) -> bool:
+            counts: defaultdict[bytes, list[int]] = defaultdict(list)
+            for index in range(PARTITIONS):
+                for record in committed(talk, "target", index):
+                    assert record.key is not None and record.value is not None
+                    counts[record.key].append(int(record.value))
+            for word, found in counts.items():
+                assert found == list(range(1, len(found) + 1)), f"{word!r} was not counted one by one"
+            return {word: len(found) for word, found in counts.items()} == wanted
+
+        wait_until_moved(broker, is_complete, PARTITIONS)
+    finally:
+        mover.kill()

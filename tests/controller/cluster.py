@@ -16,6 +16,7 @@ from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
+from barnabas.controller.directories import assign_replicas_to_dirs
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.delta import MetadataDelta
@@ -25,6 +26,7 @@ from barnabas.metadata.versions import release_level, supported_features
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError, Message, Struct
 from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
@@ -124,7 +126,9 @@ class Cluster:
         self.sessions.touch(int(broker), self.now_ms)
         return decision
 
-    def do_beat(self, broker: str, want: str = "", offset: str = "") -> Decision[Any]:
+    def do_beat(
+        self, broker: str, want: str = "", offset: str = "", offline: str = "", cordoned: str | None = None
+    ) -> Decision[Any]:
         number = int(broker)
         registered = self.image.cluster.brokers.get(number)
         request = BrokerHeartbeatRequest(
@@ -133,6 +137,10 @@ class Cluster:
             current_metadata_offset=int(offset) if offset else self.end_offset - 1,
             want_fence=want == "fence",
             want_shut_down=want == "shutdown",
+            offline_log_dirs=[directory(each) for each in offline.split(",") if each],
+            cordoned_log_dirs=None
+            if cordoned is None
+            else [directory(each) for each in cordoned.split(",") if each],
         )
         decision = heartbeat.heartbeat(self.context, request, self.registered_at.get(number, 0))
         session = self.sessions.touch(number, self.now_ms, request.current_metadata_offset)
@@ -141,6 +149,30 @@ class Cluster:
         elif want == "shutdown" and session.controlled_shutdown_offset < 0:
             session.controlled_shutdown_offset = self.end_offset + len(decision.records) - 1
         return decision
+
+    def do_assign(self, broker: str, topic: str, partitions: str, to: str, epoch: str = "") -> Decision[Any]:
+        registered = self.image.cluster.brokers.get(int(broker))
+        known = self.image.topics.by_name.get(topic)
+        wanted = AssignReplicasToDirsRequest.DirectoryData
+        asked = wanted.TopicData(
+            topic_id=known.id if known is not None else b"nobody knows me!",
+            partitions=[
+                wanted.TopicData.PartitionData(partition_index=int(number))
+                for number in partitions.split(",")
+            ],
+        )
+        request = AssignReplicasToDirsRequest(
+            broker_id=int(broker),
+            broker_epoch=int(epoch) if epoch else registered.epoch if registered else -1,
+            directories=[wanted(id=directory(to), topics=[asked])],
+        )
+        return assign_replicas_to_dirs(self.context, request)
+
+    def do_directories(self, topic: str) -> str:
+        return "\n".join(
+            f"{topic}-{number} " + ",".join(self.text(each) for each in partition.directories)
+            for number, partition in self.image.topics.by_name[topic].partitions.items()
+        )
 
     def do_wait(self, ms: str) -> str:
         self.now_ms += int(ms)

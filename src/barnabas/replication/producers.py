@@ -32,7 +32,7 @@ STRICT_MARKERS_SINCE = 2  # transaction version: markers carry an epoch that is 
 class ProducerStates:
     """All producers of one partition, and its transactions that are open or not yet replicated."""
 
-    __slots__ = ("_ongoing", "_states", "_unreplicated", "end_offset", "verifications")
+    __slots__ = ("_ongoing", "_states", "_unreplicated", "_verifying", "end_offset", "verifications")
 
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset  # the state reflects the log up to here
@@ -42,6 +42,7 @@ class ProducerStates:
             int, CompletedTransaction
         ] = {}  # by first offset; marker above high watermark
         self.verifications = Verifications()
+        self._verifying = self.verifications.by_producer  # empty nearly always, and looked at for every batch
 
     def __len__(self) -> int:
         return len(self._states)
@@ -66,7 +67,7 @@ class ProducerStates:
             and header.base_sequence == state.next_sequence
             and header.producer_epoch == state.producer_epoch
             and (header.attributes & TRANSACTIONAL_FLAG == 0) is (state.txn_first_offset < 0)
-            and not self.verifications
+            and not self._verifying
         ):
             return None
         return self._check_unexpected(header, state, verification)

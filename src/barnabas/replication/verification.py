@@ -42,34 +42,31 @@ NOT_REQUIRED = Verification(-1, -1, bumps_epoch=False, started_ms=0)
 class Verifications:
     """Those of one partition, by producer id."""
 
-    __slots__ = ("_by_producer",)
+    __slots__ = ("by_producer",)
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, Verification] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_producer)
+        self.by_producer: dict[int, Verification] = {}
 
     def __len__(self) -> int:
-        return len(self._by_producer)
+        return len(self.by_producer)
 
     def start(
         self, producer_id: int, sequence: int, epoch: int, *, bumps_epoch: bool, now_ms: int
     ) -> Verification:
         """The producer's verification: a new one, or the one that is going on."""
-        found = self._by_producer.get(producer_id)
+        found = self.by_producer.get(producer_id)
         if found is not None:
             found.note(sequence, epoch)
             return found
-        if len(self._by_producer) >= VERIFICATIONS_MAX:
-            del self._by_producer[next(iter(self._by_producer))]
+        if len(self.by_producer) >= VERIFICATIONS_MAX:
+            del self.by_producer[next(iter(self.by_producer))]
         started = Verification(sequence, epoch, bumps_epoch=bumps_epoch, started_ms=now_ms)
-        self._by_producer[producer_id] = started
+        self.by_producer[producer_id] = started
         return started
 
     def check(self, producer_id: int, given: Verification | None) -> None:
         """Refuse a first batch whose verification is missing, or was overtaken by a marker."""
-        if given is NOT_REQUIRED or (given is not None and given is self._by_producer.get(producer_id)):
+        if given is NOT_REQUIRED or (given is not None and given is self.by_producer.get(producer_id)):
             return
         raise KafkaError(
             ErrorCode.INVALID_TXN_STATE,
@@ -79,7 +76,7 @@ class Verifications:
     def check_sequence(self, header: BatchHeader, *, is_first: bool) -> None:
         """Refuse a batch that overtakes the one which is being verified, and one that is not the first
         where its producer has written nothing in this epoch."""
-        started = self._by_producer.get(header.producer_id)
+        started = self.by_producer.get(header.producer_id)
         if started is None:
             return
         sequence = header.base_sequence
@@ -97,16 +94,16 @@ class Verifications:
 
     def appended(self, producer_id: int) -> None:
         """The transaction is open here now."""
-        self._by_producer.pop(producer_id, None)
+        self.by_producer.pop(producer_id, None)
 
     def ended(self, producer_id: int, marker_epoch: int) -> None:
         """A marker was written: whoever was verified before it comes too late, unless for the next
         transaction, whose epoch is the one that the marker carries."""
-        found = self._by_producer.get(producer_id)
+        found = self.by_producer.get(producer_id)
         if found is not None and not (found.bumps_epoch and found.epoch == marker_epoch):
-            del self._by_producer[producer_id]
+            del self.by_producer[producer_id]
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        for producer_id, found in list(self._by_producer.items()):
+        for producer_id, found in list(self.by_producer.items()):
             if now_ms - found.started_ms >= expiration_ms:
-                del self._by_producer[producer_id]
+                del self.by_producer[producer_id]

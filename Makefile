@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache lint format bench bench-quick soak package clean tools
+.PHONY: help run test test-apache simulate lint format bench bench-quick soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -44,6 +44,9 @@ test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (ne
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q tests/crash tests/hostile --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
+
+simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|...)
+	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0))
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -62,13 +62,20 @@ class Fault:
 Plan = Sequence[Fault]
 
 
-def plan(rng: Random, kinds: Sequence[Kind], *, until_s: float, count_max: int) -> list[Fault]:
+def plan(
+    rng: Random,
+    kinds: Sequence[Kind],
+    *,
+    until_s: float,
+    count_max: int,
+    duration_s_mean: float = DURATION_S_MEAN,
+) -> list[Fault]:
     """Faults in the order of their time, until `until_s`."""
     faults = [
         Fault(
             at_s=round(rng.uniform(0.2, until_s), 3),
             kind=rng.choice(kinds),
-            duration_s=round(min(rng.expovariate(1 / DURATION_S_MEAN) + 0.05, DURATION_S_MAX), 3),
+            duration_s=round(min(rng.expovariate(1 / duration_s_mean) + 0.05, DURATION_S_MAX), 3),
             number=rng.randrange(1, OPERATIONS_AHEAD_MAX),
         )
         for _ in range(rng.randrange(count_max + 1))

@@ -105,7 +105,7 @@ class SimulatedNode:
             self.world.trace.note("up", self.host)
             return True
         self.world.trace.note("not started", self.host, type(error).__name__)
-        if not (isinstance(error, StartError | StorageError | KafkaError) and self.disk.failures):
+        if not (isinstance(error, StartError | StorageError | KafkaError | OSError) and self.disk.failures):
             self.world.fail(f"{self.host} cannot start: {error}", error)
         return False
 

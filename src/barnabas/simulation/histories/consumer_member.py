@@ -122,7 +122,11 @@ class ConsumerMember:
         missing = self._me.owned - self._positions.offsets.keys()
         if missing:
             await self._positions.fetch(missing, self._member_id, self._epoch)
+        me, sent_s = self._me, self._client.world.loop.time()
+        has_any = bool(self._positions.offsets)
         code = await self._positions.commit(self._member_id, self._epoch)
+        if code is ErrorCode.NONE and has_any and self._group.is_trusted:
+            self._group.ownership.good_commit(me, sent_s)
         if code in FORGOTTEN:
             self._begin_anew()
         elif code in COORDINATOR_ERRORS:

@@ -90,6 +90,10 @@ class Ownership:
         member.epoch = epoch
         member.last_good_s = max(member.last_good_s, sent_s)
 
+    def good_commit(self, member: Member, sent_s: float) -> None:
+        if member.fenced_since_s is not None and sent_s > member.fenced_since_s:
+            raise Wrong(f"{self._group}: a commit of {member.name} is taken, its partitions are others'")
+
     def assigned(self, member: Member, partitions: Iterable[int]) -> None:
         for partition in partitions:
             for other in self._members:

@@ -19,9 +19,10 @@ from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "jobs"
-SECONDS = 40.0
+SECONDS = 30.0
 SECONDS_TO_RECOVER = 120.0
 FAULTS_MAX = 18
+FAULT_S_MEAN = 4.0  # long enough for sessions to end in some
 SETTLED_S = 3.0
 GROUP_SETTINGS = {
     "group.min.session.timeout.ms": "1000",
@@ -44,7 +45,9 @@ class GroupsHistory:
         self.kinds = [rng.choice((EAGER, COOPERATIVE, CONSUMER)) for _ in range(rng.randrange(1, 4))]
         self.sizes = [rng.randrange(1, 5) for _ in self.kinds]
         self.statics = rng.random() < 0.3
-        self.faults: Plan = plan(rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX)
+        self.faults: Plan = plan(
+            rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX, duration_s_mean=FAULT_S_MEAN
+        )
         self.groups: list[Group] = []
         self._topic_id = b""
         self._stage: Stage

@@ -1,6 +1,7 @@
 """A reader of one partition in a history: fetches, follows its position, keeps to one isolation level.
 
-In: a client, a partition. Out: records in order, high watermark and last stable offset of each answer. Does not know: what the records mean.
+In: a client, a partition. Out: records in order, high watermark and last stable offset of each answer.
+Does not know: what the records mean.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from barnabas.simulation.history import Wrong
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "records"
-SECONDS = 8.0
+SECONDS = 5.0
 SECONDS_TO_RECOVER = 90.0
 FAULTS_MAX = 10
 BY_NAME_MAX = 12  # the last version of Fetch and Produce that names topics
@@ -35,7 +35,7 @@ FETCH_BYTES = 1 << 20
 ROLL_MS = ("", "300", "3000")
 PADDING_BYTES = (0, 0, 200, 9000)
 THREAD_MS = (1.0, 20.0)  # what a sync takes
-PAUSE_S = (0.01, 0.1)
+PAUSE_S = (0.02, 0.1)
 WRITTEN = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
 

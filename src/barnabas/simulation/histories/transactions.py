@@ -27,9 +27,10 @@ from barnabas.simulation.history import Wrong
 from barnabas.simulation.world import World, rng_of
 
 INPUT, OUTPUT, GROUP = "input", "output", "loops"
-SECONDS = 15.0
+SECONDS = 10.0
 SECONDS_TO_RECOVER = 120.0
 FAULTS_MAX = 12
+FAULT_S_MEAN = 2.0  # long enough for transactions to time out in some
 WAIT_MS = 300
 RETRY_S = 0.1
 COMMIT_CHANCE = 0.7
@@ -51,7 +52,9 @@ class TransactionsHistory:
         self.writers = rng.randrange(0 if self.inputs else 1, 4)
         self.thread_ms = rng.choice(THREAD_MS)
         self.new_chance = rng.choice((0.0, 0.5, 1.0))
-        self.faults: Plan = plan(rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX)
+        self.faults: Plan = plan(
+            rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX, duration_s_mean=FAULT_S_MEAN
+        )
         self.transactions = Transactions()
         self.epochs = Epochs()
         self._is_trusted = True

@@ -1,0 +1,195 @@
+"""Bugs to plant, one at a time: each breaks one promise, and the simulation must notice.
+
+In: pytest's monkeypatch. Out: a broker with this one bug. Where a bug is planted is as close as can be to the
+place where a person would have made it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from barnabas.broker import transaction_markers
+from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.partition import Partition
+from barnabas.broker.tick import Tick
+from barnabas.groups.classic import coordinator as classic
+from barnabas.groups.consumer import commits, reconciliation
+from barnabas.groups.consumer.state import ConsumerState, Due
+from barnabas.groups.offsets import Offsets
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.replication.producers import ProducerStates
+from barnabas.storage import opening
+from barnabas.storage.log import Log
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    name: str
+    history: str
+    plant: Plant
+    first: int = 0  # a seed to begin with: one that finds it is not far
+
+
+BUGS: list[Bug] = []
+
+
+def bug(history: str, first: int = 0) -> Callable[[Plant], Plant]:
+    def register(plant: Plant) -> Plant:
+        BUGS.append(Bug(plant.__name__.replace("_", " "), history, plant, first))
+        return plant
+
+    return register
+
+
+# -- records -----------------------------------------------------------------------------------------
+
+
+@bug("records")
+def acknowledge_before_the_write(patch: pytest.MonkeyPatch) -> None:
+    """The answer leaves at once; the bytes follow a little later."""
+    write = Tick.close
+
+    def close(tick: Tick) -> None:
+        if tick.is_open:
+            answers, tick._answers = tick._answers, []
+            tick._finish([], answers, {})
+            asyncio.get_running_loop().call_later(0.05, write, tick)
+
+    patch.setattr(Tick, "close", close)
+
+
+@bug("records")
+def forget_a_sync(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Log, "_sync_files", lambda *_: None)
+
+
+@bug("records")
+def forget_to_sync_the_folder(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Log, "_sync_folder", lambda *_: None)
+
+
+@bug("records")
+def show_what_is_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """What this simulation found: a sync let readers see what came while it was under way."""
+    advance = Partition.advance
+    patch.setattr(Partition, "advance", lambda partition, end_offset=None: advance(partition))
+
+
+@bug("records")
+def trust_a_log_that_was_not_closed(patch: pytest.MonkeyPatch) -> None:
+    open_log = opening.open_log
+
+    def open_as_clean(*arguments: Any, **options: Any) -> Any:
+        return open_log(*arguments, **{**options, "clean": True})
+
+    patch.setattr(opening, "open_log", open_as_clean)
+
+
+@bug("records")
+def forget_the_sequences_of_producers(patch: pytest.MonkeyPatch) -> None:
+    """A batch that is sent again is taken again."""
+    patch.setattr(ProducerStates, "check", lambda *_: None)
+
+
+# -- groups ------------------------------------------------------------------------------------------
+
+
+@bug("groups")
+def skip_the_replay(patch: pytest.MonkeyPatch) -> None:
+    def start(host: CoordinatorHost[Any]) -> None:
+        host.partition.before_write = host.journal.flush
+        host.partition.on_lost = host._lost
+        host.partition.wait(host._advanced)
+        host._activate()
+
+    patch.setattr(CoordinatorHost, "start", start)
+
+
+@bug("groups")
+def take_commits_of_members_that_are_gone(patch: pytest.MonkeyPatch) -> None:
+    check = classic.ClassicGroups.check_commit
+
+    def check_commit(groups: Any, group_id: str, *arguments: Any) -> Any:
+        try:
+            return check(groups, group_id, *arguments)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+                return None
+            raise
+
+    patch.setattr(classic.ClassicGroups, "check_commit", check_commit)
+
+
+@bug("groups")
+def take_commits_of_members_that_were_replaced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(commits, "check_commit", lambda *_: None)
+
+
+@bug("groups")
+def forget_that_a_partition_is_still_owned(patch: pytest.MonkeyPatch) -> None:
+    advance = reconciliation.advance
+
+    def take_everything(member: Any, epoch: int, goal: Any, reported: Any) -> Any:
+        free = reconciliation.Goal(goal.epoch, goal.target, goal.reads, lambda topic_id, partition: None)
+        return advance(member, epoch, free, reported)
+
+    patch.setattr(reconciliation, "advance", take_everything)
+
+
+@bug("groups")
+def end_sessions_too_early(patch: pytest.MonkeyPatch) -> None:
+    set_timer = ConsumerState.set_timer
+
+    def set_early(state: Any, due: Due, group_id: str, member_id: str, at_ms: int) -> None:
+        set_timer(state, due, group_id, member_id, at_ms - 5_500 if due is Due.SESSION else at_ms)
+
+    patch.setattr(ConsumerState, "set_timer", set_early)
+
+
+# -- transactions ------------------------------------------------------------------------------------
+
+
+@bug("transactions")
+def take_batches_of_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStates, "check_epoch", staticmethod(lambda *_: None))
+
+
+@bug("transactions")
+def lose_a_marker(patch: pytest.MonkeyPatch) -> None:
+    """Every now and then a partition is told to be done that is not."""
+    write_one = transaction_markers.MarkerWriter._write_one
+    count = 0
+
+    def write(writer: Any, markers: Any, where: Any) -> bool:
+        nonlocal count
+        count += 1
+        return True if count % 7 == 0 else write_one(writer, markers, where)
+
+    patch.setattr(transaction_markers.MarkerWriter, "_write_one", write)
+
+
+@bug("transactions")
+def forget_which_transactions_were_aborted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Log, "add_aborted", lambda *_: None)
+
+
+@bug("transactions")
+def commit_offsets_of_open_transactions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Offsets, "apply_pending", lambda offsets, producer_id, key, value: offsets.apply(key, value)
+    )
+
+
+@bug("transactions")
+def forget_prepared_transactions(patch: pytest.MonkeyPatch) -> None:
+    """Markers that were not written before the end of the process never are."""
+    from barnabas.transactions.shard import TransactionShard
+
+    patch.setattr(TransactionShard, "loaded", lambda *_: [])

@@ -1,0 +1,123 @@
+"""Some seeds of every history; `make simulate` tries more of them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from barnabas.simulation.faults import Fault, Kind, Plan
+from barnabas.simulation.histories.catalogue import HISTORIES
+from barnabas.simulation.history import Verdict, Wrong, live, shrink
+from barnabas.simulation.loop import Stuck
+from barnabas.simulation.world import World
+
+SEEDS = {"records": range(12), "groups": range(25), "transactions": range(10)}
+REPLAYED = 3
+
+# Seeds that once found a bug; what they do changes with the code, and they may find another one.
+REMEMBERED = [("records", 20), ("groups", 13), ("transactions", 5), ("transactions", 11)]
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])
+def test_a_seed_is_good(name: str, seed: int) -> None:
+    result = live(HISTORIES[name], seed)
+
+    assert result.verdict is Verdict.GOOD, f"{result}\n{result.details}"
+
+
+@pytest.mark.parametrize(("name", "seed"), REMEMBERED)
+def test_a_seed_that_found_a_bug_finds_it_no_more(name: str, seed: int) -> None:
+    result = live(HISTORIES[name], seed)
+
+    assert result.verdict is Verdict.GOOD, f"{result}\n{result.details}"
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_seed_is_one_history(name: str) -> None:
+    first, again = (live(HISTORIES[name], REPLAYED) for _ in range(2))
+
+    assert first.trace_hash == again.trace_hash
+    assert first.events == again.events > 100
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_another_process_lives_through_the_same_history(name: str) -> None:
+    """Nothing depends on the order of sets or on addresses of objects."""
+    program = (
+        "from barnabas.simulation.histories.catalogue import HISTORIES\n"
+        "from barnabas.simulation.history import live\n"
+        f"print(live(HISTORIES[{name!r}], {REPLAYED}).trace_hash)"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "4711"}
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert told.stdout.strip() == live(HISTORIES[name], REPLAYED).trace_hash
+
+
+def test_different_seeds_are_different_histories() -> None:
+    hashes = {live(HISTORIES["groups"], seed).trace_hash for seed in range(3)}
+
+    assert len(hashes) == 3
+
+
+class Fragile:
+    """Breaks when the node is killed while a client is cut off, and only then."""
+
+    name = "fragile"
+    seconds_max = 60.0
+
+    def __init__(self, seed: int) -> None:
+        self.faults: Sequence[Fault] = [
+            Fault(float(place), kind, 1.0, seed)
+            for place, kind in enumerate(
+                (Kind.SLOW, Kind.RESET, Kind.KILL, Kind.PAUSE, Kind.STOP, Kind.CUT, Kind.POWER)
+            )
+        ]
+
+    async def run(self, world: World, faults: Plan) -> dict[str, int]:
+        kinds = {fault.kind for fault in faults}
+        world.trace.note(len(faults))
+        if {Kind.KILL, Kind.CUT} <= kinds:
+            raise Wrong("broken")
+        if Kind.STOP in kinds:
+            raise Stuck("slow")
+        return {}
+
+
+def test_a_failing_schedule_is_made_short() -> None:
+    failed = live(Fragile, 1)
+
+    short = shrink(Fragile, failed)
+
+    assert short.verdict is Verdict.WRONG
+    assert [fault.kind for fault in short.faults] == [Kind.KILL, Kind.CUT]
+
+
+def test_a_failure_tells_what_went_wrong_and_how_to_see_it_again() -> None:
+    told = str(live(Fragile, 5))
+
+    assert told.startswith("fragile seed 5: wrong: broken\n  at 0.000 s slow down client (5) for 1.000 s\n")
+    assert told.endswith("replay: make simulate HISTORY=fragile SEED=5")
+
+
+def test_verdicts_are_told_apart() -> None:
+    class Crashing(Fragile):
+        async def run(self, world: World, faults: Plan) -> dict[str, int]:
+            world.loop.call_soon(lambda: 1 // 0)
+            return await super().run(world, [])
+
+    class Waiting(Fragile):
+        async def run(self, world: World, faults: Plan) -> dict[str, int]:
+            await world.loop.create_future()
+            raise AssertionError
+
+    stop = [fault for fault in Fragile(1).faults if fault.kind is Kind.STOP]
+
+    assert live(Fragile, 1).verdict is Verdict.WRONG
+    assert live(Fragile, 1, stop).verdict is Verdict.STUCK
+    assert live(Waiting, 1).verdict is Verdict.STUCK
+    assert live(Crashing, 1).verdict is Verdict.CRASHED

@@ -71,6 +71,11 @@ LEDGER = (
         r".*epoch -1",
         "a marker without an epoch has an invalid one, it is not an unknown server error",
     ),
+    (
+        r"transactions\.producers_of_both_flows_fence_each_other",
+        r".*newer was fenced, and ends .*",
+        "a fenced producer stays fenced when the one after it has ended a transaction without a new epoch",
+    ),
 )
 
 

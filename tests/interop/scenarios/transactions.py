@@ -83,6 +83,21 @@ def producers_fence_each_other(talk: Talk) -> None:
 
 
 @scenario
+def producers_of_both_flows_fence_each_other(talk: Talk) -> None:
+    topic = talk.topic()
+    for commit in (True, False):
+        name = transactional_id(talk, f"id-{commit}")
+        newer, older = Producer(talk, name, "newer"), Producer(talk, name, "older")
+        newer.init()
+        older.init()
+        older.add("adds", {topic: [0]})
+        older.end("ends its transaction", commit)
+        newer.end("was fenced, and ends the same", commit, version=5)
+        newer.end("was fenced, and ends otherwise", not commit, version=5, producer_epoch=0)
+        older.described()
+
+
+@scenario
 def producers_recover(talk: Talk) -> None:
     """KIP-360: a producer that lost an answer says who it is."""
     name = transactional_id(talk)

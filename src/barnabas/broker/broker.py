@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.partitions import Partitions
     from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.telemetry import Telemetry
     from barnabas.broker.topology import Node
     from barnabas.broker.transaction_coordinator import TransactionCoordinator
     from barnabas.metadata.partitions import PartitionRegistration
@@ -72,6 +73,7 @@ class Broker:
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
+        self.telemetry: Telemetry
         self.transactions: TransactionCoordinator
         self.cleaning: Cleaning
 

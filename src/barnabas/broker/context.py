@@ -15,7 +15,18 @@ ANONYMOUS = "ANONYMOUS"  # who has not said its name
 
 
 class RequestContext:
-    __slots__ = ("broker", "channel", "client_id", "correlation_id", "host", "listener", "user", "version")
+    __slots__ = (
+        "broker",
+        "channel",
+        "client_id",
+        "correlation_id",
+        "host",
+        "listener",
+        "software_name",
+        "software_version",
+        "user",
+        "version",
+    )
 
     def __init__(self, broker: Broker, channel: Channel, listener: str) -> None:
         self.broker = broker
@@ -23,6 +34,8 @@ class RequestContext:
         self.listener = listener
         self.host = ""
         self.user = ANONYMOUS
+        self.software_name = ""  # as the client said in ApiVersions
+        self.software_version = ""
         self.client_id: str | None = None
         self.correlation_id = 0
         self.version = 0

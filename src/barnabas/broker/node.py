@@ -34,6 +34,7 @@ from barnabas.broker.partitions import Partitions
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.secret_key import secrets_of
+from barnabas.broker.telemetry import Telemetry
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
@@ -167,6 +168,9 @@ class Node:
         self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.add_listener(broker.transactions.publish)
         self._metadata_log.add_listener(broker.quotas.publish)
+        broker.telemetry = Telemetry(broker, self._rng.randbytes)
+        broker.telemetry.take(self._metadata_log.image)
+        self._metadata_log.add_listener(broker.telemetry.publish)
         broker.cleaning = Cleaning(broker)
         self._metadata_log.add_listener(broker.cleaning.publish)
         self._metadata_log.on_failure = self._failed

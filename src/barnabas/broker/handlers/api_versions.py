@@ -9,9 +9,11 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import NOTHING
 from barnabas.broker.routes import handles
 from barnabas.metadata import versions
-from barnabas.protocol import ErrorCode
+from barnabas.protocol import ApiKey, ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
+# Clients that see these send metrics: announced where somebody takes them.
+TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -29,6 +31,7 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
         names = request.client_software_name, request.client_software_version
         if not all(SOFTWARE_NAME.fullmatch(name) for name in names):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.software_name, context.software_version = names
     return announce(context)
 
 
@@ -38,6 +41,7 @@ def served_apis(context: RequestContext) -> list[ApiVersionsResponse.ApiVersion]
             api_key=endpoint.key, min_version=endpoint.announced_min, max_version=endpoint.version_max
         )
         for endpoint in routes.endpoints(context.channel.listener.kind)
+        if endpoint.key not in TELEMETRY or context.broker.telemetry.is_enabled
     ]
 
 

@@ -1,0 +1,32 @@
+"""GetTelemetrySubscriptions and PushTelemetry: clients send metrics that somebody subscribed to (KIP-714)."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import NOTHING
+from barnabas.broker.routes import handles
+from barnabas.protocol import KafkaError
+from barnabas.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+
+@handles(GetTelemetrySubscriptionsRequest, "0-0", needs=NOTHING)
+def get_telemetry_subscriptions(
+    request: GetTelemetrySubscriptionsRequest, context: RequestContext
+) -> GetTelemetrySubscriptionsResponse:
+    try:
+        return context.broker.telemetry.subscribe(request.client_instance_id, context)
+    except KafkaError as error:
+        return GetTelemetrySubscriptionsResponse(error_code=error.code)
+
+
+@handles(PushTelemetryRequest, "0-0", needs=NOTHING)
+def push_telemetry(request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
+    try:
+        context.broker.telemetry.push(request, context)
+    except KafkaError as error:
+        return PushTelemetryResponse(error_code=error.code)
+    return PushTelemetryResponse()

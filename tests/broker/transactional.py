@@ -17,10 +17,10 @@ from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.records.batch import headers
-from barnabas.records.record import Record, build_batch, read_records
+from barnabas.records.record import Record, build_batch
 
 from .conversation import Conversation
+from .read_committed import ReadCommitted
 
 TRANSACTION = 1  # of FindCoordinator
 READ_COMMITTED = 1
@@ -175,21 +175,10 @@ def values_from(
     )
     found = talk.ask(request, FETCH_VERSION).responses[0].partitions[0]
     assert found.error_code == ErrorCode.NONE
-    data = bytes(found.records or b"")
-    begins = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or ())
-    aborted: set[int] = set()  # producers whose open transaction will be aborted
-    values: list[bytes] = []
-    for position, header in headers(data):
-        while begins and begins[0][0] <= header.last_offset:
-            aborted.add(begins.pop(0)[1])
-        if header.is_control:
-            aborted.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in aborted):
-            values += [
-                record.value or b"" for record in read_records(data[position : position + header.size])
-            ]
-        offset = header.next_offset
-    return values, offset
+    aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
+    reader = ReadCommitted(offset)
+    values = [record.value or b"" for record in reader.feed(bytes(found.records or b""), aborted)]
+    return values, reader.offset
 
 
 def end_offset(talk: Conversation, topic: str, partition: int = 0, *, committed: bool = False) -> int:

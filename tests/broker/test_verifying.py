@@ -1,0 +1,189 @@
+"""Partitions are verified as part of a transaction before they take records, however long that takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.broker import Broker
+from barnabas.broker.metrics import Metrics
+from barnabas.broker.partition import Partition
+from barnabas.broker.tick import Tick
+from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.verifying import Level, NotVerified, Producer, Verified, verify
+from barnabas.connection.arena import Arena
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.record import Record, build_batch
+from barnabas.records.validation import AppendRules
+from barnabas.replication.verification import NOT_REQUIRED, ONGOING
+from barnabas.settings import TopicSettings
+from barnabas.storage.log import Log
+from barnabas.storage.settings import LogSettings
+from barnabas.transactions.outcome import TopicPartition
+
+NOW_MS = 1_700_000_000_000
+PRODUCER = Producer("id", 7, 0)
+WHERE = TopicPartition("t", 0)
+CONCURRENT = {WHERE: int(ErrorCode.CONCURRENT_TRANSACTIONS)}
+Answer = Mapping[TopicPartition, int]
+
+
+class Coordinator:
+    """Answers what it was told to answer, one after the other."""
+
+    def __init__(self, *answers: Answer | Awaitable[Answer]) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[list[TopicPartition], bool]] = []
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: list[TopicPartition],
+        *,
+        add: bool,
+    ) -> Answer | Awaitable[Answer]:
+        assert (transactional_id, producer_id, epoch) == PRODUCER
+        self.asked.append((partitions, add))
+        return self.answers.pop(0)
+
+
+class World:
+    def __init__(self, folder: Path, coordinator: Coordinator, **settings: Any) -> None:
+        self.coordinator = coordinator
+        log_settings = LogSettings()
+        log = Log.create(str(folder / "t-0"), log_settings, now_ms=NOW_MS)
+        self.tick = Tick(Arena(), lambda turn: None, lambda due, done: done({}))
+        self.partition = Partition("t", 0, b"i" * 16, log, 1, self.tick, Metrics().topic("t"))
+        self.partition.follow(TopicRules(TopicSettings(), log_settings, AppendRules()))
+        self.partition.lead(0, (1,))
+        values = {
+            "transaction.partition.verification.enable": True,
+            "add.partitions.to.txn.retry.backoff.ms": 1,
+            "add.partitions.to.txn.retry.backoff.max.ms": 10_000,
+            "request.timeout.ms": 30_000,
+        }
+        clock = SimpleNamespace(now_ms=lambda: NOW_MS)
+        self.broker = SimpleNamespace(
+            clock=clock,
+            transactions=coordinator,
+            settings=values | {n.replace("_", "."): v for n, v in settings.items()},
+        )
+
+    def ask(self, level: Level = Level.ADDING, *, retries: bool = True) -> Verified | Awaitable[Verified]:
+        return verify(cast(Broker, self.broker), PRODUCER, {self.partition: 0}, level, retries=retries)
+
+    def at_once(self, level: Level = Level.ADDING) -> Any:
+        found = self.ask(level)
+        assert isinstance(found, dict)
+        return found[self.partition]
+
+    def append(self, verification: Any, sequence: int = 0) -> int:
+        batch = build_batch(
+            [Record(timestamp=NOW_MS, value=b"x")],
+            producer_id=PRODUCER.producer_id,
+            producer_epoch=PRODUCER.producer_epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        offset, _ = self.partition.append(memoryview(batch), -1, 12, NOW_MS, verification)
+        self.tick.close()
+        return offset
+
+    def end(self, epoch: int = 0) -> None:
+        self.partition.append_marker(PRODUCER.producer_id, epoch, 0, False, 0, NOW_MS)
+        self.tick.close()
+
+
+def test_a_partition_that_is_in_the_transaction_takes_its_records(tmp_path: Path) -> None:
+    world = World(tmp_path, Coordinator({WHERE: 0}))
+    assert world.append(world.at_once()) == 0
+    assert world.coordinator.asked == [([WHERE], True)]
+
+
+def test_an_open_transaction_is_not_asked_for_again(tmp_path: Path) -> None:
+    world = World(tmp_path, Coordinator({WHERE: 0}))
+    world.append(world.at_once())
+    assert world.at_once() is ONGOING
+    assert world.append(ONGOING, 1) == 1
+
+
+@pytest.mark.parametrize("level", [Level.FIRST, Level.ABORTABLE])
+def test_older_producers_have_added_their_partitions_before(tmp_path: Path, level: Level) -> None:
+    world = World(tmp_path, Coordinator({WHERE: 0}))
+    world.append(world.at_once(level))
+    assert world.coordinator.asked == [([WHERE], False)]
+
+
+@pytest.mark.parametrize(
+    ("said", "level", "heard"),
+    [
+        (ErrorCode.PRODUCER_FENCED, Level.ADDING, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.TRANSACTION_ABORTABLE, Level.FIRST, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, Level.ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
+        (ErrorCode.NOT_COORDINATOR, Level.ADDING, ErrorCode.NOT_COORDINATOR),
+    ],
+)
+def test_what_the_coordinator_says_is_told_in_words_that_the_client_knows(
+    tmp_path: Path, said: ErrorCode, level: Level, heard: ErrorCode
+) -> None:
+    world = World(tmp_path, Coordinator({WHERE: int(said)}))
+    found = world.at_once(level)
+    assert isinstance(found, NotVerified) and found.code == heard
+
+
+def test_switched_off_nobody_is_asked_for_older_producers(tmp_path: Path) -> None:
+    world = World(tmp_path, Coordinator(), transaction_partition_verification_enable=False)
+    assert world.at_once(Level.ABORTABLE) is NOT_REQUIRED
+    assert world.append(NOT_REQUIRED) == 0
+
+
+def test_switched_off_partitions_are_added_still(tmp_path: Path) -> None:
+    world = World(tmp_path, Coordinator({WHERE: 0}), transaction_partition_verification_enable=False)
+    assert world.append(world.at_once()) == 0
+    assert world.coordinator.asked == [([WHERE], True)]
+
+
+def test_a_marker_that_comes_before_the_answer_keeps_the_records_out(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        world = World(tmp_path, Coordinator(answer))
+        waiting = world.ask(Level.ABORTABLE)
+        assert not isinstance(waiting, dict)
+        world.end()
+        answer.set_result({WHERE: 0})
+        verified = await waiting
+        with pytest.raises(KafkaError) as refused:
+            world.append(verified[world.partition])
+        assert refused.value.code == ErrorCode.INVALID_TXN_STATE
+        assert world.partition.last_stable_offset == world.partition.high_watermark
+
+    asyncio.run(scenario())
+
+
+def test_the_end_of_the_transaction_before_is_waited_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, Coordinator(CONCURRENT, CONCURRENT, {WHERE: 0}))
+        waiting = world.ask()
+        assert not isinstance(waiting, dict)
+        assert world.append((await waiting)[world.partition]) == 0
+        assert len(world.coordinator.asked) == 3
+
+    asyncio.run(scenario())
+
+
+def test_it_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, Coordinator(CONCURRENT), add_partitions_to_txn_retry_backoff_max_ms=0)
+        waiting = world.ask()
+        assert not isinstance(waiting, dict)
+        found = (await waiting)[world.partition]
+        assert isinstance(found, NotVerified) and found.code == ErrorCode.CONCURRENT_TRANSACTIONS
+
+    asyncio.run(scenario())

@@ -27,6 +27,7 @@ def spark() -> Iterator[Any]:
         builder = SparkSession.builder.master("local[2]").appName("tests")
         for name, value in {
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "60s",

@@ -1,0 +1,333 @@
+"""`python -m bench.spark`: our Spark source and sink against Spark's own connector, in turns, in one session.
+
+In: a broker of ours with filled topics, `local[2]`. Out: a table, and `docs/benchmarks-spark.md`. Records
+of 100 bytes and 1 KB, uncompressed, lz4 and zstd are read, the same are written, a trickle is streamed; memory
+of Python workers is watched while a partition grows.
+Does not know: Apache Kafka's broker; the connectors are compared on the same one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from barnabas.testing import spark_connector
+from barnabas.testing.broker import Broker
+from bench import machine
+from bench.rounds import Result
+from bench.rows import Better, Row
+
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-spark.md"
+OURS, THEIRS = "barnabas", "kafka"
+PARTITIONS = 2
+CODECS = ("none", "lz4", "zstd")
+SIZES = (100, 1000)
+TRICKLE_BATCHES = 30
+GROWTH = (100_000, 1_000_000, 10_000_000)
+ROWS = {
+    row.name: row
+    for row in (
+        *(
+            Row(f"read-{size}-{codec}", f"read {size} B, {codec}", "k records/s", Better.MORE, 2.0)
+            for size in SIZES
+            for codec in CODECS
+        ),
+        *(
+            Row(f"write-{size}-{codec}", f"write {size} B, {codec}", "k records/s", Better.MORE, 2.0)
+            for size in SIZES
+            for codec in CODECS
+        ),
+        Row("trickle", "micro-batch of a trickle", "ms", Better.LESS, 1.0),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    records: int = 2_000_000
+    rounds: int = 3
+    growth: tuple[int, ...] = GROWTH
+
+
+QUICK = Scale(records=200_000, rounds=2, growth=GROWTH[:2])
+
+
+@contextmanager
+def session() -> Iterator[Any]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("bench")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.jars": ",".join(map(str, spark_connector.jars())),
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+class Bench:
+    def __init__(self, spark: Any, broker: Broker, scale: Scale, say: Callable[[str], None]) -> None:
+        self.spark = spark
+        self.broker = broker
+        self.scale = scale
+        self.say = say
+        self.results: dict[str, Result] = {}
+
+    def run(self, names: list[str]) -> list[Result]:
+        for name in names or list(ROWS):
+            kind, _, rest = name.partition("-")
+            trial = {"read": self.reads, "write": self.writes, "trickle": self.trickle}[kind]
+            trial(name, *rest.split("-")) if rest else trial(name)
+        return list(self.results.values())
+
+    def in_turns(self, name: str, measure: Callable[[str], float]) -> None:
+        """One round of each to warm up, then A B A B."""
+        result = self.results[name] = Result(ROWS[name])
+        for connector in (OURS, THEIRS):
+            self.say(f"{name}: warming up {connector}")
+            measure(connector)
+        for number in range(self.scale.rounds):
+            for connector, found in ((OURS, result.ours), (THEIRS, result.theirs)):
+                self.say(f"{name}: round {number + 1}, {connector}")
+                found.append(measure(connector))
+
+    def frame(self, connector: str, topic: str) -> Any:
+        reader = self.spark.read.format(connector).option("kafka.bootstrap.servers", self.broker.bootstrap)
+        return reader.option("subscribe", topic).load()
+
+    def rows(self, size: int) -> Any:
+        """Rows with a key of some bytes and a value of the size, half of it random."""
+        half = size // 2
+        mixed = f"substr(repeat(sha1(string(id)), {half // 40 + 1}), 1, {size - half})"
+        value = f"concat(repeat('x', {half}), {mixed})"
+        return self.spark.range(0, self.scale.records, 1, PARTITIONS).selectExpr(
+            "cast(id as string) key", f"{value} value"
+        )
+
+    def fill(self, size: int, codec: str) -> str:
+        topic = f"read-{size}-{codec}"
+        self.say(f"filling {topic}")
+        self.broker.create_topic(topic, partitions=PARTITIONS)
+        self.write(OURS, self.rows(size), topic, codec)
+        return topic
+
+    def write(self, connector: str, rows: Any, topic: str, codec: str) -> None:
+        writer = rows.write.format(connector).option("kafka.bootstrap.servers", self.broker.bootstrap)
+        writer = writer.option("topic", topic).option("kafka.compression.type", codec)
+        writer.mode("append").save()
+
+    def reads(self, name: str, size: str, codec: str) -> None:
+        topic = self.fill(int(size), codec)
+
+        def measure(connector: str) -> float:
+            started = time.perf_counter()
+            [row] = (
+                self.frame(connector, topic)
+                .selectExpr(
+                    "count(*) n", "sum(length(key) + length(value)) b", "max(offset)", "max(timestamp)"
+                )
+                .collect()
+            )
+            seconds = time.perf_counter() - started
+            assert row.n == self.scale.records, f"{connector} read {row.n} of {self.scale.records}"
+            return self.scale.records / seconds / 1e3
+
+        self.in_turns(name, measure)
+        self.broker.delete_topic(topic)
+
+    def writes(self, name: str, size: str, codec: str) -> None:
+        rows = self.rows(int(size)).persist()
+        rows.count()
+        counter = 0
+
+        def measure(connector: str) -> float:
+            nonlocal counter
+            counter += 1
+            topic = f"{name}-{counter}"
+            self.broker.create_topic(topic, partitions=PARTITIONS)
+            started = time.perf_counter()
+            self.write(connector, rows, topic, codec)
+            seconds = time.perf_counter() - started
+            self.broker.delete_topic(topic)
+            return self.scale.records / seconds / 1e3
+
+        self.in_turns(name, measure)
+        rows.unpersist()
+
+    def trickle(self, name: str) -> None:
+        """The median time of micro-batches that find one record each."""
+
+        def measure(connector: str) -> float:
+            from confluent_kafka import Producer
+
+            topic = f"trickle-{connector}-{time.monotonic_ns()}"
+            self.broker.create_topic(topic, partitions=PARTITIONS)
+            producer = Producer({"bootstrap.servers": self.broker.bootstrap})
+            reader = self.spark.readStream.format(connector).option(
+                "kafka.bootstrap.servers", self.broker.bootstrap
+            )
+            frame = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+            with tempfile.TemporaryDirectory() as folder:
+                writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+                query = writer.trigger(processingTime="0 seconds").start()
+                try:
+                    took = []
+                    seen = -1
+                    while len(took) < TRICKLE_BATCHES:
+                        producer.produce(topic, b"x", partition=len(took) % PARTITIONS)
+                        producer.flush()
+                        progress = query.lastProgress
+                        if progress and progress["numInputRows"] and progress["batchId"] != seen:
+                            seen = progress["batchId"]
+                            took.append(progress["durationMs"]["triggerExecution"])
+                        time.sleep(0.02)
+                finally:
+                    query.stop()
+            self.broker.delete_topic(topic)
+            return float(statistics.median(took[TRICKLE_BATCHES // 3 :]))
+
+        self.in_turns(name, measure)
+
+    def memory(self) -> list[tuple[int, float]]:
+        """The most that Python workers held while one partition of so many records was read, in MB."""
+        found = []
+        for count in self.scale.growth:
+            topic = f"growth-{count}"
+            self.broker.create_topic(topic, partitions=1)
+            rows = self.spark.range(0, count, 1, PARTITIONS).selectExpr("repeat('x', 100) value")
+            self.write(OURS, rows, topic, "none")
+            self.say(f"memory of workers, {count:,} records")
+            frame = self.frame(OURS, topic)
+            with Watch() as watch:
+                assert frame.count() == count
+            found.append((count, watch.peak / 1e6))
+            self.broker.delete_topic(topic)
+        return found
+
+
+class Watch:
+    """The largest resident memory of any Python worker of this process, sampled beside the work."""
+
+    def __enter__(self) -> Watch:
+        import threading
+
+        self.peak = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.1):
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    if "python" in child.name():
+                        self.peak = max(self.peak, child.memory_info().rss)
+                except psutil.Error:
+                    continue
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    row = result.row
+    ours, theirs = statistics.median(result.ours), statistics.median(result.theirs)
+    low, high = min(result.ratios), max(result.ratios)
+    floor = f"{row.better.value} {row.floor:g}"
+    return (
+        row.title,
+        f"{ours:,.0f} {row.unit}",
+        f"{theirs:,.0f} {row.unit}",
+        f"{result.ratio:.2f} ({low:.2f} to {high:.2f})",
+        floor,
+        "pass" if result.holds else "FAIL",
+    )
+
+
+HEAD = ("row", "barnabas", "Spark's own connector", "ratio (spread)", "floor", "")
+
+
+def show(results: list[Result], memory: list[tuple[int, float]], console: Console) -> None:
+    table = Table(title="Spark on topics: our source and sink, and Spark's own connector, in turns")
+    for name in HEAD:
+        table.add_column(name)
+    for result in results:
+        table.add_row(*cells(result))
+    console.print(table)
+    for count, megabytes in memory:
+        console.print(f"largest Python worker, one partition of {count:,} records: {megabytes:,.0f} MB")
+
+
+def page(results: list[Result], memory: list[tuple[int, float]], scale: Scale) -> str:
+    lines = [
+        "# Benchmarks of the Spark source and sink",
+        "",
+        "Written by `make bench-spark`: one session on `local[2]`, one broker of ours, both in turns "
+        f"({scale.rounds} rounds of {scale.records:,} records). The ratio is that of the same round.",
+        "",
+        *(f"- {name}: {value}" for name, value in machine.description()),
+        "",
+        "| " + " | ".join(HEAD) + " |",
+        "| --- " * len(HEAD) + "|",
+        *("| " + " | ".join(cells(result)) + " |" for result in results),
+        "",
+        "Memory of the largest Python worker while one partition is read:",
+        "",
+        "| records | MB |",
+        "| --- | --- |",
+        *(f"| {count:,} | {megabytes:,.0f} |" for count, megabytes in memory),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--quick", action="store_true", help="little data, two rounds")
+    parser.add_argument("--rounds", type=int)
+    options = parser.parse_args(arguments)
+    missing = spark_connector.available()
+    if missing:
+        print(f"cannot compare with Spark's own connector: {missing}", file=sys.stderr)
+        return 2
+    scale = QUICK if options.quick else Scale()
+    if options.rounds:
+        scale = Scale(scale.records, options.rounds, scale.growth)
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    with Broker(in_process=False) as broker, session() as spark, console.status("starting") as status:
+        bench = Bench(spark, broker, scale, status.update)
+        results = bench.run(options.rows)
+        memory = [] if options.rows else bench.memory()
+    show(results, memory, console)
+    if not options.rows and not options.quick:
+        DOCS.write_text(page(results, memory, scale))
+    return 0 if all(result.holds for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -166,6 +166,7 @@ REFUSED: list[tuple[Message, range]] = [
     (AddOffsetsToTxnRequest(transactional_id="x"), range(5)),
     (EndTxnRequest(transactional_id="x"), range(6)),
     (DescribeTransactionsRequest(transactional_ids=["x", "y"]), range(1)),
+    (ListTransactionsRequest(), range(3)),
 ]  # fmt: skip
 
 

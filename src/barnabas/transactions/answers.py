@@ -20,6 +20,7 @@ from barnabas.protocol.messages.describe_transactions import (
 )
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from barnabas.transactions import adding, beginning
 from barnabas.transactions.listing import described
 from barnabas.transactions.records import NO_PRODUCER_ID
@@ -49,6 +50,8 @@ def refusal(request: Message, code: int, version: int) -> Message:
         return AddOffsetsToTxnResponse(error_code=code)
     if isinstance(request, EndTxnRequest):
         return EndTxnResponse(error_code=code)
+    if isinstance(request, ListTransactionsRequest):
+        return ListTransactionsResponse(error_code=code)
     assert isinstance(request, DescribeTransactionsRequest), type(request)
     state = DescribeTransactionsResponse.TransactionState
     return DescribeTransactionsResponse(

@@ -71,7 +71,8 @@ class ProcessWorker:
             if kind == "done":
                 return CleaningStats(**content)
             if kind == "failed":
-                raise OSError(content)
+                number, message = content
+                raise OSError(number, message)
             if kind == "corrupt":
                 raise Uncleanable(content)
             if not await place(CleanedGroup(tuple(content["base_offsets"]), content["size"])):

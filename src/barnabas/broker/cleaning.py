@@ -201,9 +201,11 @@ class Cleaning:
         except Abandoned as error:
             if not self._stopping:
                 log.info("cleaning of %s was given up: %s", where, error)
-        except (OSError, KafkaError) as error:
+        except OSError as error:
             if self._is_here(found):  # else deleted under the cleaner's hands
-                log.error("cleaning of %s failed: %s", where, error)
+                log.error("%s", found.context.failure("clean", found.directory, error).message)
+        except KafkaError as error:
+            log.error("cleaning of %s failed: %s", where, error.message)
         else:
             await self._done(found, cleanable, stats)
             return True

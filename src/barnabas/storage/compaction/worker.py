@@ -37,7 +37,7 @@ def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
             if answer != NEXT:
                 raise ValueError(f"{answer!r} in place of {NEXT!r}")
     except OSError as error:
-        say("failed", str(error))
+        say("failed", [error.errno, str(error)])
     except (
         Exception
     ) as error:  # whatever a damaged log makes of us: its partition is marked, the others go on

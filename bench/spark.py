@@ -1,8 +1,8 @@
 """`python -m bench.spark`: our Spark source and sink against Spark's own connector, in turns, in one session.
 
 In: a broker of ours with filled topics, `local[2]`. Out: a table, and `docs/benchmarks-spark.md`. Records
-of 100 bytes and 1 KB, uncompressed, lz4 and zstd are read, the same are written, a trickle is streamed; memory
-of Python workers is watched while a partition grows.
+of 100 bytes and 1 KB, uncompressed, lz4 and zstd are read, the same are written, a trickle is streamed;
+memory of Python workers is watched while a partition grows.
 Does not know: Apache Kafka's broker; the connectors are compared on the same one.
 """
 

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.create_topics import CreateTopicsRequest, Create
 
 if TYPE_CHECKING:
     from barnabas.broker.cleaning import Cleaning
+    from barnabas.broker.client_metrics_door import ClientMetricsDoor
     from barnabas.broker.directory_assignments import DirectoryAssignments
     from barnabas.broker.group_coordinator import GroupCoordinator
     from barnabas.broker.log_dir_moves import LogDirMoves
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.partitions import Partitions
     from barnabas.broker.producer_ids import ProducerIds
-    from barnabas.broker.telemetry import Telemetry
     from barnabas.broker.topology import Node
     from barnabas.broker.transaction_coordinator import TransactionCoordinator
     from barnabas.metadata.partitions import PartitionRegistration
@@ -73,7 +73,7 @@ class Broker:
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
-        self.telemetry: Telemetry
+        self.client_metrics: ClientMetricsDoor
         self.transactions: TransactionCoordinator
         self.cleaning: Cleaning
 

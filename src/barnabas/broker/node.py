@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker import cleaner_gauges, gauges, group_gauges, quota_gauges, transaction_gauges
 from barnabas.broker.broker import Broker
 from barnabas.broker.cleaning import Cleaning
+from barnabas.broker.client_metrics_door import ClientMetricsDoor
 from barnabas.broker.directory_assignments import DirectoryAssignments
 from barnabas.broker.failed_dirs import FailedDirs
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
@@ -34,7 +35,6 @@ from barnabas.broker.partitions import Partitions
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.secret_key import secrets_of
-from barnabas.broker.telemetry import Telemetry
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
@@ -168,9 +168,8 @@ class Node:
         self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.add_listener(broker.transactions.publish)
         self._metadata_log.add_listener(broker.quotas.publish)
-        broker.telemetry = Telemetry(broker, self._rng.randbytes)
-        broker.telemetry.take(self._metadata_log.image)
-        self._metadata_log.add_listener(broker.telemetry.publish)
+        broker.client_metrics = ClientMetricsDoor(broker, self._rng.randbytes)
+        self._metadata_log.add_listener(broker.client_metrics.publish)
         broker.cleaning = Cleaning(broker)
         self._metadata_log.add_listener(broker.cleaning.publish)
         self._metadata_log.on_failure = self._failed

@@ -121,21 +121,19 @@ def endpoints(listener: str = "broker") -> list[Endpoint]:
 class Router:
     """The routes of one listener: what it serves of all that is declared, compiled as it is asked for."""
 
-    __slots__ = ("_guard", "_kind", "_metrics", "routes")
+    __slots__ = ("_guard", "_kind", "_metrics", "is_guarded", "routes")
 
     def __init__(self, kind: str, metrics: Metrics) -> None:
         self._kind = kind
         self._metrics = metrics
         self._guard: Guard | None = None
+        self.is_guarded = False  # handlers are wrapped: no way around them
         self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
-
-    @property
-    def is_guarded(self) -> bool:
-        return self._guard is not None
 
     def guard(self, guard: Guard | None) -> None:
         """Wrap every handler from now on, or none any more."""
         self._guard = guard
+        self.is_guarded = guard is not None
         self.routes.clear()
 
     def find(self, key: int, version: int) -> Route | None:

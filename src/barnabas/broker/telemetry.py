@@ -25,10 +25,8 @@ from barnabas.settings.errors import SettingsError
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.context import RequestContext
-    from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
     from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest
-    from barnabas.settings import BrokerSettings
 
 log = logging.getLogger("barnabas.telemetry")
 REPORTERS = "metric.reporters"
@@ -77,27 +75,21 @@ class Telemetry:
         self._subscriptions: dict[str, Subscription] = {}
         self._version = 0  # of the subscriptions: clients are asked anew when it changes
         self._instances: dict[bytes, Instance] = {}
-        self._take_reporters(broker.settings, broker.settings)
-        broker.dynamic.on_change((REPORTERS,), self._take_reporters)
-
-    @property
-    def is_enabled(self) -> bool:
-        return bool(self._receivers)
+        self.take_reporters()
+        self.take(broker.image)
 
     # -- what is configured ----------------------------------------------------------------------
 
-    def _take_reporters(self, before: BrokerSettings, after: BrokerSettings) -> None:
-        self._receivers = list(receivers(after[REPORTERS]))
+    @property
+    def has_receivers(self) -> bool:
+        return bool(self._receivers)
+
+    def take_reporters(self) -> None:
+        self._receivers = list(receivers(self._broker.settings[REPORTERS]))
         for receiver in self._receivers:
             attach = getattr(receiver, "attach", None)
             if attach is not None:
                 attach(self._broker.metrics)
-
-    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if delta.configs is not None:
-            kinds = {resource.type for resource in delta.configs.resources}
-            if ResourceType.CLIENT_METRICS in kinds:
-                self.take(image)
 
     def take(self, image: MetadataImage) -> None:
         """Put the subscriptions of the metadata in force."""

@@ -24,7 +24,6 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.settings.broker_rules import validate_broker_overrides
-from barnabas.settings.client_metrics import validate_client_metrics
 from barnabas.settings.definitions import BROKER_ROWS, GROUP_ROWS, TOPIC_ROWS
 from barnabas.settings.group_rules import validate_group_overrides
 from barnabas.settings.row import Row
@@ -211,6 +210,8 @@ def _check_changes(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist."
             )
     elif resource.type == ResourceType.CLIENT_METRICS:
+        from barnabas.settings.client_metrics import validate_client_metrics  # rarely needed
+
         validate_client_metrics(resource.name, after)
     elif resource.type == ResourceType.GROUP:
         validate_group_overrides(after, context.settings)

@@ -7,6 +7,7 @@ any at all where nobody leads; partitions whose replicas change. Does not know: 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from barnabas.controller.context import Context
 from barnabas.controller.decision import Decision
@@ -53,7 +54,7 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[El
     return Decision(ElectLeadersResponse(replica_election_results=results), records)
 
 
-def refused_elections(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+def refused_elections(request: Any, error: KafkaError) -> ElectLeadersResponse:
     """One error for everything that was asked for."""
     results = [
         TopicResult(

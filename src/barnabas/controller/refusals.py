@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.controller.elections import refused_elections
-from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.apis import response_class
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -81,7 +79,9 @@ def refusal(request: Message, error: KafkaError, version: int | None = None) -> 
                 for resource in request.resources
             ]
         )
-    if isinstance(request, ElectLeadersRequest):
+    if request.schema.key == ApiKey.ELECT_LEADERS:
+        from barnabas.controller.elections import refused_elections  # rarely needed
+
         return refused_elections(request, error)
     return _with_error(request, code, message)
 

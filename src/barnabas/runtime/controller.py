@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from barnabas.controller import heartbeat as heartbeats
@@ -33,19 +34,15 @@ from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
 from barnabas.controller.directories import assign_replicas_to_dirs
-from barnabas.controller.elections import elect_leaders
-from barnabas.controller.features import update_features
-from barnabas.controller.quotas import alter_client_quotas
 from barnabas.controller.refusals import refusal
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.transactions import TransactionFilter
 from barnabas.metadata.versions import CONTROLLER_REGISTRATION, reason_unsupported, supported_features
-from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -58,10 +55,8 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.raft.quorum_description import describe_quorum
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import MetadataLog
@@ -84,14 +79,28 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
     CreatePartitionsRequest: create_partitions,
     IncrementalAlterConfigsRequest: incremental_alter_configs,
     AlterConfigsRequest: alter_configs,
-    AlterClientQuotasRequest: alter_client_quotas,
-    UpdateFeaturesRequest: update_features,
-    ElectLeadersRequest: elect_leaders,
     AllocateProducerIdsRequest: producer_ids.allocate,
     ControllerRegistrationRequest: registration.register_controller,
     UnregisterBrokerRequest: registration.unregister_broker,
     AssignReplicasToDirsRequest: assign_replicas_to_dirs,
 }
+
+# The same, asked for rarely: brought in when they are.
+_RARE = {
+    ApiKey.ALTER_CLIENT_QUOTAS: ("quotas", "alter_client_quotas"),
+    ApiKey.UPDATE_FEATURES: ("features", "update_features"),
+    ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
+}
+
+
+def _decision_on(request: Message) -> Callable[[Context, Any], Decision[Message]] | None:
+    rare = _RARE.get(request.schema.key) if type(request) not in _DECISIONS else None  # type: ignore[call-overload]
+    if rare is not None:
+        module, name = rare
+        found: Callable[[Context, Any], Decision[Message]]
+        found = getattr(import_module(f"barnabas.controller.{module}"), name)
+        return found
+    return _DECISIONS.get(type(request))
 
 
 class _Machine:
@@ -206,7 +215,7 @@ class Controller:
     async def _handle(
         self, request: Message, version: int | None, take_mutations: Callable[[int], None]
     ) -> Message:
-        decide = _DECISIONS.get(type(request))
+        decide = _decision_on(request)
         if decide is not None:
             return await self._shard.write(lambda: decide(self._context(take_mutations), request))
         if isinstance(request, BrokerHeartbeatRequest):

@@ -41,7 +41,7 @@ def served_apis(context: RequestContext) -> list[ApiVersionsResponse.ApiVersion]
             api_key=endpoint.key, min_version=endpoint.announced_min, max_version=endpoint.version_max
         )
         for endpoint in routes.endpoints(context.channel.listener.kind)
-        if endpoint.key not in TELEMETRY or context.broker.telemetry.is_enabled
+        if endpoint.key not in TELEMETRY or context.broker.client_metrics.is_open
     ]
 
 

@@ -12,7 +12,6 @@ import socket
 from barnabas.broker import needs
 from barnabas.broker.context import RequestContext
 from barnabas.broker.routes import handles
-from barnabas.controller import quotas
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -23,6 +22,7 @@ from barnabas.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
 )
 
+IP = "ip"
 Answer = AlterClientQuotasResponse.EntryData
 
 
@@ -30,6 +30,8 @@ Answer = AlterClientQuotasResponse.EntryData
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: RequestContext
 ) -> DescribeClientQuotasResponse:
+    from barnabas.controller import quotas  # rarely needed
+
     try:
         return quotas.describe_client_quotas(context.broker.image.quotas, request)
     except KafkaError as error:
@@ -43,13 +45,13 @@ async def alter_client_quotas(
     refused, known = [], []
     for entry in request.entries:
         parts = entry.entity
-        host = parts[0].entity_name if len(parts) == 1 and parts[0].entity_type == quotas.IP else None
+        host = parts[0].entity_name if len(parts) == 1 and parts[0].entity_type == IP else None
         if host and not await resolves(host):
             refused.append(
                 Answer(
                     error_code=ErrorCode.INVALID_REQUEST,
                     error_message=f"{host} is not a valid IP or resolvable host.",
-                    entity=[Answer.EntityData(entity_type=quotas.IP, entity_name=host)],
+                    entity=[Answer.EntityData(entity_type=IP, entity_name=host)],
                 )
             )
         else:

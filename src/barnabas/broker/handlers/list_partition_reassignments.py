@@ -5,7 +5,6 @@ from __future__ import annotations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_cluster
 from barnabas.broker.routes import handles
-from barnabas.controller.elections import list_reassignments
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -16,4 +15,6 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
+    from barnabas.controller.elections import list_reassignments  # rarely needed
+
     return list_reassignments(context.broker.image.topics, request)

@@ -18,7 +18,7 @@ def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, context: RequestContext
 ) -> GetTelemetrySubscriptionsResponse:
     try:
-        return context.broker.telemetry.subscribe(request.client_instance_id, context)
+        return context.broker.client_metrics.telemetry().subscribe(request.client_instance_id, context)
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
 
@@ -26,7 +26,7 @@ def get_telemetry_subscriptions(
 @handles(PushTelemetryRequest, "0-0", needs=NOTHING)
 def push_telemetry(request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
     try:
-        context.broker.telemetry.push(request, context)
+        context.broker.client_metrics.telemetry().push(request, context)
     except KafkaError as error:
         return PushTelemetryResponse(error_code=error.code)
     return PushTelemetryResponse()

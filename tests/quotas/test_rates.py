@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.quotas import QuotaRate, TokenBucket, WindowedRate
@@ -51,6 +51,7 @@ def test_a_minute_brings_what_the_quota_allows_within_five_percent(
     assert sent * 1000 / took_ms == pytest.approx(BOUND, rel=0.05)
 
 
+@settings(deadline=None, max_examples=30)
 @given(chunks=st.lists(st.integers(1_000, 100_000), min_size=1, max_size=20), gap_ms=st.floats(0.1, 5))
 def test_mixed_sizes_keep_the_bound_too(chunks: list[int], gap_ms: float) -> None:
     sent, took_ms = patient(chunks, gap_ms, MINUTE_MS)
@@ -97,6 +98,7 @@ def test_a_recorded_value_can_be_taken_back() -> None:
     assert rate.rate(0) == 0
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 5_000), st.integers(0, 10_000)), max_size=60))
 def test_the_total_is_the_sum_of_what_the_window_holds(steps: list[tuple[float, int]]) -> None:
     rate = WindowedRate(SAMPLES, SAMPLE_MS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.settings.secrets import PREFIX, Secrets, is_secret
@@ -12,6 +12,7 @@ NAME = "listener.name.outside.ssl.keystore.password"
 SECRETS = Secrets(lambda: [b"a key"])
 
 
+@settings(deadline=None)
 @given(text=st.text(max_size=200), owner=st.sampled_from(["1", "2", ""]))
 def test_what_was_sealed_can_be_opened(text: str, owner: str) -> None:
     assert SECRETS.open(owner, NAME, SECRETS.seal(owner, NAME, text)) == text

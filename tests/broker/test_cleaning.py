@@ -255,6 +255,12 @@ def test_what_was_clean_of_a_deleted_topic_is_not_clean_of_the_next_of_that_name
 # What cannot be cleaned
 
 
+def metric(port: int, name: str) -> float:
+    """The sum of all values whose metric begins so."""
+    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
 def test_a_damaged_log_is_marked_and_the_others_go_on(tmp_path: Path) -> None:
     [port] = free_ports(1)
     settings = {**EAGER, "barnabas.metrics.port": port}
@@ -265,16 +271,12 @@ def test_a_damaged_log_is_marked_and_the_others_go_on(tmp_path: Path) -> None:
         file.seek(size // 2)
         file.write(b"damage")
 
-    def metric(name: str) -> float:
-        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-        return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
-
     with Broker(tmp_path / "data", overrides=settings) as broker:
         wait_until(lambda: is_cleaned(broker, "sound", other), 30)
-        wait_until(lambda: metric("kafka_log_logcleanermanager_uncleanable_partitions_count") == 1, 30)
+        wait_until(lambda: metric(port, "kafka_log_logcleanermanager_uncleanable_partitions_count") == 1, 30)
         assert files(broker, "damaged-0")["00000000000000000000.log"] == size
-        assert metric("kafka_log_logcleanermanager_uncleanable_bytes") == size
-        assert metric("kafka_log_logcleaner_deadthreadcount") == 0
+        assert metric(port, "kafka_log_logcleanermanager_uncleanable_bytes") == size
+        assert metric(port, "kafka_log_logcleaner_deadthreadcount") == 0
         assert not files(broker, "damaged-0", ".cleaned")
 
 
@@ -284,12 +286,24 @@ def test_nothing_is_cleaned_where_the_cleaner_is_off(tmp_path: Path) -> None:
     settings = {**EAGER, "barnabas.metrics.port": port, "log.cleaner.enable": False}
     with Broker(tmp_path / "data", overrides=settings) as broker:
         dirty(broker, "left")
-        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-        [line] = [each for each in text.splitlines() if each.startswith("kafka_log_logcleanermanager_time")]
-        assert float(line.split()[-1]) > 1_000_000_000_000  # since 1970
+        assert metric(port, "kafka_log_logcleanermanager_time") > 1_000_000_000_000  # since 1970
 
 
 def test_several_cleaners_share_the_work(tmp_path: Path) -> None:
     with Broker(tmp_path / "data", overrides={**EAGER, "log.cleaner.threads": 2}) as broker:
         sizes = {f"topic-{number}": dirty(broker, f"topic-{number}") for number in range(4)}
         wait_until(lambda: all(is_cleaned(broker, topic, size) for topic, size in sizes.items()), 30)
+
+
+def test_the_cleaner_hears_of_new_settings_at_once(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    never = {**EAGER, "log.cleaner.backoff.ms": 3_600_000, "barnabas.metrics.port": port}
+    with Broker(tmp_path / "data", overrides=never) as broker:
+        wait_until(lambda: metric(port, "kafka_log_logcleanermanager_time") < HOUR_MS, 30)  # it has looked
+        size = dirty(broker, "waiting")
+        entry = ConfigEntry("log.cleaner.backoff.ms", "100", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result(10)
+        wait_until(lambda: is_cleaned(broker, "waiting", size), 30)

@@ -142,6 +142,7 @@ class Cleaning:
             if partition.log.settings.compact
             and len(partition.log.segments) > 1
             and not partition.log.is_claimed
+            and partition.log.topic_partition not in self._broker.log_dirs.future_logs  # it moves
             and not self.state.is_uncleanable(partition.log.topic_partition)
         ]
         self.state.begin_look(now_ms)
@@ -228,8 +229,10 @@ class Cleaning:
 
     async def _done(self, found: Log, cleanable: Cleanable, stats: CleaningStats) -> None:
         where = found.topic_partition
-        self.state.finish(where, stats)
-        await self._broker.threads.run(self.state.store)
+        self.state.last_stats = stats
+        if where not in self._broker.log_dirs.future_logs:  # else a copy was begun that is not as clean
+            self.state.clean_to(where, stats.end_offset)
+            await self._broker.threads.run(self.state.store)
         log.info(
             "cleaned %s up to offset %d: %d of %d records, %.1f of %.1f MB are left, in %.1f s (%.0f MB/s)",
             where,

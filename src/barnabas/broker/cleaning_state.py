@@ -84,10 +84,6 @@ class CleaningState:
         self.max_dirty_ratio = max((each.dirty_ratio for each in found), default=0.0)
         self.max_delay_ms = max((each.delay_ms for each in found), default=0)
 
-    def finish(self, where: TopicPartition, stats: CleaningStats) -> None:
-        self.last_stats = stats
-        self.clean_to(where, stats.end_offset)
-
     def is_uncleanable(self, where: TopicPartition) -> bool:
         return where in self._uncleanable
 

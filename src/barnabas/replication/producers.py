@@ -231,9 +231,10 @@ class ProducerStates:
 
     def first_unstable_offset(self, high_watermark: int = 0) -> int | None:
         """Where the oldest transaction begins that is open, or whose marker is not replicated yet."""
-        self.advance_high_watermark(high_watermark)
+        if self._unreplicated:
+            self.advance_high_watermark(high_watermark)
         if not self._unreplicated:
-            return next(iter(self._ongoing), None)
+            return next(iter(self._ongoing), None) if self._ongoing else None
         first = min(self._unreplicated)
         return min(first, next(iter(self._ongoing), first))
 

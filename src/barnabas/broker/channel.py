@@ -201,10 +201,15 @@ class Channel(asyncio.BufferedProtocol):
             return False
         shortcut, batch = known
         partition = shortcut.partition
+        verification = None
+        if shortcut.transactional_id is not None:
+            verification = shortcut.verify(batch, self.context.broker)
+            if verification is None:
+                return False
         header = None if partition.rules.header_suffices else bytes(batch[:BATCH_OVERHEAD])
         try:
             base_offset, append_time_ms = partition.append(
-                batch, shortcut.acks, version, self._now_ms(), shortcut.verification
+                batch, shortcut.acks, version, self._now_ms(), verification
             )
         except KafkaError:
             # Nothing was staged: the ordinary way finds the same, in a batch as it came, and how to say it.

@@ -13,12 +13,16 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partition import Partition
+from barnabas.broker.producing import level_of
+from barnabas.broker.verifying import Producer, verify_at_once
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.replication.verification import ONGOING
+from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader
 
 if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
     from barnabas.broker.routes import Route
+    from barnabas.replication.verification import Verification
 
 ENVELOPE_AT = 8  # behind api key, version and correlation id
 ENDING = b"\0\0\0"  # no tagged fields after partition, topic and request
@@ -32,13 +36,22 @@ Answer = Topic.PartitionProduceResponse
 class Shortcut:
     """One envelope: where its batches go, and how their answers look."""
 
-    __slots__ = ("_end", "_pack", "_size", "_start", "acks", "partition", "route", "verification", "version")
+    __slots__ = (
+        "_end",
+        "_pack",
+        "_size",
+        "_start",
+        "acks",
+        "partition",
+        "route",
+        "transactional_id",
+        "version",
+    )
 
     def __init__(self, partition: Partition, request: ProduceRequest, route: Route, topic: Topic) -> None:
         self.partition = partition
         self.acks = request.acks
-        # Batches of a transaction that is open here; the first of one goes the long way.
-        self.verification = None if request.transactional_id is None else ONGOING
+        self.transactional_id = request.transactional_id
         self.route = route
         self.version = route.version
         base_offset, append_time_ms, log_start = MARKERS
@@ -48,6 +61,15 @@ class Shortcut:
         self._start, _, self._end = whole.partition(struct.pack(">qqq", *MARKERS))
         self._pack = struct.Struct(f">ii{len(self._start)}sqqq{len(self._end)}s").pack
         self._size = 4 + len(whole)
+
+    def verify(self, batch: memoryview, broker: Broker) -> Verification | None:
+        """What the batch of a transaction comes with; None where the long way has to find out."""
+        if len(batch) < BATCH_OVERHEAD:
+            return None
+        assert self.transactional_id is not None
+        header = BatchHeader(batch)
+        producer = Producer(self.transactional_id, header.producer_id, header.producer_epoch)
+        return verify_at_once(broker, producer, self.partition, header.base_sequence, level_of(self.version))
 
     def answer(self, correlation_id: int, base_offset: int, append_time_ms: int) -> bytes:
         log_start = self.partition.log.log_start_offset
@@ -124,6 +146,10 @@ class Shortcuts:
         if end <= ENVELOPE_AT or len(self._by_envelope) >= REMEMBERED_MAX:
             return
         envelope = bytes(frame[ENVELOPE_AT:end])
+        known = self._by_envelope.get(envelope)
+        if known is not None and known.partition is partition and known.version == route.version:
+            self._envelope_end = end
+            return
         self._envelope_end = end
         self._by_envelope[envelope] = Shortcut(partition, request, route, topic)
         found = self.find(frame)

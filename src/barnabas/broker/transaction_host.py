@@ -11,18 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.coordinator_journal import KeyAndValue, as_coordinator_error
 from barnabas.broker.coordinator_loading import Loading
 from barnabas.broker.transaction_markers import MarkerWriter
-from barnabas.broker.transaction_refusals import refusal, spoil
+from barnabas.broker.transaction_refusals import spoil
 from barnabas.protocol import ErrorCode, KafkaError, Message
-from barnabas.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-)
 from barnabas.records.compression import Compression
 from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
 from barnabas.transactions.records import decode, encode
@@ -34,17 +31,10 @@ if TYPE_CHECKING:
     from barnabas.broker.transaction_coordinator import TransactionCoordinator
 
 Errors = dict[TopicPartition, int]
-BROKER_VERSION = 5  # of AddPartitionsToTxn, as brokers speak it among themselves
-
-Wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
-Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
 
 class TransactionHost(CoordinatorHost[TransactionShard]):
     __slots__ = ("_coordinator", "_due", "_markers")
-
-    refusal = staticmethod(refusal)
-    spoil = staticmethod(spoil)
 
     def __init__(self, coordinator: TransactionCoordinator, partition: Partition) -> None:
         self._coordinator = coordinator
@@ -69,6 +59,15 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
 
     def encode(self, entry: Any) -> KeyAndValue:
         return encode(entry)
+
+    def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
+        return self._coordinator.refusal(request, error, version)
+
+    def spoil(self, response: Any, error: KafkaError) -> None:
+        if isinstance(response, dict):  # of partitions that ask
+            response.update(dict.fromkeys(response, int(error.code)))
+        else:
+            spoil(response, error)
 
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> TransactionOutcome:
         caller = Caller(context.version)
@@ -159,46 +158,25 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         """See `TransactionCoordinator.verify`."""
         if self.error is not None:
             return dict.fromkeys(partitions, int(self.error.code))
-        topics: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, []).append(index)
-        wanted = Wanted(
-            transactional_id=transactional_id,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            verify_only=not add,
-            topics=[Topic(name=name, partitions=indexes) for name, indexes in topics.items()],
-        )
-        request = AddPartitionsToTxnRequest(transactions=[wanted])
         broker = self._broker
         now_ms = broker.clock.now_ms()
+        owner = transactional_id, producer_id, producer_epoch
+        records, found = self.shard.verify(*owner, partitions, broker.image, now_ms, add=add)
+        errors = dict.fromkeys(partitions, found) if isinstance(found, int) else dict(found)
         try:
-            outcome = self.shard.handle(
-                request, Caller(BROKER_VERSION), broker.image, now_ms, broker.producer_ids
-            )
-            self.take(outcome, now_ms, request)
+            if records:
+                self.take(TransactionOutcome(records), now_ms)
+                self._arm(self)
             is_in_file = self._is_in_file()
         except KafkaError as error:
             return dict.fromkeys(partitions, int(error.code))
-        self._arm(self)
-        assert isinstance(outcome.reply, AddPartitionsToTxnResponse)
         if is_in_file:
-            return errors_of(outcome.reply)
+            return errors
         future: asyncio.Future[Errors] = broker.loop.create_future()
-
-        def committed(reply: Message | None) -> None:
-            if not future.done():
-                assert isinstance(reply, AddPartitionsToTxnResponse)
-                future.set_result(errors_of(reply))
-
-        self._when_committed(outcome.reply).then(committed)
+        self._uncommitted.append((self.journal.end_offset, partial(answer, future), errors))
         return future
 
 
-def errors_of(response: AddPartitionsToTxnResponse) -> Errors:
-    return {
-        TopicPartition(topic.name, partition.partition_index): partition.partition_error_code
-        for result in response.results_by_transaction
-        for topic in result.topic_results
-        for partition in topic.results_by_partition
-    }
+def answer(future: asyncio.Future[Errors], errors: Errors) -> None:
+    if not future.done():
+        future.set_result(errors)

@@ -66,6 +66,23 @@ def verify(
     return wait(question, answer, verified, asked, is_required=is_required, retries=retries)
 
 
+def verify_at_once(
+    broker: Broker, producer: Producer, partition: Partition, sequence: int, level: Level
+) -> Verification | None:
+    """The same for one partition, if it is verified now; None where it is not, or takes time."""
+    is_required: bool = broker.settings[ENABLED]
+    if level < Level.ADDING and not is_required:
+        return NOT_REQUIRED
+    verified, asked = begin(broker, producer, {partition: sequence}, level, is_required=is_required)
+    found = verified[partition]
+    if asked:
+        answer = broker.transactions.verify(*producer, list(asked), add=level is Level.ADDING)
+        if not isinstance(answer, dict):
+            return None
+        found = finish(verified, asked, answer, level)[partition]
+    return None if isinstance(found, NotVerified) else found
+
+
 def begin(
     broker: Broker, producer: Producer, sequences: Mapping[Partition, int], level: Level, *, is_required: bool
 ) -> tuple[Verified, Asked]:

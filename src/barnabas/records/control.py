@@ -11,6 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.records.batch import CONTROL_FLAG, HEADER, MAGIC, NO_SEQUENCE, TRANSACTIONAL_FLAG, seal
 from barnabas.records.crc32c import Buffer
 from barnabas.records.record import Record, build_batch, iter_records
 
@@ -20,6 +21,11 @@ MARKER_VERSION = 0
 _key = Struct(">hh")  # version, control type
 _marker = Struct(">hi")  # version, coordinator epoch
 _version = Struct(">h")
+
+# The record of an end marker before its value: size, attributes, no deltas, size and bytes of the key, size.
+_ABORT = bytes.fromhex("20 00 00 00 08 0000 0000 0c")
+_COMMIT = bytes.fromhex("20 00 00 00 08 0000 0001 0c")
+_NO_HEADERS = b"\0"
 
 
 class ControlType(IntEnum):
@@ -66,21 +72,25 @@ def build_end_marker(
     base_offset: int = 0,
     partition_leader_epoch: int = -1,
 ) -> bytearray:
-    control_type = ControlType.ABORT if marker.aborted else ControlType.COMMIT
-    record = Record(
-        timestamp=timestamp_ms,
-        key=_key.pack(KEY_VERSION, control_type),
-        value=_marker.pack(MARKER_VERSION, marker.coordinator_epoch),
+    """Written in one piece: every end of a transaction needs some, and all have the same size."""
+    header = HEADER.pack(
+        base_offset,
+        0,
+        partition_leader_epoch,
+        MAGIC,
+        0,
+        TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
     )
-    return build_batch(
-        [record],
-        base_offset=base_offset,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        partition_leader_epoch=partition_leader_epoch,
-        transactional=True,
-        control=True,
-    )
+    key = _ABORT if marker.aborted else _COMMIT
+    value = _marker.pack(MARKER_VERSION, marker.coordinator_epoch)
+    return seal(bytearray(header + key + value + _NO_HEADERS))
 
 
 def build_quorum_batch(

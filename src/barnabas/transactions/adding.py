@@ -107,9 +107,12 @@ def add(
 
 
 def verify(
-    transaction: Transaction | None, asked: Wanted, partitions: Iterable[TopicPartition]
+    transaction: Transaction | None,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Iterable[TopicPartition],
 ) -> dict[TopicPartition, int]:
-    known = check_owner(transaction, asked.producer_id, asked.producer_epoch)
+    known = check_owner(transaction, producer_id, producer_epoch)
     if known.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return {

@@ -91,6 +91,29 @@ class TransactionShard:
         self.metadata_changed(image, now_ms)
         return handler(self, request, Turn(caller.version, image, now_ms, producer_ids))
 
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        image: MetadataImage,
+        now_ms: int,
+        *,
+        add: bool,
+    ) -> tuple[list[Entry], adding.Errors | int]:
+        """The decision on AddPartitionsToTxn for a broker's own partitions, which are there: whether they are
+        in the transaction, or the record that brings them in. One error for all, or one for each."""
+        self.metadata_changed(image, now_ms)
+        transaction = self.transactions.get(transactional_id)
+        try:
+            if not add:
+                return [], adding.verify(transaction, producer_id, producer_epoch, partitions)
+            known = adding.check(transaction, producer_id, producer_epoch)
+            return self._add(known, partitions, EPOCH_BUMPS_SINCE, now_ms), ErrorCode.NONE
+        except KafkaError as refused:
+            return [], refused.code
+
     def needs_producer_id(self, request: Message) -> bool:
         """Whether `handle` of this request may take a producer id."""
         if isinstance(request, InitProducerIdRequest):
@@ -251,7 +274,7 @@ class TransactionShard:
         if not asked.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
-            return [], adding.verify(transaction, asked, partitions)
+            return [], adding.verify(transaction, asked.producer_id, asked.producer_epoch, partitions)
         transaction = adding.check(transaction, asked.producer_id, asked.producer_epoch)
         added = self._add(transaction, partitions, adding.client_version(version), now_ms)
         return added, ErrorCode.NONE

@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from barnabas.spark.cluster import Place
 from barnabas.spark.columns import COLUMNS, HEADERS
+from barnabas.spark.formats import MODES, SIDES, Format, format_of, mode_of
 from barnabas.spark.positions import EARLIEST, LATEST, At, parse_assignment, parse_positions
 from barnabas.spark.settings import PREFIX, ClientSettings, OptionError, client_settings, flag, number
 
@@ -45,7 +46,6 @@ SOURCE_OPTIONS = (
     "includeHeaders",
     "columns",
 )
-SINK_OPTIONS = ("topic", "includeHeaders", "exactlyOnce", "compression", "queryName")
 FORMAT_OPTIONS = ("format", "schema", "message")  # behind `key.` and `value.`
 OTHER_OPTIONS = ("mode", "path", "checkpointLocation", "queryName", "topic")
 
@@ -68,7 +68,8 @@ class SourceOptions:
     offsets_per_trigger_min: int | None = None
     trigger_delay_max_ms: int = 15 * 60_000
     columns: tuple[str, ...] = COLUMNS
-    formats: Mapping[str, str] = field(default_factory=dict)
+    formats: tuple[Format, ...] = ()
+    mode: str = MODES[0]  # what happens to rows that cannot be decoded
 
 
 def source_options(
@@ -94,10 +95,14 @@ def source_options(
         records_per_partition_max=maybe(options, "maxRecordsPerPartition"),
         **trigger_limits(options),
         columns=wanted_columns(options),
-        formats={
-            name: value for name, value in options.items() if name.startswith(("key.", "value.", "mode"))
-        },
+        formats=formats_of(options),
+        mode=mode_of(options),
     )
+
+
+def formats_of(options: Mapping[str, str]) -> tuple[Format, ...]:
+    found = (format_of(options, side) for side in SIDES)
+    return tuple(each for each in found if each is not None)
 
 
 def check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:

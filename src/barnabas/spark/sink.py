@@ -29,6 +29,7 @@ from barnabas.client.errors import ClientError
 from barnabas.protocol import KafkaError
 from barnabas.spark.cluster import BlockingCluster, Place, shared_cluster
 from barnabas.spark.encoding import Encoder
+from barnabas.spark.formats import encode_column
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.sink_options import SinkOptions
 from barnabas.spark.transaction import Fenced, Transaction
@@ -103,7 +104,7 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
         )
         producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=options.delivery_timeout_ms)
         rows = 0
-        for table in tables(batches):
+        for table in (encoded(options, each) for each in tables(batches)):
             rows += table.num_rows
             producer.write(encoder.batches(table, options.topic, int(time.time() * 1000)))
         producer.flush()
@@ -149,6 +150,15 @@ def some_topic(
             topic: str | None = batch.column("topic")[0].as_py()
             return topic, chain([batch], batches)
     return None, batches
+
+
+def encoded(options: SinkOptions, table: pa.Table) -> pa.Table:
+    """Columns with a format as bytes."""
+    for each in options.formats:
+        if each.side in table.column_names:
+            place = table.column_names.index(each.side)
+            table = table.set_column(place, each.side, encode_column(each.codec(), table.column(place)))
+    return table
 
 
 def tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.records.compression import Compression
-from barnabas.spark.options import OTHER_OPTIONS, check_names
+from barnabas.spark.formats import Format
+from barnabas.spark.options import OTHER_OPTIONS, check_names, formats_of
 from barnabas.spark.settings import ClientSettings, OptionError, client_settings, flag, kafka_settings, number
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class SinkOptions:
     batch_bytes: int = BATCH_BYTES
     delivery_timeout_ms: int = 120_000
     transaction_timeout_ms: int = 60_000
+    formats: tuple[Format, ...] = ()
 
 
 def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -47,7 +49,8 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
     client = client_settings(options)
     kafka = kafka_settings(options)
     topic = options.get("topic", "").strip() or None
-    check_columns(schema, topic)
+    formats = formats_of(options)
+    check_columns(schema, topic, {each.side for each in formats})
     acks = kafka.get("acks", "all")
     if acks not in ("all", "-1"):
         raise OptionError(f"the option kafka.acks is {acks!r}: rows are acknowledged by all replicas")
@@ -59,10 +62,12 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
         batch_bytes=batch_bytes(options, kafka),
         delivery_timeout_ms=number(kafka, "delivery.timeout.ms", 120_000, 1),
         transaction_timeout_ms=number(kafka, "transaction.timeout.ms", 60_000, 1),
+        formats=formats,
     )
 
 
-def check_columns(schema: StructType, topic: str | None) -> None:
+def check_columns(schema: StructType, topic: str | None, formatted: set[str]) -> None:
+    """Columns that have a format may be of any type: the format says what it takes."""
     types = {each.name.lower(): each.dataType.simpleString() for each in schema.fields}
     if "value" not in types:
         raise OptionError("a column named value is needed: what the records hold")
@@ -76,7 +81,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
             raise OptionError(
                 f"the column {name} cannot be written: columns may be {', '.join(COLUMN_TYPES)}"
             )
-        if found not in allowed:
+        if found not in allowed and name not in formatted:
             raise OptionError(f"the column {name} is of type {found}, it must be {' or '.join(allowed)}")
 
 

@@ -28,7 +28,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.spark.cluster import shared_cluster
-from barnabas.spark.columns import SPARK_TYPES, Table
+from barnabas.spark.columns import Table
+from barnabas.spark.decoding import Decoding, ddl_of
 from barnabas.spark.fetcher import Fetcher, OffsetRange
 from barnabas.spark.options import SourceOptions, source_options
 from barnabas.spark.planner import Planner
@@ -55,13 +56,15 @@ class BarnabasSource(DataSource):
     def schema(self) -> str:
         # Whether it is a stream matters only for checks that the readers repeat.
         options = source_options(self.options, streaming=True, checks_positions=False)
-        return ", ".join(f"{name} {SPARK_TYPES[name]}" for name in options.columns)
+        return ddl_of(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(source_options(self.options, streaming=False))
+        options = source_options(self.options, streaming=False)
+        return BatchReader(options, Decoding(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return StreamReader(source_options(self.options, streaming=True))
+        options = source_options(self.options, streaming=True)
+        return StreamReader(options, Decoding(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from barnabas.spark.sink import BatchWriter
@@ -85,7 +88,9 @@ class Range(InputPartition):
         super().__init__(asked)
 
 
-def read_range(options: SourceOptions, asked: OffsetRange | None) -> Iterator[pa.RecordBatch]:
+def read_range(
+    options: SourceOptions, decoding: Decoding, asked: OffsetRange | None
+) -> Iterator[pa.RecordBatch]:
     if asked is None:  # what Spark makes of a plan without partitions
         return
     fetcher = Fetcher(
@@ -94,16 +99,17 @@ def read_range(options: SourceOptions, asked: OffsetRange | None) -> Iterator[pa
         fails_on_loss=options.fails_on_data_loss,
         timeout_ms=options.poll_timeout_ms,
     )
-    table = Table(asked.topic, asked.partition, options.columns)
+    table = Table(asked.topic, asked.partition, decoding.raw_columns)
     for chunk in fetcher.chunks():
         batch = table.batch(chunk, asked.start, asked.stop)
         for start in range(0, batch.num_rows, ROWS_A_BATCH):
-            yield batch.slice(start, ROWS_A_BATCH)
+            yield decoding.apply(batch.slice(start, ROWS_A_BATCH), asked.place)
 
 
 class BatchReader(DataSourceReader):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, decoding: Decoding) -> None:
         self._options = options
+        self._decoding = decoding
 
     def partitions(self) -> Sequence[InputPartition]:
         planner = Planner(self._options)
@@ -116,12 +122,13 @@ class BatchReader(DataSourceReader):
         return [Range(each) for each in planner.ranges(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from read_range(self._options, partition.value)
+        yield from read_range(self._options, self._decoding, partition.value)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, decoding: Decoding) -> None:
         self._options = options
+        self._decoding = decoding
         self._planner = Planner(options)
         self._target: Offsets | None = None  # what Trigger.AvailableNow reads up to
         self._last_latest: Offsets | None = None
@@ -180,4 +187,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Range(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from read_range(self._options, partition.value)
+        yield from read_range(self._options, self._decoding, partition.value)

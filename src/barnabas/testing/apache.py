@@ -31,6 +31,8 @@ FETCH_TIMEOUT_S = 600.0
 # Tools live for a second: the quick compiler and the simplest collector start fastest.
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.statusLoggerLevel=OFF")
 
+COMPILER_FLAGS = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xmx256m")
+
 # slf4j-nop: the server's log stays silent.
 SERVER = (
     ("org.apache.kafka", "kafka_2.13", VERSION),
@@ -119,13 +121,14 @@ def compiled(source: Path, folder: Path, *, streams: bool = False) -> list[str]:
     """Compiles one Java source file into a folder; the command that runs it, for arguments to be added."""
     paths = [f"{jars()}/*"] + ([f"{streams_jars()}/*"] if streams else [])
     done = subprocess.run(
-        ["javac", "-cp", os.pathsep.join(paths), "-d", str(folder), str(source)],
+        ["javac", *COMPILER_FLAGS, "-cp", os.pathsep.join(paths), "-d", str(folder), str(source)],
         capture_output=True,
         text=True,
         timeout=FETCH_TIMEOUT_S,
     )
     if done.returncode != 0:
-        raise ApacheKafkaError(f"{source} cannot be compiled: {done.stderr}")
+        said = done.stderr or done.stdout or f"javac ended with {done.returncode}"
+        raise ApacheKafkaError(f"{source} cannot be compiled: {said}")
     return ["java", *TOOL_FLAGS, "-cp", os.pathsep.join([*paths, str(folder)]), source.stem]
 
 

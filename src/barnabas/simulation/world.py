@@ -46,6 +46,7 @@ class World:
         self.clock = SimulatedClock(self.loop.time)
         self.problems: list[Unexpected] = []
         self._main: asyncio.Task[Any] | None = None
+        self._processes: list[Process] = []
         self._listener = _Ears(self)
         self.loop.set_exception_handler(self._failed)
 
@@ -66,12 +67,25 @@ class World:
         logger.removeHandler(self._listener)
         logger.propagate = self._propagates
         self.loop.set_exception_handler(lambda loop, context: None)
-        for task in asyncio.all_tasks(self.loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._main = None
+        self.loop.run_until_complete(self._end())
         self.loop.close()
 
+    async def _end(self) -> None:
+        """Unwind whatever still runs, while there is a loop to do it on."""
+        for process in self._processes:
+            self.loop.call_soon(process.end)
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        for _ in range(3):
+            await asyncio.sleep(0)
+
     def process(self, host: str) -> Process:
-        return Process(self.loop, host)
+        process = Process(self.loop, host)
+        self._processes.append(process)
+        return process
 
     def run(self, history: Coroutine[Any, Any, T], seconds_max: float) -> T:
         """The history's result; `Stuck` when it is not over in time, `Unexpected` when the code failed."""

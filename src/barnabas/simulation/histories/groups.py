@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import partial
 
 from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.faults import Plan, plan
+from barnabas.simulation.faults import Kind, Plan, plan
 from barnabas.simulation.histories.classic_member import COOPERATIVE, EAGER, ClassicMember
 from barnabas.simulation.histories.consumer_member import CONSUMER, ConsumerMember
 from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
 from barnabas.simulation.histories.group_member import SESSION_MS, Group
-from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
+from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, promise_of
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "jobs"
@@ -45,15 +45,21 @@ class GroupsHistory:
         self.kinds = [rng.choice((EAGER, COOPERATIVE, CONSUMER)) for _ in range(rng.randrange(1, 4))]
         self.sizes = [rng.randrange(1, 5) for _ in self.kinds]
         self.statics = rng.random() < 0.3
+        self.compacts = rng.random() < 0.5
         self.faults: Plan = plan(
-            rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX, duration_s_mean=FAULT_S_MEAN
+            rng,
+            self.promise.kinds + 4 * (Kind.PAUSE_CLIENT,),
+            until_s=SECONDS,
+            count_max=FAULTS_MAX,
+            duration_s_mean=FAULT_S_MEAN,
         )
         self.groups: list[Group] = []
         self._topic_id = b""
         self._stage: Stage
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
-        stage = self._stage = Stage(world, {**GROUP_SETTINGS, **self.promise.properties})
+        compacted = COMPACTED if self.compacts else {}
+        stage = self._stage = Stage(world, {**GROUP_SETTINGS, **compacted, **self.promise.properties})
         await stage.open()
         self._topic_id = await create_topic(stage, TOPIC, self.partitions)
         workers = []

@@ -40,6 +40,12 @@ SYNCED = Promise(
 )
 # Acknowledged records may go with the power; what is left must still make sense.
 HOPED = Promise("hoped", {}, ALL_KINDS, survives_power_loss=False)
+# Logs roll, and those of coordinators are compacted, every few seconds.
+COMPACTED = {
+    "log.roll.ms": "1500",
+    "log.cleaner.backoff.ms": "700",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
 PROMISES = (WRITTEN, SYNCED, SYNCED, HOPED)
 
 

@@ -20,7 +20,7 @@ from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.faults import Plan, plan
 from barnabas.simulation.histories.group_member import find_coordinator
 from barnabas.simulation.histories.reading import Reader
-from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
+from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, promise_of
 from barnabas.simulation.histories.transaction_checks import Epochs, Inputs, Outcome, Transactions
 from barnabas.simulation.histories.transactional_client import Fenced, TransactionalProducer
 from barnabas.simulation.history import Wrong
@@ -51,6 +51,7 @@ class TransactionsHistory:
         self.rivals = rng.randrange(1, 3)  # clients for each transactional id
         self.writers = rng.randrange(0 if self.inputs else 1, 4)
         self.thread_ms = rng.choice(THREAD_MS)
+        self.compacts = rng.random() < 0.5
         self.new_chance = rng.choice((0.0, 0.5, 1.0))
         self.faults: Plan = plan(
             rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX, duration_s_mean=FAULT_S_MEAN
@@ -65,7 +66,8 @@ class TransactionsHistory:
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
         world.loop.thread_ms_mean = self.thread_ms
-        stage = self._stage = Stage(world, {**SETTINGS, **self.promise.properties})
+        compacted = COMPACTED if self.compacts else {}
+        stage = self._stage = Stage(world, {**SETTINGS, **compacted, **self.promise.properties})
         await stage.open()
         await create_topic(stage, OUTPUT, self.outputs)
         if self.inputs:

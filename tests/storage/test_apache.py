@@ -38,6 +38,11 @@ def dump(*options: str) -> str:
     return done.stdout
 
 
+KEPT = {
+    "log.retention.ms": "-1"
+}  # the records are of 2023: on a slow machine Kafka looks for old ones in time
+
+
 @pytest.fixture
 def ours(java: None, tmp_path: Path) -> Log:
     """A closed log of ours: three segments, an idempotent producer, aborted and committed transactions."""
@@ -88,7 +93,7 @@ def kafkas_folder(java: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A folder that Apache Kafka wrote and left in order, and a copy taken when it was killed before."""
     data = tmp_path_factory.mktemp("kafka") / "data"
     killed = data.parent / "killed"
-    kafka = apache.ApacheKafka(data, {"log.segment.bytes": str(SEGMENT_BYTES), "num.partitions": "2"})
+    kafka = apache.ApacheKafka(data, {"log.segment.bytes": str(SEGMENT_BYTES), "num.partitions": "2", **KEPT})
     try:
         kafka.start()
         for name, wanted in ROLLING.items():
@@ -244,7 +249,7 @@ def replicate(log: Log, batch: memoryview, header: BatchHeader) -> None:
 @pytest.mark.parametrize("orderly", [True, False], ids=["after an orderly end", "after a crash"])
 def test_kafka_starts_on_logs_that_we_wrote(java: None, tmp_path: Path, orderly: bool) -> None:
     data = tmp_path / "data"
-    with apache.ApacheKafka(data) as kafka:
+    with apache.ApacheKafka(data, KEPT) as kafka:
         kafka.create_topic("ours", 1, {"segment.bytes": str(SEGMENT_BYTES)})
     dirs = LogDirs.open([str(data)], node_id=1)
     dirs.load(lambda topic: SETTINGS, now_ms=NOW_MS)
@@ -259,7 +264,7 @@ def test_kafka_starts_on_logs_that_we_wrote(java: None, tmp_path: Path, orderly:
         dirs.abandon()
         log.write_staged()
 
-    with apache.ApacheKafka(data) as kafka:
+    with apache.ApacheKafka(data, KEPT) as kafka:
         consumer = Consumer(
             {"bootstrap.servers": kafka.bootstrap, "group.id": "g", "isolation.level": "read_committed"}
         )

@@ -8,17 +8,19 @@ all).
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
 import pytest
 
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import headers, validate
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.runtime.disk import Disk
-from barnabas.simulation.disk import SimulatedDisk, Stopped
-from barnabas.storage import Log, LogContext, LogDirs, LogSettings, TopicPartition, future_logs
+from barnabas.simulation.disk import KINDS, SimulatedDisk, Stopped
+from barnabas.storage import Log, LogContext, LogDirs, LogSettings, StorageError, TopicPartition, future_logs
 from barnabas.storage.copying import complete, copy_some
 from barnabas.storage.formatting import format_log_dir
 from barnabas.storage.meta_properties import MetaProperties
@@ -61,9 +63,16 @@ def formatted() -> SimulatedDisk:
     return disk
 
 
+class OneDirLeft(Exception):
+    """A dir failed while it was loaded: this life has nothing to tell."""
+
+
 def opened(disk: Disk, *, is_stray: Callable[[Log], bool] = lambda log: False) -> LogDirs:
     dirs = LogDirs.open(PATHS, node_id=1, context=LogContext(disk, rng=Random(11)))
     dirs.load(settings_of, now_ms=NOW_MS, is_stray=is_stray)
+    if len(dirs.online()) < len(PATHS):
+        dirs.abandon()
+        raise OneDirLeft
     return dirs
 
 
@@ -181,7 +190,7 @@ def a_move(disk: Disk, promises: Promises) -> None:
         complete(log, copy)
         log = future_logs.promote(dirs, A0, NOW_MS)
         write(log, promises, 1)
-        dirs.context.disk.sync_directory(PATHS[1])
+        future_logs.sync_name(dirs, log)
         dirs.context.graveyard.remove_due(NOW_MS + DAY_MS)
         sync(log, promises)
         checkpoint(dirs, promises)
@@ -348,6 +357,49 @@ def test_a_crash_while_recovering_is_recovered_from(lost_power: bool) -> None:
             check(after, promises, lost_power=lost_power, where=where)
 
 
+class FlakyDisk(SimulatedDisk):
+    """From an operation on, everything of its kind fails: reads and writes counted together."""
+
+    fails_from = -1
+    number = errno.EIO
+    asked = 0
+    kinds: frozenset[str] = frozenset()
+
+    def _check(self, kind: str, path: str) -> None:
+        super()._check(kind, path)
+        self.asked += 1
+        if self.asked == self.fails_from:
+            self.kinds = KINDS if self.number == errno.EIO else KINDS - {"read"}
+        if kind in self.kinds:
+            raise OSError(self.number, "no luck", path)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ENOSPC])
+@pytest.mark.parametrize("life", [a_life, a_move])
+def test_a_disk_that_fails_at_any_operation_is_an_error_with_a_code_and_loses_nothing(
+    life: Life, number: int
+) -> None:
+    def play_on(fails_from: int) -> tuple[FlakyDisk, Promises]:
+        promises_of_metadata.clear()
+        disk, promises = FlakyDisk(formatted().root, now_ms=lambda: NOW_MS), Promises()
+        disk.fails_from, disk.number = fails_from, number
+        try:
+            life(disk, promises)
+        except KafkaError as error:
+            assert error.code == ErrorCode.KAFKA_STORAGE_ERROR
+        except StorageError:
+            pass  # nothing that can be used is left, or it cannot be used at all
+        except OneDirLeft:
+            pass
+        return disk, promises
+
+    last = play_on(0)[0].asked
+    for fails_from in range(1, last + 1, 1 if number == errno.EIO else 7):
+        disk, promises = play_on(fails_from)
+        repaired = SimulatedDisk(disk.root, now_ms=lambda: NOW_MS)
+        check(repaired, promises, lost_power=False, where=f"failed from {fails_from} on")
+
+
 def test_a_full_disk_is_no_crash_and_loses_nothing() -> None:
     """Every operation in turn finds no room; the log says so, and after more room it goes on."""
     disk = formatted()
@@ -357,8 +409,6 @@ def test_a_full_disk_is_no_crash_and_loses_nothing() -> None:
     write(log, promises, 1)
     log.sync()
     disk.capacity_bytes = disk.used_bytes() + 100
-    from barnabas.protocol import KafkaError
-
     with pytest.raises(KafkaError):
         write(log, replace(promises, appended={}), 1, count=5)
     disk.capacity_bytes = 1 << 40

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.partition import Partition
     from barnabas.broker.server import Listener
     from barnabas.storage.log import Log
+
+LATE_BY_MS = 5 * 60 * 1000  # what a coordinator may take to abort a transaction
 
 
 def register(broker: Broker, listeners: Sequence[Listener]) -> None:
@@ -35,7 +38,19 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         *replicas,
         "OfflineReplicaCount",
         "Partitions of this broker whose log directory failed.",
-        lambda: offline_replicas(broker),
+        lambda: partitions.offline_count,
+    )
+    metrics.gauge(
+        *replicas,
+        "ProducerIdCount",
+        "Idempotent and transactional producers that partitions remember.",
+        lambda: sum(len(partition.log.producers) for partition in with_producers(broker)),
+    )
+    metrics.gauge(
+        *replicas,
+        "PartitionsWithLateTransactionsCount",
+        "Partitions with a transaction that is open for longer than any may be.",
+        lambda: sum(is_late(partition, broker) for partition in with_producers(broker)),
     )
     metrics.gauges(
         "kafka.server",
@@ -51,6 +66,7 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         "Fetch sessions.",
         lambda: len(broker.fetch_sessions),
     )
+    log_dirs(broker)
     for name, (text, _) in LOG_VALUES.items():
         metrics.gauges("kafka.log", "Log", name, text, lambda name=name: of_each_log(name))  # type: ignore[misc]
     metrics.gauge(
@@ -76,6 +92,45 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
     )
 
 
+def with_producers(broker: Broker) -> Iterable[Partition]:
+    """Partitions that somebody has asked for their producers."""
+    return (partition for partition in broker.partitions if partition.log.producers_loaded)
+
+
+def is_late(partition: Partition, broker: Broker) -> bool:
+    begun_ms = partition.log.producers.oldest_transaction_timestamp()
+    longest_ms: int = broker.settings["transaction.max.timeout.ms"]
+    return 0 < begun_ms < broker.clock.now_ms() - longest_ms - LATE_BY_MS
+
+
+def log_dirs(broker: Broker) -> None:
+    dirs = broker.log_dirs.dirs
+    kind = "kafka.log", "LogManager"
+    offline, cordoned = "Log dirs whose disk failed.", "Log dirs that take no new partitions."
+    metrics = broker.metrics
+    metrics.gauge(
+        *kind,
+        "OfflineLogDirectoryCount",
+        offline,
+        lambda: sum(each.failure is not None for each in dirs),
+    )
+    metrics.gauge(
+        *kind, "CordonedLogDirectoryCount", cordoned, lambda: sum(each.is_cordoned for each in dirs)
+    )
+    metrics.gauges(
+        *kind,
+        "LogDirectoryOffline",
+        offline,
+        lambda: [({"logDirectory": each.path}, each.failure is not None) for each in dirs],
+    )
+    metrics.gauges(
+        *kind,
+        "LogDirectoryCordoned",
+        cordoned,
+        lambda: [({"logDirectory": each.path}, each.is_cordoned) for each in dirs],
+    )
+
+
 def size(log: Log) -> float:
     return log.size_bytes
 
@@ -98,16 +153,6 @@ LOG_VALUES = {
     "LogStartOffset": ("The first offset of a partition.", start_offset),
     "NumLogSegments": ("Segments of a partition's log.", segment_count),
 }
-
-
-def offline_replicas(broker: Broker) -> int:
-    """Partitions that the metadata places here and that are not here."""
-    placed = sum(
-        broker.node_id in registration.replicas
-        for topic in broker.image.topics.by_name.values()
-        for registration in topic.partitions.values()
-    )
-    return max(placed - len(broker.partitions), 0)
 
 
 def active(broker: Broker) -> int:

@@ -138,7 +138,7 @@ class LogDirMoves:
                     is_assigned = True
                 elif self._change_places(where, partition, copy):
                     log.info("%s lies in %s now", where, directory.path)
-                    await broker.threads.run(log_dirs.context.disk.sync_directory, directory.path)
+                    await broker.threads.run(future_logs.sync_name, log_dirs, copy)
                     return
                 else:
                     await asyncio.sleep(RETRY_MS / 1000)

@@ -120,7 +120,10 @@ class Replicas:
                 return
         if registration.leader == broker.node_id:
             partition.replica_count = len(registration.replicas)
-            partition.lead(registration.leader_epoch, registration.isr)
+            try:
+                partition.lead(registration.leader_epoch, registration.isr)
+            except KafkaError as error:  # its disk has failed: whoever watches the dirs knows
+                log.error("%s-%d cannot be led: %s", topic, index, error.message)
         else:
             if partition.is_dirty:
                 self._tick.close()  # what was taken in as leader

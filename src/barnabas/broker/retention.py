@@ -64,5 +64,5 @@ def count_expired(log: Log, now_ms: int, upper_offset: int) -> int:
     """A log whose files cannot be looked at has none; whoever reads or writes it next will say so."""
     try:
         return retention.count_expired(log, now_ms, upper_offset)
-    except (KafkaError, OSError):
+    except KafkaError:
         return 0

@@ -27,6 +27,8 @@ def copy_some(log: Log, copy: Log, bytes_max: int, now_ms: int) -> int:
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return copy_some(log, copy, bytes_max, now_ms)  # retention was faster
         raise
+    except OSError as error:
+        raise log.context.failure("read", log.directory, error) from error
     view = memoryview(bytearray(data))
     copied = 0
     for position, header in headers(view):

@@ -55,6 +55,15 @@ def promote(dirs: LogDirs, where: TopicPartition, now_ms: int) -> Log:
     return future
 
 
+def sync_name(dirs: LogDirs, log: Log) -> None:
+    """Make it durable that a log has its name (see `promote`)."""
+    directory = dirs.dir_of(log)
+    try:
+        dirs.context.disk.sync_directory(directory.path)
+    except OSError as error:
+        raise dirs.context.failure("sync", directory.path, error) from error
+
+
 def settle(dirs: LogDirs, assigned: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
     """After loading: a copy whose log is gone was complete, if the metadata says that the partition lies
     where the copy does. A copy of which nothing is known is of no use."""

@@ -10,6 +10,7 @@ only by assigning a new list, which readers in other threads see whole or not at
 from bisect import bisect_right
 from collections.abc import Callable
 
+from barnabas.protocol import KafkaError
 from barnabas.storage import (
     lookup,
     names,
@@ -90,7 +91,10 @@ class Log(LogTail):
 
     def configure(self, settings: LogSettings) -> None:
         """The topic's settings have changed."""
-        self.write_early()
+        try:
+            self.write_early()
+        except KafkaError:
+            pass  # whoever staged something hears of it from `write_staged`
         self.settings = settings
         self.restart_appending()
 

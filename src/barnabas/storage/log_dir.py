@@ -57,12 +57,17 @@ class LogDir:
         return f"LogDir({self.path})"
 
     def lock(self) -> None:
-        """Keep other nodes out; locking twice is once."""
+        """Keep other nodes out; locking twice is once. A dir whose disk has failed is offline."""
         if self._lock is not None:
             return
         descriptor = None
         if self._real_path not in self.disk.held:
-            descriptor = self.disk.lock(f"{self.path}/{names.LOCK}")
+            try:
+                descriptor = self.disk.lock(f"{self.path}/{names.LOCK}")
+            except OSError as error:
+                self.failure = f"cannot lock {self.path}: {error.strerror}"
+                logger.error("Log dir %s is offline: %s", self.path, self.failure)
+                return
         if descriptor is None:
             raise StorageError(
                 f"{self.path} is in use: another Kafka or Barnabas node holds {self.path}/{names.LOCK}; "

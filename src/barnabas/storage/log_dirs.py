@@ -78,6 +78,8 @@ class LogDirs:
                     properties = format_log_dir(context, directory.path, known.cluster_id, known.node_id)
                     directory.id = properties.directory_id or directory.id
                     directory.lock()
+            if all(directory.failure is not None for directory in dirs):
+                raise StorageError(f"no log dir can be used: {dirs[0].failure}")
         except BaseException:
             for directory in dirs:
                 directory.unlock()

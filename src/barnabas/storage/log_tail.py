@@ -247,6 +247,14 @@ class LogTail:
         )
 
     def _begin_appending(self) -> SegmentWriter:
+        try:
+            return self._look_at_end()
+        except OSError as error:
+            raise self.context.failure("read", self.active.path, error) from error
+        except CorruptLog as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _look_at_end(self) -> SegmentWriter:
         active = self.active
         found = active.next_offset()
         if active.size and found > self.end_offset:
@@ -402,12 +410,17 @@ class LogTail:
 
         def __getattr__(self, name):
             """Only for slots that are still empty: most logs of a node are idle and never need these."""
-            if name == "epochs":
-                self.load_epochs()
-            elif name == "producers":
-                self.reload_producers()
-            elif name == "topic_id":
-                self.topic_id = partition_metadata.load(self.context.disk, self.directory)
-            else:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            try:
+                if name == "epochs":
+                    self.load_epochs()
+                elif name == "producers":
+                    self.reload_producers()
+                elif name == "topic_id":
+                    self.topic_id = partition_metadata.load(self.context.disk, self.directory)
+                else:
+                    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            except OSError as error:
+                raise self.context.failure("read", self.directory, error) from error
+            except CorruptLog as error:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
             return object.__getattribute__(self, name)

@@ -24,6 +24,10 @@ def count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
     """How many of the oldest segments Kafka's rules let go: those below the log's start, then those beyond
     `retention.bytes`, then those whose largest timestamp is older than `retention.ms`. Segments that reach
     above `upper_offset` stay. The active segment counts if it has records, and all of them are over."""
+    return reading.look_into(log, lambda: _count_expired(log, now_ms, upper_offset))
+
+
+def _count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
     segments, settings = log.segments, log.settings
     limit = count_below(log, upper_offset)
     count = min(limit, count_before_start(log))

@@ -35,7 +35,12 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
         if each.failure is not None:
             results.append(Result(log_dir=each.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
             continue
-        total, usable = broker.log_dirs.context.disk.space(each.path)
+        try:
+            total, usable = broker.log_dirs.context.disk.space(each.path)
+        except OSError as error:
+            broker.log_dirs.context.failure("look at", each.path, error)
+            results.append(Result(log_dir=each.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+            continue
         results.append(
             Result(
                 log_dir=each.path,

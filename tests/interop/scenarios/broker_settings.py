@@ -289,7 +289,8 @@ def names_of_one_broker(talk: Talk) -> None:
         if name not in ("listeners", "cordoned.log.dirs"):
             alter(talk, f"{name}={value}", ME, (name, SET, value), validate_only=True)
     for where in ("2", "-1", "x", "1 ", "01"):
-        alter(talk, "log.segment.bytes=2000000", where, ("log.segment.bytes", SET, "2000000"))
+        change = ("log.segment.bytes", SET, "2000000")
+        alter(talk, "log.segment.bytes=2000000", where, change, validate_only=True)
 
 
 @scenario

@@ -7,9 +7,11 @@ from typing import Any
 
 from barnabas.protocol import ApiKey
 
-from ..requests import versions
+from ..frames import CLIENT_ID
+from ..requests import batch, produce, versions
 from ..talk import Talk, scenario
 
+PRODUCE = ApiKey.PRODUCE
 ALTER, DESCRIBE = ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.DESCRIBE_CLIENT_QUOTAS
 EXACT, DEFAULT, ANY = range(3)
 RATE = "producer_byte_rate"
@@ -188,3 +190,53 @@ def filters(talk: Talk) -> None:
             entries=[entry(entity, {"connection_creation_rate" if "ip" in entity else RATE: None})],
         )  # fmt: skip
     shows(talk, made[-1], {})
+
+
+@scenario
+def a_producer_over_its_quota(talk: Talk) -> None:
+    """The client of these conversations, held back: how long, and until when its quota is gone."""
+    topic = talk.topic()
+    client: Entity = {"client-id": CLIENT_ID.decode()}
+    talk.silently(ALTER, 1, entries=[entry(client, {RATE: 1000.0})])
+    shows(talk, client, {RATE: 1000.0})
+    for size in (2_000, 3_000, 20_000):
+        talk.reconnect()  # the connection that was held back is not waited for
+        answer = talk.silently(PRODUCE, 12, **produce(talk, topic, batch(b"x" * size)))
+        waits = answer["throttle_time_ms"]
+        error = answer["responses"][0]["partition_responses"][0]["error_code"]
+        talk.note(f"{size} bytes", {"waits": waits > 0, "error_code": error})
+    talk.silently(ALTER, 1, entries=[entry(client, {RATE: None})])
+    shows(talk, client, {})
+    answer = talk.silently(PRODUCE, 12, **produce(talk, topic, batch(b"x" * 20_000)))
+    talk.note("without a quota", {"throttle_time_ms": answer["throttle_time_ms"]})
+
+
+@scenario
+def a_client_that_changes_too_much(talk: Talk) -> None:
+    client: Entity = {"client-id": CLIENT_ID.decode()}
+    key = "controller_mutation_rate"
+    talk.silently(ALTER, 1, entries=[entry(client, {key: 1.0})])
+    shows(talk, client, {key: 1.0})
+
+    def ask(label: str, api: ApiKey, version: int, field: str, **values: Any) -> None:
+        talk.reconnect()
+        answer = talk.silently(api, version, timeout_ms=30_000, **values)
+        found = [each["error_code"] for each in answer[field]]
+        talk.note(label, {"errors": found, "waits": answer["throttle_time_ms"] > 0})
+
+    def topic(name: str, partitions: int) -> dict[str, Any]:
+        return {"name": talk.name(name), "num_partitions": partitions, "replication_factor": 1}
+
+    ask("below", ApiKey.CREATE_TOPICS, 7, "topics", topics=[topic("a", 5)])
+    ask("two, the second too many", ApiKey.CREATE_TOPICS, 7, "topics", topics=[topic("b", 10), topic("c", 1)])
+    ask("not now", ApiKey.CREATE_TOPICS, 7, "topics", topics=[topic("d", 1)])
+    ask("not now, validated", ApiKey.CREATE_TOPICS, 7, "topics", topics=[topic("d", 1)], validate_only=True)
+    ask("as an older client", ApiKey.CREATE_TOPICS, 5, "topics", topics=[topic("e", 1)])
+    grown = {"name": talk.name("a"), "count": 6, "assignments": None}
+    ask("more partitions", ApiKey.CREATE_PARTITIONS, 3, "results", topics=[grown])
+    ask("more partitions, older", ApiKey.CREATE_PARTITIONS, 2, "results", topics=[grown])
+    gone = [{"name": talk.name("a"), "topic_id": bytes(16)}]
+    ask("deleting", ApiKey.DELETE_TOPICS, 6, "responses", topics=gone)
+    ask("deleting, older", ApiKey.DELETE_TOPICS, 4, "responses", topic_names=[talk.name("a")])
+    talk.silently(ALTER, 1, entries=[entry(client, {key: None})])
+    shows(talk, client, {})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.storage.compaction.job import CleaningStats
     from barnabas.storage.names import TopicPartition
 
 Labelled = Iterable[tuple[dict[str, str], float]]
@@ -30,6 +31,9 @@ def register(broker: Broker) -> None:
                 counts[found.directory.rpartition("/")[0]] += value(where)
         return [({"logDirectory": path}, count) for path, count in sorted(counts.items())]
 
+    def of_last_pass(value: Callable[[CleaningStats], float]) -> float:
+        return value(state.last_stats) if state.last_stats is not None else 0.0
+
     metrics.gauge(
         *CLEANER, "DeadThreadCount", "Cleaners that should run and do not.", lambda: cleaning.dead_count
     )
@@ -37,19 +41,19 @@ def register(broker: Broker) -> None:
         *CLEANER,
         "max-buffer-utilization-percent",
         "How much of the memory for keys the last pass took.",
-        lambda: round(100 * state.last_stats.buffer_utilization),
+        lambda: of_last_pass(lambda stats: round(100 * stats.buffer_utilization)),
     )
     metrics.gauge(
         *CLEANER,
         "cleaner-recopy-percent",
         "How much of what the last pass read it wrote again.",
-        lambda: round(100 * state.last_stats.bytes_written / max(state.last_stats.bytes_read, 1)),
+        lambda: of_last_pass(lambda stats: round(100 * stats.bytes_written / max(stats.bytes_read, 1))),
     )
     metrics.gauge(
         *CLEANER,
         "max-clean-time-secs",
         "How long the last pass took.",
-        lambda: int(state.last_stats.seconds),
+        lambda: of_last_pass(lambda stats: int(stats.seconds)),
     )
     metrics.gauge(
         *CLEANER,

@@ -1,55 +1,41 @@
-"""The log cleaner of a broker: finds the dirtiest compacted log and has it cleaned, one a worker at a time.
+"""The log cleaners of a broker: as many as `log.cleaner.threads`, each looking for a dirty log again and again.
 
-In: the partitions, their settings and last stable offsets, `cleaner-offset-checkpoint` of every log dir.
-Out: logs whose closed segments hold the last record of each key. Looks every `log.cleaner.backoff.ms`, at
-once again after it has cleaned something; settings are read anew for each look. A log that cannot be
-cleaned is marked and left alone until it is gone. Does not know: how a log is cleaned (see
-`storage.compaction`), retention.
+In: settings, which may change while they run; topics that are deleted. Out: `LogCleaner`s that run, pause for
+`log.cleaner.backoff.ms` when there was nothing to do, and are gone before the logs are closed. They are made,
+and what they need is imported, when there is the first log that they might clean.
+Does not know: how a log is chosen and cleaned.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.cleaner_worker import Abandoned, ProcessWorker, ThreadWorker, Uncleanable, Worker
 from barnabas.broker.cleaning_state import CleaningState
-from barnabas.protocol import KafkaError
-from barnabas.runtime.disk import REAL_DISK
-from barnabas.storage import replacement
-from barnabas.storage.compaction.cleanable import Cleanable, CleanerLimits, job_for, look_at
-from barnabas.storage.compaction.job import CleanedGroup, CleaningStats
-from barnabas.storage.names import CLEANED, TopicPartition
-from barnabas.storage.segment import CorruptLog, Segment
+from barnabas.storage.names import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.log_cleaner import LogCleaner
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
-    from barnabas.storage.log import Log
 
 log = logging.getLogger("barnabas.cleaner")
 
-FIRST_LOOK_MS_MAX = 1_000  # after the start: others have more urgent things to do
+FIRST_LOOK_MS_MAX = 1_000
 PAUSE_MS_MIN = 1  # a backoff of 0 must let others run
 WATCHED = ("log.cleaner.backoff.ms", "log.cleaner.threads")  # the others are read when they are needed
 
 
 class Cleaning:
-    def __init__(self, broker: Broker, make_worker: Callable[[], Worker] | None = None) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._make_worker = make_worker or self._default_worker
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._workers: dict[TopicPartition, Worker] = {}  # of logs that are being cleaned
+        self._cleaners: dict[int, LogCleaner] = {}
         self._changed = asyncio.Event()
         self._stopping = False
         self.state = CleaningState(broker.log_dirs)
-
-    def _default_worker(self) -> Worker:
-        disk = self._broker.log_dirs.context.disk
-        return ProcessWorker() if disk is REAL_DISK else ThreadWorker(self._broker.threads, disk)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -59,14 +45,14 @@ class Cleaning:
             self._start_tasks()
 
     def _start_tasks(self) -> None:
-        """As many as `log.cleaner.threads`; those that are too many end by themselves."""
+        """As many as are wanted; those that are too many end by themselves."""
         for index in range(self._broker.settings["log.cleaner.threads"]):
             if index not in self._tasks:
                 self._tasks[index] = self._broker.loop.create_task(self._run(index))
 
     @property
     def dead_count(self) -> int:
-        """Workers that should be there and are not."""
+        """Cleaners that should be there and are not."""
         settings = self._broker.settings
         wanted: int = settings["log.cleaner.threads"] if settings["log.cleaner.enable"] else 0
         return max(wanted - len(self._tasks), 0)
@@ -75,27 +61,37 @@ class Cleaning:
         """End what is going on, so that logs can be closed."""
         self._stopping = True
         self._changed.set()
-        for worker in list(self._workers.values()):
-            await worker.stop()
+        for cleaner in list(self._cleaners.values()):
+            await cleaner.stop()
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
     async def _run(self, index: int) -> None:
-        worker = self._make_worker()
         try:
             await self._pause(min(self._backoff_ms, FIRST_LOOK_MS_MAX))
             while not self._stopping and index < self._broker.settings["log.cleaner.threads"]:
                 if index == 0:
                     self._start_tasks()
-                if not await self._clean_filthiest(worker):
-                    await worker.rest(self._broker.clock.now_ms())
+                self.state.begin_look(self._broker.clock.now_ms())
+                cleaner = self._cleaners.get(index) or self._make_cleaner(index)
+                if cleaner is None or not await cleaner.clean_filthiest():
                     await self._pause(self._backoff_ms)
         except Exception:
             log.exception("cleaner %d died", index)
             raise
         finally:
             del self._tasks[index]
-            await worker.stop()
+            if index in self._cleaners:
+                await self._cleaners.pop(index).stop()
+
+    def _make_cleaner(self, index: int) -> LogCleaner | None:
+        """A cleaner, if there is anything at all that might have to be cleaned."""
+        if not any(p.log.settings.compact and len(p.log.segments) > 1 for p in self._broker.partitions):
+            return None
+        from barnabas.broker.log_cleaner import LogCleaner
+
+        cleaner = self._cleaners[index] = LogCleaner(self._broker, self.state)
+        return cleaner
 
     @property
     def _backoff_ms(self) -> int:
@@ -112,159 +108,6 @@ class Cleaning:
         except TimeoutError:
             pass
 
-    # -- choosing ----------------------------------------------------------------------------------
-
-    async def _clean_filthiest(self, worker: Worker) -> bool:
-        """Whether a log was cleaned."""
-        now_ms = self._broker.clock.now_ms()
-        chosen = await self._choose(now_ms)
-        if chosen is None:
-            return False
-        found, cleanable = chosen
-        where = found.topic_partition
-        if self._stopping or not found.claim():
-            return False  # too late, or others were quicker
-        self._workers[where] = worker
-        try:
-            return await self._clean(worker, found, cleanable, now_ms)
-        finally:
-            del self._workers[where]
-            found.release()
-
-    async def _choose(self, now_ms: int) -> tuple[Log, Cleanable] | None:
-        looks = [
-            (
-                partition.log,
-                self.state.checkpoint(partition.log.topic_partition),
-                partition.last_stable_offset,
-            )
-            for partition in self._broker.partitions
-            if partition.log.settings.compact
-            and len(partition.log.segments) > 1
-            and not partition.log.is_claimed
-            and partition.log.topic_partition not in self._broker.log_dirs.future_logs  # it moves
-            and not self.state.is_uncleanable(partition.log.topic_partition)
-        ]
-        self.state.begin_look(now_ms)
-        found = await self._broker.threads.run(self._look_at_all, looks, now_ms) if looks else []
-        for each, cleanable in found:
-            if cleanable.is_reset:
-                self.state.clean_to(each.topic_partition, cleanable.first_dirty_offset)
-        self.state.end_look([cleanable for _, cleanable in found])
-        due = [
-            (each, cleanable)
-            for each, cleanable in found
-            if cleanable.is_due(each.settings.min_cleanable_dirty_ratio) and self._is_here(each)
-        ]
-        return max(due, key=lambda item: item[1].dirty_ratio, default=None)
-
-    def _look_at_all(
-        self, looks: list[tuple[Log, int | None, int]], now_ms: int
-    ) -> list[tuple[Log, Cleanable]]:
-        """In a thread: indexes may have to be read."""
-        found = []
-        for each, checkpoint, last_stable_offset in looks:
-            try:
-                cleanable = look_at(each, checkpoint, last_stable_offset, now_ms)
-            except (KafkaError, CorruptLog, ValueError) as error:
-                self.state.mark_uncleanable(each.topic_partition, str(error))
-            except OSError:
-                continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
-            else:
-                found.append((each, cleanable))
-        return found
-
-    def _is_here(self, found: Log) -> bool:
-        return self._broker.log_dirs.logs.get(found.topic_partition) is found
-
-    # -- cleaning ----------------------------------------------------------------------------------
-
-    async def _clean(self, worker: Worker, found: Log, cleanable: Cleanable, now_ms: int) -> bool:
-        where = found.topic_partition
-        log.info(
-            "cleaning %s: offsets %d to %d are dirty (%.0f %%)",
-            where,
-            cleanable.first_dirty_offset,
-            cleanable.first_uncleanable_offset,
-            100 * cleanable.dirty_ratio,
-        )
-
-        async def place(group: CleanedGroup) -> bool:
-            return await self._place(found, group, now_ms)
-
-        try:
-            expiration_ms = self._broker.settings["producer.id.expiration.ms"]
-            job = job_for(found, cleanable, self._limits(), now_ms, expiration_ms)
-            stats = await worker.clean(job, place)
-        except Uncleanable as error:
-            if self._is_here(found):
-                self.state.mark_uncleanable(where, str(error))
-        except Abandoned as error:
-            if not self._stopping:
-                log.info("cleaning of %s was given up: %s", where, error)
-        except OSError as error:
-            if self._is_here(found):  # else deleted under the cleaner's hands
-                log.error("%s", found.context.failure("clean", found.directory, error).message)
-        except KafkaError as error:
-            log.error("cleaning of %s failed: %s", where, error.message)
-        else:
-            await self._done(found, cleanable, stats)
-            return True
-        await self._clear(found)
-        return False
-
-    async def _place(self, found: Log, group: CleanedGroup, now_ms: int) -> bool:
-        """A segment is ready: put it where those were that it stands for."""
-        old = [segment for segment in found.segments if segment.base_offset in group.base_offsets]
-        if self._stopping or not self._is_here(found) or len(old) != len(group.base_offsets):
-            return False
-        new = [Segment(found.context, found.directory, old[0].base_offset, group.size, CLEANED)]
-        run = self._broker.threads.run
-        await run(replacement.prepare, found, new)
-        if not self._is_here(found) or not replacement.exchange(found, old, new):
-            await run(replacement.discard, new)
-            return False
-        await run(replacement.finish, found, old, new, now_ms)
-        return True
-
-    async def _done(self, found: Log, cleanable: Cleanable, stats: CleaningStats) -> None:
-        where = found.topic_partition
-        self.state.last_stats = stats
-        if where not in self._broker.log_dirs.future_logs:  # else a copy was begun that is not as clean
-            self.state.clean_to(where, stats.end_offset)
-            await self._broker.threads.run(self.state.store)
-        log.info(
-            "cleaned %s up to offset %d: %d of %d records, %.1f of %.1f MB are left, in %.1f s (%.0f MB/s)",
-            where,
-            stats.end_offset,
-            stats.records_written,
-            stats.records_read,
-            stats.bytes_written / 1e6,
-            stats.bytes_read / 1e6,
-            stats.seconds,
-            (stats.bytes_read + stats.map_bytes_read) / 1e6 / max(stats.seconds, 0.001),
-        )
-        if stats.invalid_records:
-            log.warning("%s held %d records without a key: they are gone", where, stats.invalid_records)
-
-    async def _clear(self, found: Log) -> None:
-        """Remove what a pass that did not end has left."""
-        if self._is_here(found):
-            try:
-                await self._broker.threads.run(remove_cleaned, found)
-            except OSError as error:
-                log.error("could not remove the cleaner's files of %s: %s", found.topic_partition, error)
-
-    def _limits(self) -> CleanerLimits:
-        settings = self._broker.settings
-        cleaners = settings["log.cleaner.threads"]
-        key_bytes = settings["log.cleaner.dedupe.buffer.size"] // cleaners
-        return CleanerLimits(
-            key_bytes_max=int(key_bytes * settings["log.cleaner.io.buffer.load.factor"]),
-            io_buffer_bytes=max(settings["log.cleaner.io.buffer.size"] // cleaners // 2, 1),
-            io_bytes_per_second=settings["log.cleaner.io.max.bytes.per.second"] / cleaners,
-        )
-
     # -- what others do to logs --------------------------------------------------------------------
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -279,14 +122,6 @@ class Cleaning:
         known = [where for where in gone if self.state.forget(where)]
         if known:
             self._broker.threads.run(self.state.store)
-        for where in gone:
-            worker = self._workers.get(where)
-            if worker is not None:
-                self._broker.loop.create_task(worker.stop())
-
-
-def remove_cleaned(found: Log) -> None:
-    disk = found.context.disk
-    for name in disk.listdir(found.directory):
-        if name.endswith(CLEANED):
-            disk.unlink(f"{found.directory}/{name}")
+        for cleaner in self._cleaners.values():
+            if cleaner.current in gone:
+                self._broker.loop.create_task(cleaner.abandon())

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.storage.compaction.cleanable import Cleanable
-from barnabas.storage.compaction.job import CleaningStats
 from barnabas.storage.names import CLEANER_CHECKPOINT, TopicPartition
 from barnabas.storage.reading import floor
 
 if TYPE_CHECKING:
+    from barnabas.storage.compaction.cleanable import Cleanable
+    from barnabas.storage.compaction.job import CleaningStats
     from barnabas.storage.log_dirs import LogDirs
 
 log = logging.getLogger("barnabas.cleaner")
@@ -30,7 +30,7 @@ class CleaningState:
         self.last_look_ms = 0
         self.max_dirty_ratio = 0.0
         self.max_delay_ms = 0
-        self.last_stats = CleaningStats()
+        self.last_stats: CleaningStats | None = None
 
     # -- checkpoints -------------------------------------------------------------------------------
 

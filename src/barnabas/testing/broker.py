@@ -133,11 +133,11 @@ class InProcess:
     def start(self, properties: Mapping[str, str]) -> None:
         # Imported by one thread, before there are two: pytest rewrites what it imports, and CPython 3.11 may
         # stumble where two threads parse at once (gh-106905).
-        from barnabas.broker import node, routes
+        from barnabas.broker import log_cleaner, node, routes
         from barnabas.broker.group_coordinator import GroupCoordinator
         from barnabas.broker.transaction_coordinator import TransactionCoordinator
 
-        assert node
+        assert node and log_cleaner
         GroupCoordinator.bring_in()
         TransactionCoordinator.bring_in()
         routes.load_handlers()

@@ -62,6 +62,7 @@ MOMENTS = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?= )"), "<member>"),
     (re.compile(r"(?<=\s)[\w+/-]{22}(?= /)"), "<member>"),
     (re.compile(r"\$BROKER {2}\(1\) +"), "$BROKER  (1) "),
+    (re.compile(r"(?<=127\.0\.0\.1 )\d+ +"), "<port> "),
     (re.compile(r'(?<="logDir":)"[^"]*"'), '"<dir>"'),
     (re.compile(r"(?<=Epoch: )\d+$", re.MULTILINE), "<epoch>"),
 )

@@ -86,7 +86,8 @@ def add_arguments(parser: ToolParser) -> None:
     changes.add_argument(
         "--add-config",
         metavar="NAME=VALUE,...",
-        help="settings to add or change; brackets around values with commas: k1=v1,k2=[v1,v2]",
+        help="settings to add or change (--describe --all shows their names); brackets around values with "
+        "commas: k1=v1,k2=[v1,v2]",
     )
     changes.add_argument("--add-config-file", metavar="FILE", help="the same from a properties file")
     changes.add_argument("--delete-config", action="append", metavar="NAME,...", help="settings to remove")

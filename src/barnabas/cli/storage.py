@@ -143,9 +143,10 @@ def parse_controllers(text: str) -> list[Voter]:
             host, _, port = address.rpartition(":")
             endpoint = VoterEndpoint("CONTROLLER", host.strip("[]"), int(port))
             voters.append(Voter(int(node), uuid.from_text(directory), (endpoint,)))
-        except ValueError as error:
+        except ValueError:
             raise ToolError(
-                f"--initial-controllers: {part!r} is not id@host:port:directory ({error})"
+                f"--initial-controllers: {part!r} is not id@host:port:directory, "
+                "as in 1@localhost:9093:JEXY6aqzQY-32P5TStzaFg"
             ) from None
     return voters
 

@@ -35,6 +35,7 @@ NO_TRANSACTION_NAMED = (
 def add_arguments(parser: ToolParser) -> None:
     add_bootstrap(parser)
     add_command_config(parser)
+    parser.add_argument("-v", dest="version", action="store_true", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     listing = commands.add_parser("list", help="list transactions")
     listing.add_argument(

@@ -364,7 +364,8 @@ class History:
         self.ledger.grants[transaction.transactional_id] += 1
         transaction.last_producer_epoch = -1
         self.take(
-            TransactionOutcome([self.host.shard._entry(transaction.transactional_id, value)]), is_safe=True
+            TransactionOutcome([self.host.shard._writing.entry(transaction.transactional_id, value)]),
+            is_safe=True,
         )
 
     def upgrade(self) -> None:

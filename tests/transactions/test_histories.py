@@ -49,7 +49,7 @@ def is_complete_with_the_first_marker(patch: pytest.MonkeyPatch) -> None:
 
     def broken(shard: TransactionShard, name: str, *rest: Any) -> list[TransactionOutcome]:
         if name in shard.transactions:
-            shard.transactions[name].unmarked.clear()
+            shard.transactions[name].unmarked = frozenset()
         return real(shard, name, *rest)
 
     patch.setattr(TransactionShard, "markers_written", broken)

@@ -2,7 +2,7 @@
 
 In: requests (batched ones hold only ids of this shard), records to take over, markers written, time. Out:
 outcomes. This module keeps the ids, asks `beginning`, `adding`, `ending`, `listing` and `timing`, and
-words their answers.
+words their answers; `writing` turns what was decided into records.
 Does not know: the log, sockets, the clock, the partitions that markers go to, who may do what.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
-from barnabas.protocol.log_records.transaction_state import TransactionLogKey, TransactionLogValue
+from barnabas.protocol.log_records.transaction_state import TransactionLogKey
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.protocol.messages.describe_transactions import (
@@ -31,14 +31,14 @@ from barnabas.transactions.outcome import (
     TopicPartition,
     TransactionOutcome,
 )
-from barnabas.transactions.records import VALUE_VERSION_MAX, Entry, fitted, value_version
+from barnabas.transactions.records import Entry
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import State
 from barnabas.transactions.timing import Expiry, Timeouts
 from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
+from barnabas.transactions.writing import Writing
 
 OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTION_VERSION = "transaction.version"  # a feature of the cluster
 
 
 class Turn(NamedTuple):
@@ -64,14 +64,19 @@ class TransactionShard:
         """`coordinator_epoch` is the leader epoch of the partition; `partition_of_group` tells which one
         of `__consumer_offsets` keeps the offsets of a group."""
         self.settings = settings
-        self.coordinator_epoch = coordinator_epoch
         self.transactions: dict[str, Transaction] = {}
         self._partition_of_group = partition_of_group
         self._timeouts = Timeouts(settings, now_ms)
         self._expiry = Expiry(settings, now_ms)
-        self._image: MetadataImage | None = None
-        self._bumps_epochs = True  # whether the cluster has finalized transaction version 2
-        self._value_version = VALUE_VERSION_MAX  # of the latest record; of the cluster, once that is known
+        self._writing = Writing(coordinator_epoch)
+
+    @property
+    def coordinator_epoch(self) -> int:
+        return self._writing.coordinator_epoch
+
+    @coordinator_epoch.setter
+    def coordinator_epoch(self, epoch: int) -> None:
+        self._writing.coordinator_epoch = epoch
 
     # What the host calls
 
@@ -88,7 +93,7 @@ class TransactionShard:
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"transactions take no {type(request).__name__}")
-        self.metadata_changed(image, now_ms)
+        self._writing.agrees_with(image)
         return handler(self, request, Turn(caller.version, image, now_ms, producer_ids))
 
     def verify(
@@ -104,7 +109,7 @@ class TransactionShard:
     ) -> tuple[list[Entry], adding.Errors | int]:
         """The decision on AddPartitionsToTxn for a broker's own partitions, which are there: whether they are
         in the transaction, or the record that brings them in. One error for all, or one for each."""
-        self.metadata_changed(image, now_ms)
+        self._writing.agrees_with(image)
         transaction = self.transactions.get(transactional_id)
         try:
             if not add:
@@ -135,8 +140,7 @@ class TransactionShard:
         if transaction is None:
             transaction = self.transactions[transactional_id] = Transaction(transactional_id)
         transaction.take(value)
-        if self._image is None:
-            self._value_version = entry.version
+        self._writing.replayed(entry.version)
         if transaction.state is State.ONGOING:
             self._timeouts.ongoing[transactional_id] = transaction
         else:
@@ -149,7 +153,7 @@ class TransactionShard:
     def loaded(self, now_ms: int) -> list[TransactionOutcome]:
         """Everything was replayed: transactions that were about to end go on, markers are written again."""
         return [
-            self._go_on(transaction, now_ms)
+            self._writing.go_on(transaction, now_ms)
             for transaction in self.transactions.values()
             if transaction.state.is_prepared
         ]
@@ -171,8 +175,8 @@ class TransactionShard:
             or (transaction.producer_id, transaction.producer_epoch) != (producer_id, producer_epoch)
         ):
             return []
-        transaction.unmarked.difference_update(partitions)
-        return [] if transaction.unmarked else [self._go_on(transaction, now_ms)]
+        transaction.unmarked = transaction.unmarked.difference(partitions)
+        return [] if transaction.unmarked else [self._writing.go_on(transaction, now_ms)]
 
     def next_deadline_ms(self) -> int | None:
         """When `on_time` wants to be called; never too late, and too early does no harm."""
@@ -187,14 +191,14 @@ class TransactionShard:
     ) -> list[TransactionOutcome]:
         """Transactions that are open for too long are aborted, ids that are silent for too long forgotten.
         A producer id is taken for each whose epochs are used up; without one, it waits for the next look."""
-        self.metadata_changed(image, now_ms)
+        self._writing.agrees_with(image)
         outcomes = []
         for transaction in self._timeouts.due(now_ms):
             try:
-                ended = ending.fence(transaction, self._bumps_epochs, producer_ids, now_ms)
+                ended = ending.fence(transaction, self._writing.bumps_epochs, producer_ids, now_ms)
             except KafkaError:
                 continue
-            outcomes.append(self._end(transaction, ended, now_ms))
+            outcomes.append(self._writing.end(transaction, ended, now_ms))
         expired = self._expiry.due(now_ms, self.transactions)
         if expired:
             tombstones = [Entry(TransactionLogKey(transactional_id=each), None) for each in expired]
@@ -203,11 +207,7 @@ class TransactionShard:
 
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[TransactionOutcome]:
         """Features may have been raised; who writes markers knows which partitions are gone."""
-        if image is not self._image:
-            self._image = image
-            level = image.features.level(TRANSACTION_VERSION)
-            self._bumps_epochs = level >= EPOCH_BUMPS_SINCE
-            self._value_version = value_version(level)
+        self._writing.agrees_with(image)
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:
@@ -225,8 +225,8 @@ class TransactionShard:
             if transaction is None:
                 transaction = Transaction(request.transactional_id, turn.producer_ids.take())
             if beginning.must_abort_first(transaction, given):
-                ended = ending.fence(transaction, self._bumps_epochs, turn.producer_ids, turn.now_ms)
-                outcome = self._end(transaction, ended, turn.now_ms)
+                ended = ending.fence(transaction, self._writing.bumps_epochs, turn.producer_ids, turn.now_ms)
+                outcome = self._writing.end(transaction, ended, turn.now_ms)
                 outcome.reply = answers.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, turn.version)
                 return outcome
             begun = beginning.begin(transaction, request, given, turn.producer_ids, turn.now_ms)
@@ -236,7 +236,7 @@ class TransactionShard:
         reply = InitProducerIdResponse(
             producer_id=begun.value.producer_id, producer_epoch=begun.value.producer_epoch
         )
-        return TransactionOutcome([self._entry(request.transactional_id, begun.value)], reply)
+        return TransactionOutcome([self._writing.entry(request.transactional_id, begun.value)], reply)
 
     def _add_partitions(self, request: AddPartitionsToTxnRequest, turn: Turn) -> TransactionOutcome:
         version = turn.version
@@ -290,7 +290,7 @@ class TransactionShard:
         if value is None:
             return []
         self._timeouts.opens(now_ms)
-        return [self._entry(transaction.transactional_id, value)]
+        return [self._writing.entry(transaction.transactional_id, value)]
 
     def _add_offsets(self, request: AddOffsetsToTxnRequest, turn: Turn) -> TransactionOutcome:
         """The offsets of a group are written to a partition like any other."""
@@ -313,7 +313,7 @@ class TransactionShard:
             if transaction is None:
                 raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
             ended = ending.end(transaction, request, turn.version, turn.producer_ids, turn.now_ms)
-            outcome = self._end(transaction, ended, turn.now_ms)
+            outcome = self._writing.end(transaction, ended, turn.now_ms)
         except KafkaError as refused:
             return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
         outcome.reply = response = EndTxnResponse()
@@ -327,32 +327,6 @@ class TransactionShard:
 
     def _list(self, request: ListTransactionsRequest, turn: Turn) -> TransactionOutcome:
         return TransactionOutcome(reply=listing.listed(request, self.transactions.values(), turn.now_ms))
-
-    # Ends
-
-    def _end(self, transaction: Transaction, ended: ending.Ended, now_ms: int) -> TransactionOutcome:
-        """Prepares the end; if no partition waits for a marker, completes it in the same breath."""
-        value = ended.value
-        if value is None:
-            return TransactionOutcome()
-        records = [self._entry(transaction.transactional_id, value)]
-        transaction.last_producer_epoch = ended.last_producer_epoch
-        prepared = Transaction(transaction.transactional_id)
-        prepared.take(value)
-        outcome = self._go_on(prepared, now_ms)
-        outcome.records[:0] = records
-        return outcome
-
-    def _go_on(self, prepared: Transaction, now_ms: int) -> TransactionOutcome:
-        """Markers for those partitions that wait for them, or the end of the transaction."""
-        if prepared.unmarked:
-            return TransactionOutcome(markers=[prepared.markers(self.coordinator_epoch)])
-        value = ending.complete(prepared, now_ms)
-        return TransactionOutcome([self._entry(prepared.transactional_id, value)])
-
-    def _entry(self, transactional_id: str, value: TransactionLogValue) -> Entry:
-        key = TransactionLogKey(transactional_id=transactional_id)
-        return Entry(key, fitted(value, self._value_version), self._value_version)
 
 
 HANDLERS: dict[type[Message], Handler] = {

@@ -22,6 +22,7 @@ EPOCH_MAX = 2**15 - 1
 EPOCH_MAX_OF_CLIENTS = EPOCH_MAX - 1  # the last one is kept for fencing whoever has the one before
 EPOCH_BUMPS_SINCE = 2  # transaction version: each end of a transaction raises the epoch (KIP-890)
 STATES = tuple(State)  # by number
+NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 
 class Transaction:
@@ -45,7 +46,9 @@ class Transaction:
         self.client_version = 0  # transaction version of the request that made the latest change
         # Not in the log, so forgotten with the shard:
         self.last_producer_epoch = NO_PRODUCER_EPOCH  # its owner may repeat the request that raised it
-        self.unmarked: set[TopicPartition] = set()  # prepared, and not known to have their markers
+        self.unmarked: frozenset[TopicPartition] = (
+            NO_PARTITIONS  # prepared, and not known to have their markers
+        )
 
     @property
     def is_exhausted(self) -> bool:
@@ -91,7 +94,7 @@ class Transaction:
         self.start_ms = value.transaction_start_timestamp_ms
         self.update_ms = value.transaction_last_update_timestamp_ms
         self.client_version = value.client_transaction_version
-        self.unmarked = set(self.partitions) if state.is_prepared else set()
+        self.unmarked = frozenset(self.partitions) if state.is_prepared else NO_PARTITIONS
 
     def markers(self, coordinator_epoch: int) -> Markers:
         """What is to be written to the partitions of a prepared transaction."""

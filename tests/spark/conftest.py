@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 
 
@@ -24,6 +25,8 @@ def spark() -> Iterator[Any]:
         warnings.simplefilter("ignore")  # pyspark's own
         from pyspark.sql import SparkSession
 
+        # Spark's own connector beside ours, where it can be fetched: both must show the same rows.
+        jars = [] if spark_connector.available() else spark_connector.jars()
         builder = SparkSession.builder.master("local[2]").appName("tests")
         for name, value in {
             "spark.ui.enabled": "false",
@@ -32,6 +35,7 @@ def spark() -> Iterator[Any]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stopTimeout": "60s",
             "spark.driver.memory": "1g",
+            "spark.jars": ",".join(map(str, jars)),
         }.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

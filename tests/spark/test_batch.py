@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 
 from .topics import fill, new_topic, reading, texts, values
@@ -156,3 +159,72 @@ def test_what_is_not_there_is_named(spark: Any, broker: Broker) -> None:
         ).option("fetchOffset.numRetries", "0").load().count()
     with pytest.raises(Exception, match="there is no option 'subscripe': did you mean subscribe"):
         reading(spark.read, broker, subscripe="t")
+
+
+def test_only_what_was_committed_is_read(spark: Any, broker: Broker) -> None:
+    topic = new_topic(broker)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    for value, commits in (("first", True), ("never", False), ("last", True)):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        if commits:
+            producer.commit_transaction(30)
+        else:
+            producer.flush(30)
+            producer.abort_transaction(30)
+    frame = reading(spark.read, broker, topic, kafka__isolation__level="read_committed")
+    assert texts(frame) == ["first", "last"]
+    assert texts(reading(spark.read, broker, topic)) == ["first", "last", "never"]
+
+
+def test_settings_of_clients_are_passed_on(spark: Any, broker: Broker) -> None:
+    topic = new_topic(broker)
+    values(broker, topic, "ab")
+    settings = {
+        "kafka__client__id": "me",
+        "kafka__group__id": "not-joined",
+        "kafka__client__rack": "r1",
+        "kafka__request__timeout__ms": "20000",
+        "kafka__max__partition__fetch__bytes": "100",
+        "kafka__check__crcs": "false",
+        "kafka__some__setting": "that nobody knows",
+        "groupIdPrefix": "mine",
+    }
+    assert texts(reading(spark.read, broker, topic, **settings)) == ["a", "b"]
+
+
+def test_a_broker_that_restarts_is_waited_for(spark: Any, tmp_path: Path) -> None:
+    with Broker(tmp_path / "data", in_process=False) as own:
+        topic = new_topic(own, 2)
+        values(own, topic, map(str, range(100)), 0)
+        frame = reading(spark.read, own, topic, columns="value")
+        assert frame.count() == 100  # connections are kept by the workers from here on
+        own.stop()
+        own.start()
+        assert frame.count() == 100
+
+
+def test_sparks_own_connector_shows_the_same_rows(spark: Any, broker: Broker) -> None:
+    missing = spark_connector.available()
+    if missing:
+        pytest.skip(missing)
+    topic = new_topic(broker, 2)
+    rows = [
+        {"key": None if n % 3 else str(n), "value": f"v{n}", "timestamp": 1000 + n, "partition": n % 2,
+         "headers": [("h", str(n))] if n % 2 else []}
+        for n in range(50)
+    ]  # fmt: skip
+    fill(broker, topic, rows)
+    frames = [
+        spark.read.format(name)
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .option("subscribe", topic)
+        .option("includeHeaders", "true")
+        .option("startingOffsets", json.dumps({topic: {"0": 3, "1": -2}}))
+        .load()
+        for name in ("barnabas", "kafka")
+    ]
+    ours, theirs = (frame.orderBy("partition", "offset").collect() for frame in frames)
+    assert len(ours) == 47 and ours == theirs
+    assert [each.dataType for each in frames[0].schema] == [each.dataType for each in frames[1].schema]

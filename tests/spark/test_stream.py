@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from barnabas.spark.progress import behind_latest
 from barnabas.testing.broker import Broker, wait_until
 
 from .topics import new_topic, reading, texts, values
@@ -134,9 +137,32 @@ def test_a_topic_that_was_created_again_is_noticed(spark: Any, broker: Broker, s
         stream.run(frame)
 
 
-def test_the_end_of_the_log_is_reported(spark: Any, broker: Broker, stream: Stream) -> None:
+def test_how_far_a_query_is_behind_is_reported(spark: Any, broker: Broker, stream: Stream) -> None:
     topic = new_topic(broker)
     values(broker, topic, "abcd")
-    frame = reading(spark.readStream, broker, topic, startingOffsets="earliest", maxOffsetsPerTrigger=2)
+    frame = reading(spark.readStream, broker, topic, startingOffsets="earliest", maxOffsetsPerTrigger=3)
     query = stream.run(frame)
-    assert json.loads(query.recentProgress[0]["sources"][0]["latestOffset"]) == {topic: {"0": 4}}
+    first = query.recentProgress[0]
+    assert json.loads(first["sources"][0]["latestOffset"]) == {topic: {"0": 4}}
+    assert behind_latest(first) == (1, 1.0, 1) and behind_latest(query.lastProgress) == (0, 0.0, 0)
+
+
+def test_offsets_that_are_gone_are_named_or_skipped(spark: Any, broker: Broker, stream: Stream) -> None:
+    topic = new_topic(broker)
+    values(broker, topic, "abcdef")
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": 2}
+    stream.run(reading(spark.readStream, broker, topic, **options))
+    values(broker, topic, "ghijk")
+    delete_before(broker, topic, 9)
+    stream.found.clear()
+    with pytest.raises(Exception, match=f"offsets 6 to 7 of {topic}-0 are gone: the log starts at 9"):
+        stream.run(reading(spark.readStream, broker, topic, **options))
+    stream.run(reading(spark.readStream, broker, topic, failOnDataLoss="false", **options))
+    assert stream.found == ["j", "k"]
+
+
+def delete_before(broker: Broker, topic: str, offset: int) -> None:
+    """As retention would."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    [deleted] = admin.delete_records([TopicPartition(topic, 0, offset)]).values()
+    assert deleted.result(30).low_watermark == offset

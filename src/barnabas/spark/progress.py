@@ -1,0 +1,49 @@
+"""How far a streaming query is behind its topics, out of the progress that Spark reports.
+
+In: `query.lastProgress`. Out: the smallest, average and largest number of offsets behind, over partitions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Behind(NamedTuple):
+    """As Spark's own connector calls them: minOffsetsBehindLatest and so on."""
+
+    least: int
+    average: float
+    most: int
+
+
+def behind_latest(progress: Mapping[str, Any] | Any) -> Behind | None:
+    """Over all sources of a query that report both positions; None when there is none."""
+    behind = []
+    for source in progress["sources"]:
+        end, latest = positions(source["endOffset"]), positions(source["latestOffset"])
+        for place, offset in latest.items():
+            if place in end:
+                behind.append(max(offset - end[place], 0))
+    if not behind:
+        return None
+    return Behind(min(behind), sum(behind) / len(behind), max(behind))
+
+
+def positions(value: Any) -> dict[tuple[str, str], int]:
+    """Spark hands them over as JSON, as text or read already."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    if not isinstance(value, Mapping):
+        return {}
+    return {
+        (topic, partition): offset
+        for topic, partitions in value.items()
+        if isinstance(partitions, Mapping)
+        for partition, offset in partitions.items()
+        if isinstance(offset, int)
+    }

@@ -1,0 +1,132 @@
+"""Whatever is killed while a stream copies a topic: each input is in the output once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from barnabas.testing.broker import Broker
+
+from .topics import fill
+
+pytest.importorskip("pyspark", reason="needs the extra `spark`")
+
+DRIVER = Path(__file__).with_name("copying_driver.py")
+RECORDS = 6000
+PARTITIONS = 2
+SHORT_KILLS = 3
+DEFAULT_KILLS = 5
+PATIENCE_S = 240
+
+
+class Application:
+    """The Spark application as a process that is started again when it dies."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._command = [sys.executable, str(DRIVER), *arguments]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"running\n"
+
+    def ensure(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self.start()
+
+    def kill(self) -> None:
+        """The driver, its JVM and all workers, as when the machine dies."""
+        if self._process is not None:
+            driver = psutil.Process(self._process.pid)
+            for each in [driver, *driver.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error):
+                    each.kill()
+            self._process.wait()
+            self._process = None
+
+    def kill_a_worker(self, rng: random.Random) -> None:
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        workers = [each for each in children if is_worker(each)]
+        if workers:
+            os.kill(rng.choice(workers).pid, signal.SIGKILL)
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return any("pyspark.daemon" in part for part in process.cmdline())
+    except psutil.Error:  # it is gone already
+        return False
+
+
+def committed(broker: Broker, topic: str) -> list[int]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    found: list[int] = []
+    ends = 0
+    while ends < PARTITIONS:
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error() is None:
+            found.append(int(message.value()))
+        else:
+            ends += 1
+    consumer.close()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_each_input_is_in_the_output_once(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    asked: int = request.config.getoption("--kills")
+    kills = SHORT_KILLS if asked <= DEFAULT_KILLS else asked  # each costs a start of Spark
+    rng = random.Random(kills)
+    with Broker(tmp_path / "data", in_process=False) as broker:
+        for topic in ("source", "target"):
+            broker.create_topic(topic, partitions=PARTITIONS)
+        total = RECORDS * max(1, kills // SHORT_KILLS)
+        application = Application(broker.bootstrap, "source", "target", str(tmp_path / "checkpoint"))
+        try:
+            application.start()
+            for number in range(kills):
+                start, stop = total * number // kills, total * (number + 1) // kills
+                fill(broker, "source", ({"key": str(n), "value": str(n)} for n in range(start, stop)))
+                time.sleep(rng.uniform(0.2, 3))  # a random moment, not a wait
+                what: Any = rng.choice(("driver", "worker", "broker"))
+                if what == "driver":
+                    application.kill()
+                elif what == "worker":
+                    application.kill_a_worker(rng)
+                else:
+                    broker.kill()
+                    broker.start()
+                application.ensure()
+            deadline = time.monotonic() + PATIENCE_S + 20 * kills
+            while len(found := committed(broker, "target")) < total:
+                assert time.monotonic() < deadline, f"{len(found)} of {total} after {kills} kills"
+                application.ensure()
+                time.sleep(1)
+            assert sorted(found) == list(range(total))
+        finally:
+            application.kill()

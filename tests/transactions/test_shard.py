@@ -17,7 +17,7 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.transactions.answers import early, refusal
+from barnabas.transactions.answers import early, refusal, spoil
 from barnabas.transactions.outcome import Caller, TopicPartition
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import BEFORE, BY_LABEL, State
@@ -316,3 +316,23 @@ def test_a_list_does_not_need_a_valid_state_to_be_refused_for_its_pattern(host: 
 
 def test_every_state_has_a_name_and_a_place() -> None:
     assert set(BY_LABEL.values()) == set(State) == set(BEFORE)
+
+
+def test_an_answer_whose_records_are_lost_says_so(host: Host) -> None:
+    producer = begin(host, "x")
+    lost = KafkaError(ErrorCode.NOT_COORDINATOR)
+    batch = [asked("x", producer, 0), asked("x", (1, 1), 1)]
+    for request, version in (
+        (InitProducerIdRequest(transactional_id="y", transaction_timeout_ms=1), 4),
+        (AddPartitionsToTxnRequest(transactions=batch), 4),
+        (offsets(*producer), 3),
+        (end(*producer), 5),
+        (DescribeTransactionsRequest(transactional_ids=["x"]), 0),
+        (ListTransactionsRequest(), 2),
+    ):
+        answer: Any = host.ask(request, version)
+        spoil(answer, lost)
+        assert "NOT_COORDINATOR" in repr(answer)
+        assert "producer_id=10" not in repr(answer), "nobody goes on with an id that is not in the log"
+        if isinstance(answer, AddPartitionsToTxnResponse):
+            assert "error_code=49" in repr(answer), "what was refused is refused for its own reason"

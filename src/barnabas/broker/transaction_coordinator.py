@@ -63,11 +63,10 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
 
     def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
         """What is wrong with the request itself comes before what is wrong with the coordinator."""
-        from barnabas.broker.transaction_refusals import refusal
-        from barnabas.transactions.answers import early
+        from barnabas.transactions.answers import early, refusal
 
         answer = early(request, version, self.settings(), self.broker.image)
-        return answer if answer is not None else refusal(request, error, version)
+        return answer if answer is not None else refusal(request, error.code, version)
 
     def leadership_changed(self, partition: Partition) -> None:
         super().leadership_changed(partition)

@@ -18,9 +18,9 @@ from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.coordinator_journal import KeyAndValue, as_coordinator_error
 from barnabas.broker.coordinator_loading import Loading
 from barnabas.broker.transaction_markers import MarkerWriter
-from barnabas.broker.transaction_refusals import spoil
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.records.compression import Compression
+from barnabas.transactions.answers import spoil
 from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
 from barnabas.transactions.records import decode, encode
 from barnabas.transactions.shard import TransactionShard

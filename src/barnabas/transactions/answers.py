@@ -7,6 +7,8 @@ Does not know: transactions, who may do what.
 
 from __future__ import annotations
 
+from typing import Any
+
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -100,3 +102,26 @@ def early_of_partitions(
         elif not asked.transactional_id:
             results.append(adding.result(asked, ErrorCode.INVALID_REQUEST))
     return adding.response(results, version) if len(results) == len(asked_all) else None
+
+
+def spoil(response: Any, error: KafkaError) -> None:
+    """Turn an answer that was ready into one that says no: the records it rests on are lost."""
+    code = error.code
+    if isinstance(response, AddPartitionsToTxnResponse):
+        results = [topic for each in response.results_by_transaction for topic in each.topic_results]
+        for topic in (*results, *response.results_by_topic_v3_and_below):
+            for partition in topic.results_by_partition:
+                partition.partition_error_code = partition.partition_error_code or code
+    elif isinstance(response, DescribeTransactionsResponse):
+        response.transaction_states = [
+            DescribeTransactionsResponse.TransactionState(
+                transactional_id=each.transactional_id, error_code=each.error_code or code
+            )
+            for each in response.transaction_states
+        ]
+    else:
+        response.error_code = response.error_code or code
+        if isinstance(response, InitProducerIdResponse | EndTxnResponse):
+            response.producer_id, response.producer_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+        elif isinstance(response, ListTransactionsResponse):
+            response.transaction_states = []

@@ -130,7 +130,7 @@ class Segment:
         if complete:
             disk.sync_file(self.path_of(names.OFFSET_INDEX))
             disk.sync_file(self.path_of(names.TIME_INDEX))
-        if self._transactions is None or self._transactions.entries:
+        if self._transactions is None or len(self._transactions):
             disk.sync_file(self.path_of(names.TRANSACTION_INDEX))
 
     # Reading
@@ -206,9 +206,9 @@ class Segment:
     def transactions(self) -> TransactionIndex:
         if self._transactions is None:
             try:
-                self._transactions = TransactionIndex.decode(self.read_file(names.TRANSACTION_INDEX))
+                self._transactions = TransactionIndex(self.read_file(names.TRANSACTION_INDEX))
             except FileNotFoundError:
-                self._transactions = TransactionIndex([])
+                self._transactions = TransactionIndex()
         return self._transactions
 
     def add_transaction(self, transaction: AbortedTransaction) -> None:
@@ -216,7 +216,7 @@ class Segment:
 
     def forget_transactions(self) -> None:
         """An empty transaction index, whatever the file holds."""
-        self._transactions = TransactionIndex([])
+        self._transactions = TransactionIndex()
         try:
             self.context.disk.unlink(self.path_of(names.TRANSACTION_INDEX))
         except FileNotFoundError:

@@ -7,16 +7,17 @@ Does not know: producers, open transactions, how the last stable offset is found
 
 import struct
 from bisect import bisect_left
-from operator import attrgetter
 from typing import NamedTuple
 
 from barnabas.runtime.disk import CREATE, FILE_MODE, Disk
 
 ENTRY_BYTES = 34
 VERSION = 0
+LAST_OFFSET_AT = 18  # in an entry
 
 _entry = struct.Struct(">hqqqq")
-_last_offset = attrgetter("last_offset")
+_unpack = _entry.unpack_from
+_unpack_offset = struct.Struct(">q").unpack_from
 
 
 class AbortedTransaction(NamedTuple):
@@ -27,57 +28,70 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The entries of one file, in memory."""
+    """The entries of one file, in memory as they are there: there may be very many of them."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("data",)
 
-    def __init__(self, entries: list[AbortedTransaction]) -> None:
-        self.entries = entries
-
-    @classmethod
-    def decode(cls, data: bytes) -> "TransactionIndex":
+    def __init__(self, data: bytes = b"") -> None:
         """What a file holds; ValueError for a version of the future."""
-        return cls(decode(data))
+        self.data = bytearray(data[: len(data) - len(data) % ENTRY_BYTES])
+        if any(self.data[::ENTRY_BYTES]) or any(self.data[1::ENTRY_BYTES]):
+            decode(data)  # says which entry it is
+
+    def __len__(self) -> int:
+        return len(self.data) // ENTRY_BYTES
+
+    @property
+    def entries(self) -> list[AbortedTransaction]:
+        return decode(self.data)
 
     def append(self, disk: Disk, path: str, entry: AbortedTransaction) -> None:
-        if self.entries and entry.last_offset <= self.entries[-1].last_offset:
+        at = len(self.data)
+        if at and entry.last_offset <= self._last_offset(len(self) - 1):
             return  # seen before: a marker that is replayed
+        added = encode(entry)
         descriptor = disk.open(path, CREATE, FILE_MODE)
         try:
-            at = len(self.entries) * ENTRY_BYTES
             disk.ftruncate(descriptor, at)
-            disk.pwritev(descriptor, [encode(entry)], at)
+            disk.pwritev(descriptor, [added], at)
         finally:
             disk.close(descriptor)
-        self.entries.append(entry)
+        self.data += added
 
     def truncate(self, disk: Disk, path: str, offset: int) -> None:
         """Keep the transactions that ended before `offset`."""
-        kept = [entry for entry in self.entries if entry.last_offset < offset]
-        if len(kept) == len(self.entries):
-            return
-        self.entries = kept
-        disk.create(path, b"".join(map(encode, kept)))
+        kept = self._first_from(offset) * ENTRY_BYTES
+        if kept < len(self.data):
+            del self.data[kept:]
+            disk.create(path, bytes(self.data))
 
     def collect(self, fetch_offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """The transactions with records in [fetch_offset, upper_offset); True when later segments hold no
         more. Entries are in the order of their markers, so those that end before are skipped at once."""
         found = []
-        entries = self.entries
-        for index in range(bisect_left(entries, fetch_offset, key=_last_offset), len(entries)):
-            entry = entries[index]
-            if entry.first_offset < upper_offset:
-                found.append(entry)
-            if entry.last_stable_offset >= upper_offset:
+        data = self.data
+        for position in range(self._first_from(fetch_offset) * ENTRY_BYTES, len(data), ENTRY_BYTES):
+            _, producer_id, first_offset, last_offset, last_stable_offset = _unpack(data, position)
+            if first_offset < upper_offset:
+                found.append(AbortedTransaction(producer_id, first_offset, last_offset, last_stable_offset))
+            if last_stable_offset >= upper_offset:
                 return found, True
         return found, False
+
+    def _first_from(self, offset: int) -> int:
+        """Number of the first entry whose marker is at `offset` or later."""
+        return bisect_left(range(len(self)), offset, key=self._last_offset)
+
+    def _last_offset(self, index: int) -> int:
+        offset: int = _unpack_offset(self.data, index * ENTRY_BYTES + LAST_OFFSET_AT)[0]
+        return offset
 
 
 def encode(entry: AbortedTransaction) -> bytes:
     return _entry.pack(VERSION, *entry)
 
 
-def decode(data: bytes) -> list[AbortedTransaction]:
+def decode(data: bytes | bytearray) -> list[AbortedTransaction]:
     """Every whole entry; ValueError for a version of the future."""
     entries = []
     for position in range(0, len(data) - ENTRY_BYTES + 1, ENTRY_BYTES):

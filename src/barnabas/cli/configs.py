@@ -27,6 +27,7 @@ from barnabas.cli.config_entities import (
 from barnabas.cli.connecting import add_bootstrap, add_bootstrap_controller, add_command_config, cluster_from
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, ToolParser, UsageError
+from barnabas.cli.progress import progress
 from barnabas.cli.settling import settled
 from barnabas.client.admin import Admin
 from barnabas.client.cluster_admin import EndpointType
@@ -42,6 +43,7 @@ EXAMPLES = (
     "--describe --broker 1 --all",
     "--alter --user ann --client web --add-config producer_byte_rate=1048576",
 )
+DESCRIBED_AT_ONCE = 500
 KEY = re.compile(r"[a-zA-Z0-9._-]*")
 OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 NOT_KEY_VALUE = (
@@ -168,7 +170,8 @@ async def shows(admin: Admin, kind: str, name: str, changes: Mapping[str, str | 
     """Whether brokers know of a change already; controllers answer a moment before."""
     if kind == BROKER_LOGGERS or admin.cluster.is_quorum:
         return True
-    own = {entry.name: entry for entry in await settings_of(admin, kind, name, everything=False)}
+    found = (await settings_of(admin, kind, [name], everything=False))[name]
+    own = {entry.name: entry for entry in found}
     return all(
         name not in own if value is None else name in own and own[name].value in (value, None)
         for name, value in changes.items()
@@ -228,13 +231,24 @@ async def describe(options: argparse.Namespace, entities: Entities, admin: Admin
         if not options.all and not await exists(admin, kind, name):
             out.line(f"The {kind[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
             return
-    for name in entities.names or await every_name(admin, kind):
-        if name == DEFAULT:
-            out.line(f"Default configs for {kind} in the cluster are:")
-        else:
-            out.line(f"{'All' if options.all else 'Dynamic'} configs for {kind[:-1]} {name} are:")
-        for entry in await settings_of(admin, kind, name, everything=options.all):
-            out.line(f"  {setting_line(entry)}")
+    names = entities.names or await every_name(admin, kind)
+    with progress(kind, len(names), beside_output=False) as advance:
+        for start in range(0, len(names), DESCRIBED_AT_ONCE):
+            some = names[start : start + DESCRIBED_AT_ONCE]
+            found: dict[str, list[ConfigEntry]] | None = None
+            for name in some:
+                out.line(title(kind, name, everything=options.all))
+                if found is None:
+                    found = await settings_of(admin, kind, some, everything=options.all)
+                for entry in found[name]:
+                    out.line(f"  {setting_line(entry)}")
+                advance(1)
+
+
+def title(kind: str, name: str, *, everything: bool) -> str:
+    if name == DEFAULT:
+        return f"Default configs for {kind} in the cluster are:"
+    return f"{'All' if everything else 'Dynamic'} configs for {kind[:-1]} {name} are:"
 
 
 async def exists(admin: Admin, kind: str, name: str) -> bool:
@@ -262,14 +276,22 @@ async def every_name(admin: Admin, kind: str) -> Sequence[str]:
     return list(dict.fromkeys(found))
 
 
-async def settings_of(admin: Admin, kind: str, name: str, *, everything: bool) -> list[ConfigEntry]:
-    resource = ConfigResource(RESOURCE_TYPES[kind], name)
-    entries = (await admin.describe_configs([resource], synonyms=True))[resource]
-    source = OWN_SOURCES.get(kind)
-    if kind == BROKERS and name == DEFAULT:
-        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
-    chosen = entries if everything or source is None else [each for each in entries if each.source == source]
-    return sorted(chosen, key=lambda entry: entry.name)
+async def settings_of(
+    admin: Admin, kind: str, names: Sequence[str], *, everything: bool
+) -> dict[str, list[ConfigEntry]]:
+    """Settings by name: all of them, or those that were set for the entity itself."""
+    resources = {name: ConfigResource(RESOURCE_TYPES[kind], name) for name in names}
+    described = await admin.describe_configs(resources.values(), synonyms=True)
+    found = {}
+    for name, resource in resources.items():
+        source = OWN_SOURCES.get(kind)
+        if kind == BROKERS and name == DEFAULT:
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        entries = described[resource]
+        if source is not None and not everything:
+            entries = [each for each in entries if each.source == source]
+        found[name] = sorted(entries, key=lambda entry: entry.name)
+    return found
 
 
 def setting_line(entry: ConfigEntry) -> str:

@@ -6,8 +6,7 @@ In: answers of shards, there or still to come. Out: one answer. Does not know: w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.broker.deferred import Deferred
 from barnabas.protocol import Message
@@ -15,8 +14,7 @@ from barnabas.protocol import Message
 Combine = Callable[[list[Any]], Message]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """How a request that names several keys comes apart, and its answers together."""
 
     part: Callable[[list[int]], Message]  # the request for those at these places

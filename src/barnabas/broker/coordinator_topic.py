@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -56,8 +55,7 @@ def partition_for(key: str, partitions: int) -> int:
     return _remembered_hash(key) % partitions
 
 
-@dataclass(frozen=True, slots=True)
-class TopicLayout:
+class TopicLayout(NamedTuple):
     """How a coordinator's topic is made: the settings to look at, and the configuration it gets."""
 
     name: str

@@ -48,6 +48,19 @@ def test_the_shortcut_of_a_transaction_ends_with_it(broker: Broker, topic: str) 
         assert values_of(talk, topic) == [b"one", b"two"]
 
 
+def test_a_plain_batch_under_a_transactional_id_joins_no_transaction(broker: Broker, topic: str) -> None:
+    with Conversation(broker) as talk:
+        producer = TransactionalProducer(talk, topic).begin()
+        producer.write(topic, b"in it")
+        producer.end()
+        request = producer.produce_request(topic, b"x")
+        request.topic_data[0].partition_data[0].records = batch(b"plain", timestamp=int(time.time() * 1000))
+        answer = talk.ask(request, 12).responses[0].partition_responses[0]
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 2)
+        assert producer.describe().transaction_state == "CompleteCommit"
+        assert end_offset(talk, topic, committed=True) == 3
+
+
 def test_a_reader_of_committed_records_is_woken_by_the_marker(broker: Broker, topic: str) -> None:
     with Conversation(broker) as talk, Conversation(broker) as reader:
         producer = TransactionalProducer(talk, topic).begin()

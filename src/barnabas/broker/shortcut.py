@@ -13,11 +13,11 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partition import Partition
-from barnabas.broker.producing import level_of
+from barnabas.broker.producing import is_transactional, level_of
 from barnabas.broker.verifying import Producer, verify_at_once
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader
+from barnabas.records.batch import BatchHeader
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -64,7 +64,7 @@ class Shortcut:
 
     def verify(self, batch: memoryview, broker: Broker) -> Verification | None:
         """What the batch of a transaction comes with; None where the long way has to find out."""
-        if len(batch) < BATCH_OVERHEAD:
+        if not is_transactional(batch):
             return None
         assert self.transactional_id is not None
         header = BatchHeader(batch)

@@ -46,8 +46,7 @@ class Process:
     def end(self) -> None:
         """Kill it. For callbacks of the harness, not for its own code (see `freeze`) nor for tasks."""
         self.freeze()
-        self.is_paused = False
-        self.parked.clear()
+        self.resume()  # tasks that have not begun want to be told, too
         self.loop.unwind(self)
 
     def pause(self) -> None:

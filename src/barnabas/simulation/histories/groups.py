@@ -19,10 +19,10 @@ from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, 
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "jobs"
-SECONDS = 30.0
+SECONDS = 40.0
 SECONDS_TO_RECOVER = 120.0
 FAULTS_MAX = 18
-FAULT_S_MEAN = 4.0  # long enough for sessions to end in some
+FAULT_S_MEAN = 6.0  # long enough for sessions to end in some
 SETTLED_S = 3.0
 GROUP_SETTINGS = {
     "group.min.session.timeout.ms": "1000",
@@ -43,7 +43,7 @@ class GroupsHistory:
         self.promise = promise_of(rng)
         self.partitions = rng.randrange(1, 7)
         self.kinds = [rng.choice((EAGER, COOPERATIVE, CONSUMER)) for _ in range(rng.randrange(1, 4))]
-        self.sizes = [rng.randrange(1, 5) for _ in self.kinds]
+        self.sizes = [rng.randrange(2, 5) for _ in self.kinds]
         self.statics = rng.random() < 0.3
         self.compacts = rng.random() < 0.5
         self.faults: Plan = plan(

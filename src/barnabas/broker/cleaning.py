@@ -1,4 +1,4 @@
-"""The log cleaners of a broker: as many as `log.cleaner.threads`, each looking for a dirty log again and again.
+"""The log cleaners of a broker: as many as `log.cleaner.threads`, each on the look-out for dirty logs.
 
 In: settings, which may change while they run; topics that are deleted. Out: `LogCleaner`s that run, pause for
 `log.cleaner.backoff.ms` when there was nothing to do, and are gone before the logs are closed. They are made,

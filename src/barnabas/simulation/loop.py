@@ -65,6 +65,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         while scheduled and scheduled[0].when() <= self._now:
             ready.append(heappop(scheduled))
         for _ in range(len(ready)):
+            if not ready:
+                break  # the rest belonged to a process that was killed
             handle = ready.popleft()
             if is_cancelled(handle):
                 continue

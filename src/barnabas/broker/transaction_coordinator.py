@@ -117,6 +117,8 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         if host is None:
             error = self.error_without_host(transactional_id)
             return dict.fromkeys(partitions, int(error.code))
+        if not transactional_id:
+            return dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST))
         found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
         if isinstance(found, dict):
             self._count_failures(found)

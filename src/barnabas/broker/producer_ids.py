@@ -34,7 +34,7 @@ class ProducerIds:
     def take(self) -> int:
         """An id that is at hand. KafkaError: there is none (see `is_ready`) before the next block is here."""
         if len(self._unused) <= PREFETCH_BELOW and self._fetching is None:
-            self._fetch().add_done_callback(told)
+            self._fetch()
         if not self._unused:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no producer id is at hand")
         return self._unused.popleft()
@@ -55,6 +55,7 @@ class ProducerIds:
 
     def _fetch(self) -> asyncio.Task[None]:
         self._fetching = asyncio.get_running_loop().create_task(self._fetch_block())
+        self._fetching.add_done_callback(told)
         return self._fetching
 
     async def _fetch_block(self) -> None:
@@ -68,6 +69,6 @@ class ProducerIds:
 
 
 def told(fetching: asyncio.Task[None]) -> None:
-    """A block that was fetched ahead could not be had: whoever needs one asks again."""
+    """A block could not be had: whoever needs an id asks again."""
     if not fetching.cancelled() and (error := fetching.exception()) is not None:
-        log.warning("no producer ids could be fetched ahead: %s", error)
+        log.warning("no producer ids could be had: %s", error)

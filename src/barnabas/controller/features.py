@@ -36,8 +36,8 @@ NEEDS_METADATA = {
 WITHOUT_NEW_RECORDS = frozenset(
     RELEASES[name]
     for name in (
-        "3.5-IV1", "3.6-IV0", "3.7-IV1", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0", "4.0-IV2",
-        "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1",
+        "3.5-IV0", "3.5-IV1", "3.6-IV0", "3.7-IV1", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
+        "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1",
     )
 )  # fmt: skip
 

@@ -6,11 +6,17 @@ import pytest
 
 from barnabas.testing import Broker
 
+NEVER_MS = 86_400_000
+
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     # Tests produce records of any age; none of them is to disappear while they look.
-    overrides = {"log.flush.scheduler.interval.ms": 50, "log.retention.check.interval.ms": 86_400_000}
+    overrides = {
+        "log.flush.scheduler.interval.ms": 50,
+        "log.retention.check.interval.ms": NEVER_MS,
+        "log.initial.task.delay.ms": NEVER_MS,
+    }
     with Broker(overrides=overrides) as broker:
         yield broker
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+NEVER_MS = 86_400_000
+
 _numbers = itertools.count(1)
 
 
@@ -27,7 +29,9 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
     from barnabas.testing import Broker
 
     # Tests produce records of any age; none of them is to disappear while they look.
-    with Broker(overrides={"log.retention.check.interval.ms": 86_400_000}) as ours:
+    with Broker(
+        overrides={"log.retention.check.interval.ms": NEVER_MS, "log.initial.task.delay.ms": NEVER_MS}
+    ) as ours:
         yield ours.bootstrap
 
 

@@ -13,6 +13,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+NEVER_MS = 86_400_000
+
 READY_TIMEOUT_S = 30.0
 _numbers = itertools.count(1)
 
@@ -51,7 +53,11 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
 
     # As the Apache Kafka node of the tests has it: a first member need not wait for others.
     # Tests produce records of any age; none of them is to disappear while they look.
-    overrides = {"group.initial.rebalance.delay.ms": 0, "log.retention.check.interval.ms": 86_400_000}
+    overrides = {
+        "group.initial.rebalance.delay.ms": 0,
+        "log.retention.check.interval.ms": NEVER_MS,
+        "log.initial.task.delay.ms": NEVER_MS,
+    }
     with Broker(overrides=overrides) as ours:
         yield Served("barnabas", ours.bootstrap)
 

@@ -123,25 +123,34 @@ class LogDirMoves:
             log.error("%s could not be moved: %s", where, error)
 
     async def _move(self, where: TopicPartition, partition: Partition) -> None:
+        source, copy = partition.log, self._broker.log_dirs.future_logs[where]
+        source.is_moving = True
+        try:
+            async with self._turns:
+                while source.is_claimed and self._goes_on(where, partition, copy):
+                    await asyncio.sleep(RETRY_MS / 1000)  # compaction may be at it
+                await self._copy(where, partition, copy)
+        finally:
+            source.is_moving = False
+
+    async def _copy(self, where: TopicPartition, partition: Partition, copy: Log) -> None:
         broker, log_dirs = self._broker, self._broker.log_dirs
-        copy = log_dirs.future_logs[where]
         directory = log_dirs.dir_of(copy)
         is_assigned = False
-        async with self._turns:
-            while self._goes_on(where, partition, copy):
-                await self._catch_up(where, partition, copy)
-                await broker.threads.run(copy.sync)
-                if not self._goes_on(where, partition, copy):
-                    return
-                if not is_assigned:
-                    await broker.directories.assign(partition.topic_id, partition.index, directory.id)
-                    is_assigned = True
-                elif self._change_places(where, partition, copy):
-                    log.info("%s lies in %s now", where, directory.path)
-                    await broker.threads.run(future_logs.sync_name, log_dirs, copy)
-                    return
-                else:
-                    await asyncio.sleep(RETRY_MS / 1000)
+        while self._goes_on(where, partition, copy):
+            await self._catch_up(where, partition, copy)
+            await broker.threads.run(copy.sync)
+            if not self._goes_on(where, partition, copy):
+                return
+            if not is_assigned:
+                await broker.directories.assign(partition.topic_id, partition.index, directory.id)
+                is_assigned = True
+            elif self._change_places(where, partition, copy):
+                log.info("%s lies in %s now", where, directory.path)
+                await broker.threads.run(future_logs.sync_name, log_dirs, copy)
+                return
+            else:
+                await asyncio.sleep(RETRY_MS / 1000)
 
     def _goes_on(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
         """Neither was the partition deleted, nor did a dir fail, nor is the copy unwanted by now."""

@@ -55,8 +55,10 @@ class Maintenance:
             await asyncio.wait(self._tasks)
 
     async def _repeat(self, duty: Duty, interval_ms: int) -> None:
+        wait_ms = min(interval_ms, self._broker.settings["log.initial.task.delay.ms"])
         while True:
-            await asyncio.sleep(interval_ms / 1000)
+            await asyncio.sleep(wait_ms / 1000)
+            wait_ms = interval_ms
             try:
                 await duty()
             except (KafkaError, OSError) as error:

@@ -224,6 +224,11 @@ class Log(LogTail):
         self.is_claimed = True
         return True
 
+    def claim_for_cleaning(self) -> bool:
+        """The same for compaction, which must not change what is being copied: a copy with a record from
+        before and without the tombstone that was removed since would bring the record back."""
+        return not self.is_moving and self.claim()
+
     def release(self) -> None:
         self.is_claimed = False
 

@@ -59,6 +59,7 @@ class LogTail:
         "failure",
         "indexes_synced_to",
         "is_claimed",
+        "is_moving",
         "is_new",
         "last_sync_ms",
         "log_start_offset",
@@ -119,6 +120,7 @@ class LogTail:
         self.names_dirty = False
         self.is_new = False  # its folder's own name is not durable yet
         self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
+        self.is_moving = False  # it is being copied to another dir: not to be compacted
         self.truncations = 0
         self._lost: KafkaError | None = None  # why batches that were staged are gone; `write_staged` tells
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused

@@ -20,6 +20,7 @@ from barnabas.simulation.world import World
 SLOW_DELAY_MS = 200.0
 SLOW_BYTES_PER_S = 20_000.0
 OPERATIONS_AHEAD_MAX = 60
+FREE_BYTES = 100  # that a full disk still has, times the fault's number
 DURATION_S_MEAN = 1.0
 DURATION_S_MAX = 20.0
 
@@ -41,11 +42,14 @@ class Kind(Enum):
     SLOW = "slow down client"
     RESET = "reset the connections of client"
     RESET_ALL = "reset all connections"
+    FULL = "fill the disk"
+    FAILING = "let the disk fail"
 
 
 POWER_KINDS = (Kind.POWER, Kind.POWER_AT_OPERATION)
-ALL_KINDS: tuple[Kind, ...] = tuple(Kind)
-WITHOUT_POWER = tuple(kind for kind in Kind if kind not in POWER_KINDS)
+DISK_KINDS = (Kind.FULL, Kind.FAILING)
+ALL_KINDS: tuple[Kind, ...] = tuple(kind for kind in Kind if kind not in DISK_KINDS)
+WITHOUT_POWER = tuple(kind for kind in ALL_KINDS if kind not in POWER_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,8 @@ class Faults:
         client = self._clients[fault.number % len(self._clients)] if self._clients else None
         if fault.kind in NODE_FAULTS:
             NODE_FAULTS[fault.kind](node, fault)
-            if fault.kind is Kind.PAUSE:
-                self._later(fault, node.resume)
+            if fault.kind in MENDED_LATER:
+                self._later(fault, partial(MENDED_LATER[fault.kind], node))
         elif fault.kind is Kind.STOP:
             node.down_s = fault.duration_s
             self._world.start(node.stop())
@@ -143,6 +147,7 @@ class Faults:
         """No fault lasts any longer. For a callback of the harness."""
         self._world.trace.note("mend")
         self._node.resume()
+        self._node.mend_disk()
         self._node.disk.stop_at(-1)
         for client in self._clients:
             client.process.resume()
@@ -167,4 +172,11 @@ NODE_FAULTS: dict[Kind, Callable[[SimulatedNode, Fault], None]] = {
     Kind.KILL_AT_OPERATION: end_node,
     Kind.POWER_AT_OPERATION: end_node,
     Kind.PAUSE: lambda node, fault: node.pause(),
+    Kind.FULL: lambda node, fault: node.fill_disk(fault.number * FREE_BYTES),
+    Kind.FAILING: lambda node, fault: node.break_disk(),
+}
+MENDED_LATER: dict[Kind, Callable[[SimulatedNode], None]] = {
+    Kind.PAUSE: SimulatedNode.resume,
+    Kind.FULL: SimulatedNode.mend_disk,
+    Kind.FAILING: SimulatedNode.mend_disk,
 }

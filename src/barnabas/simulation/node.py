@@ -18,7 +18,7 @@ from barnabas.protocol import KafkaError
 from barnabas.runtime.sockets import Sockets
 from barnabas.settings import BrokerSettings
 from barnabas.simulation.clock import SimulatedClock
-from barnabas.simulation.disk import SimulatedDisk
+from barnabas.simulation.disk import UNLIMITED_BYTES, Failure, SimulatedDisk
 from barnabas.simulation.network import SimulatedSockets
 from barnabas.simulation.process import Process
 from barnabas.simulation.world import World
@@ -27,7 +27,7 @@ from barnabas.storage.errors import StorageError
 PORT = 9092
 DATA = "/data/kafka"
 RESTART_S = 0.5
-START_FAILURES_MAX = 20
+START_FAILURES_MAX = 200
 
 
 class SimulatedNode:
@@ -56,6 +56,10 @@ class SimulatedNode:
     @property
     def bootstrap(self) -> tuple[str, int]:
         return self.host, PORT
+
+    @property
+    def is_disk_bad(self) -> bool:
+        return bool(self.disk.failures) or self.disk.capacity_bytes != UNLIMITED_BYTES
 
     @property
     def is_up(self) -> bool:
@@ -105,7 +109,7 @@ class SimulatedNode:
             self.world.trace.note("up", self.host)
             return True
         self.world.trace.note("not started", self.host, type(error).__name__)
-        if not (isinstance(error, StartError | StorageError | KafkaError | OSError) and self.disk.failures):
+        if not (isinstance(error, StartError | StorageError | KafkaError | OSError) and self.is_disk_bad):
             self.world.fail(f"{self.host} cannot start: {error}", error)
         return False
 
@@ -136,6 +140,17 @@ class SimulatedNode:
         if self.process is not None:
             self.process.resume()
 
+    def fill_disk(self, free_bytes: int) -> None:
+        self.disk.capacity_bytes = self.disk.used_bytes() + free_bytes
+
+    def break_disk(self) -> None:
+        """Writes and syncs fail until it is mended, in later lives too."""
+        self.disk.failures.append(Failure(frozenset({"write", "sync"})))
+
+    def mend_disk(self) -> None:
+        self.disk.capacity_bytes = UNLIMITED_BYTES
+        self.disk.failures.clear()
+
     async def stop(self) -> bool:
         """Stop in order; whether it came to its end."""
         process, node = self.process, self.node
@@ -148,7 +163,7 @@ class SimulatedNode:
         if not process.is_alive:
             return False
         error = stopping.exception()
-        if error is not None and not self.disk.failures:
+        if error is not None and not self.is_disk_bad:
             self.world.fail(f"{self.host} cannot stop: {error}", error)
         self._soon(self.kill)
         return error is None

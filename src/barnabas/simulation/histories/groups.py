@@ -15,7 +15,7 @@ from barnabas.simulation.histories.classic_member import COOPERATIVE, EAGER, Cla
 from barnabas.simulation.histories.consumer_member import CONSUMER, ConsumerMember
 from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
 from barnabas.simulation.histories.group_member import SESSION_MS, Group
-from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, promise_of
+from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, kinds_of, promise_of
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "jobs"
@@ -48,7 +48,7 @@ class GroupsHistory:
         self.compacts = rng.random() < 0.5
         self.faults: Plan = plan(
             rng,
-            self.promise.kinds + 4 * (Kind.PAUSE_CLIENT,),
+            kinds_of(self.promise, rng) + 4 * (Kind.PAUSE_CLIENT,),
             until_s=SECONDS,
             count_max=FAULTS_MAX,
             duration_s_mean=FAULT_S_MEAN,

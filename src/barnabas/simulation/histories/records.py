@@ -20,14 +20,14 @@ from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.faults import Plan, plan
-from barnabas.simulation.histories.stage import Stage, create_topic, promise_of
+from barnabas.simulation.histories.stage import Stage, create_topic, kinds_of, promise_of
 from barnabas.simulation.history import Wrong
 from barnabas.simulation.world import World, rng_of
 
 TOPIC = "records"
-SECONDS = 5.0
+SECONDS = 4.0
 SECONDS_TO_RECOVER = 90.0
-FAULTS_MAX = 10
+FAULTS_MAX = 8
 BY_NAME_MAX = 12  # the last version of Fetch and Produce that names topics
 RETRY_S = 0.05
 WAIT_MS = 500
@@ -67,7 +67,7 @@ class RecordsHistory:
         self.thread_ms = rng.choice(THREAD_MS)
         self.pause_s = rng.choice(PAUSE_S)
         self.known = [Known() for _ in range(rng.randrange(1, 4))]
-        self.faults: Plan = plan(rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX)
+        self.faults: Plan = plan(rng, kinds_of(self.promise, rng), until_s=SECONDS, count_max=FAULTS_MAX)
         self._is_over = False
         self._done: set[str] = set()
         self._losses_forgiven = 0

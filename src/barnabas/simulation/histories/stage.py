@@ -14,12 +14,13 @@ from random import Random
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.faults import ALL_KINDS, POWER_KINDS, WITHOUT_POWER, Faults, Kind, Plan
+from barnabas.simulation.faults import ALL_KINDS, DISK_KINDS, POWER_KINDS, WITHOUT_POWER, Faults, Kind, Plan
 from barnabas.simulation.loop import Stuck
 from barnabas.simulation.node import SimulatedNode
 from barnabas.simulation.world import World
 
 LOOK_S = 0.05
+DISK_CHANCE = 0.3
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
@@ -51,6 +52,11 @@ PROMISES = (WRITTEN, SYNCED, SYNCED, HOPED)
 
 def promise_of(rng: Random) -> Promise:
     return rng.choice(PROMISES)
+
+
+def kinds_of(promise: Promise, rng: Random) -> tuple[Kind, ...]:
+    """The faults that may try a promise, those of the disk in some histories only: they hide others."""
+    return promise.kinds + DISK_KINDS if rng.random() < DISK_CHANCE else promise.kinds
 
 
 class Stage:

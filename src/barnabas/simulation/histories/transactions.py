@@ -20,16 +20,16 @@ from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.faults import Plan, plan
 from barnabas.simulation.histories.group_member import find_coordinator
 from barnabas.simulation.histories.reading import Reader
-from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, promise_of
+from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, kinds_of, promise_of
 from barnabas.simulation.histories.transaction_checks import Epochs, Inputs, Outcome, Transactions
 from barnabas.simulation.histories.transactional_client import Fenced, TransactionalProducer
 from barnabas.simulation.history import Wrong
 from barnabas.simulation.world import World, rng_of
 
 INPUT, OUTPUT, GROUP = "input", "output", "loops"
-SECONDS = 10.0
+SECONDS = 6.0
 SECONDS_TO_RECOVER = 120.0
-FAULTS_MAX = 12
+FAULTS_MAX = 9
 FAULT_S_MEAN = 2.0  # long enough for transactions to time out in some
 WAIT_MS = 300
 RETRY_S = 0.1
@@ -54,7 +54,11 @@ class TransactionsHistory:
         self.compacts = rng.random() < 0.5
         self.new_chance = rng.choice((0.0, 0.5, 1.0))
         self.faults: Plan = plan(
-            rng, self.promise.kinds, until_s=SECONDS, count_max=FAULTS_MAX, duration_s_mean=FAULT_S_MEAN
+            rng,
+            kinds_of(self.promise, rng),
+            until_s=SECONDS,
+            count_max=FAULTS_MAX,
+            duration_s_mean=FAULT_S_MEAN,
         )
         self.transactions = Transactions()
         self.epochs = Epochs()

@@ -19,7 +19,9 @@ from barnabas.broker.node import Node
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.runtime.disk import Disk
 from barnabas.testing import Broker
 from barnabas.testing.broker import wait_until
@@ -403,6 +405,32 @@ def test_a_dir_that_fails_between_requests_is_noticed_by_the_next_checkpoint(
         disk.errors[str(dirs[2])] = errno.EROFS
         wait_until(lambda: described(talk)["three"].error_code == ErrorCode.KAFKA_STORAGE_ERROR)
         assert "KAFKA_STORAGE_ERROR" in codes(talk, "load", 3)
+
+
+def test_groups_of_a_dir_that_fails_have_no_coordinator(
+    failing: tuple[Broker, FailingDisk], dirs: list[Path]
+) -> None:
+    node, disk = failing
+    with Conversation(node) as talk:
+        assert move(talk, "__consumer_offsets", dirs[1], 0) == ["UNKNOWN_TOPIC_OR_PARTITION"]
+
+        def coordinator() -> str:
+            answer = talk.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            return ErrorCode(answer.coordinators[0].error_code).name
+
+        def commit() -> str:
+            topic = OffsetCommitRequest.OffsetCommitRequestTopic
+            partition = topic.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+            request = OffsetCommitRequest(group_id="g", topics=[topic(name="t", partitions=[partition])])
+            answer = talk.ask(request, 8)
+            return ErrorCode(answer.topics[0].partitions[0].error_code).name
+
+        node.create_topic("t")
+        wait_until(lambda: coordinator() == "NONE" and commit() == "NONE")
+        assert folders(dirs, "__consumer_offsets") == {"__consumer_offsets-0": "two"}
+        disk.errors[str(dirs[1])] = errno.EIO
+        wait_until(lambda: commit() == "NOT_COORDINATOR")
+        wait_until(lambda: coordinator() == "COORDINATOR_NOT_AVAILABLE")
 
 
 @pytest.mark.parametrize("which", ["metadata", "all"])

@@ -38,7 +38,7 @@ from barnabas.broker.secret_key import secrets_of
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
-from barnabas.protocol import KafkaError, uuid
+from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
@@ -258,8 +258,20 @@ class Node:
             self._failed_dirs.disk_failed(path, reason, number)
 
     def _dir_failed(self, directory_id: bytes) -> None:
-        self._lifecycle.offline_log_dirs.append(directory_id)
-        self._lifecycle.beat_soon()
+        """The controller must hear of it soon: until it does, clients are sent to a leader that cannot
+        serve."""
+        lifecycle = self._lifecycle
+        lifecycle.offline_log_dirs.append(directory_id)
+        count = len(lifecycle.offline_log_dirs)
+        lifecycle.beat_soon()
+
+        def check() -> None:
+            if lifecycle.offline_log_dirs_told < count:
+                message = "the controller could not be told that a log dir has failed"
+                self._failed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
+
+        timeout_ms: int = self.broker.settings["log.dir.failure.timeout.ms"]
+        asyncio.get_running_loop().call_later(timeout_ms / 1000, check)
 
     def _cordon(self, before: BrokerSettings, after: BrokerSettings) -> None:
         assert self._log_dirs is not None

@@ -53,6 +53,7 @@ class BrokerLifecycle:
         self._beating: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self.offline_log_dirs: list[bytes] = []
+        self.offline_log_dirs_told = 0  # as many of them the controller knows
         self.cordoned_log_dirs: list[bytes] = []
         self.epoch = -1
         self.is_fenced = True
@@ -128,6 +129,7 @@ class BrokerLifecycle:
         response: BrokerHeartbeatResponse = await self._send(request)
         if response.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode(response.error_code), "the controller refused a heartbeat")
+        self.offline_log_dirs_told = len(request.offline_log_dirs)
         self.is_fenced = response.is_fenced
         return response
 

@@ -6,6 +6,7 @@ to its markers is waited for. Does not know: which broker it talks to, what the 
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -23,6 +24,8 @@ NOT_YET = (
     "CONCURRENT_TRANSACTIONS",
 )
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+STARTED_MS = int(time.time() * 1000) - 600_000
+_batches = itertools.count()  # each is younger than the one before
 ADD, ADD_OFFSETS, END = ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN
 
 
@@ -108,7 +111,7 @@ class Transacting:
         place = topic, partition, self.epoch
         sequence = self.sequences.get(place, 0)
         self.sequences[place] = sequence + len(values)
-        time_ms = int(time.time() * 1000) - 60_000  # markers are younger
+        time_ms = STARTED_MS + next(_batches)  # markers are younger
         given = {**self.who(), "base_sequence": sequence, "transactional": True, "time_ms": time_ms, **fields}
         return batch(*values, **given)
 

@@ -44,6 +44,15 @@ def shows(talk: Talk, kind: int, name: str, wanted: dict[str, str | None]) -> No
     talk.note(f"then {name}", answer)
 
 
+def wait_until_listed(talk: Talk, name: str, *, present: bool) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        answer = talk.silently(LIST, 0)
+        if (name in [each["resource_name"] for each in answer["config_resources"]]) == present:
+            return
+        assert time.monotonic() < deadline, answer
+
+
 @scenario
 def client_metrics(talk: Talk) -> None:
     name = talk.name("subscription")
@@ -71,10 +80,12 @@ def client_metrics(talk: Talk) -> None:
     talk.note("all of it", described(talk, METRICS, name))
     alter(talk, "without a name", METRICS, "", ("interval.ms", SET, "5000"))
     talk.note("nobody", described(talk, METRICS, ""))
+    wait_until_listed(talk, name, present=True)
     talk.ask("listed in version 0", LIST, 0)
     talk.ask("listed in version 1", LIST, 1, resource_types=[METRICS])
     change("removed", ("interval.ms", REMOVE, None), ("metrics", REMOVE, None))
     shows(talk, METRICS, name, {"interval.ms": "300000", "metrics": ""})
+    wait_until_listed(talk, name, present=False)
     talk.ask("listed no more", LIST, 0)
 
 

@@ -35,7 +35,9 @@ CONFIGURED = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "transaction.max.timeout.ms": "20000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+    "transaction.two.phase.commit.enable": "true",
     "transactional.id.expiration.ms": "5000",
+    "unstable.api.versions.enable": "true",
 }
 """Settings of the node that the scenarios `configured.*` and `group_configured.*` talk to."""
 

@@ -41,6 +41,12 @@ class Endpoint:
     announced_min: int  # Produce is announced from 0 because librdkafka looks for it, and served from 3
     listeners: frozenset[str]
     fallback: Handler | None = None  # answers versions that nobody knows, in the form of version 0
+    unstable_max: int | None = None  # only where `unstable.api.versions.enable` says so
+
+    def last_version(self, serves_unstable: bool) -> int:
+        if serves_unstable and self.unstable_max is not None:
+            return self.unstable_max
+        return self.version_max
 
 
 class Route:
@@ -82,6 +88,7 @@ def handles(
     announced_from: int | None = None,
     listeners: str = "broker",
     fallback: Handler | None = None,
+    unstable_max: int | None = None,
 ) -> Callable[[H], H]:
     """Declare the decorated function as the handler of `request` in `versions` ("0-4")."""
     low, _, high = versions.partition("-")
@@ -99,6 +106,7 @@ def handles(
             announced_min=version_min if announced_from is None else announced_from,
             listeners=frozenset(listeners.split()),
             fallback=fallback,
+            unstable_max=unstable_max,
         )
         return function
 
@@ -121,10 +129,11 @@ def endpoints(listener: str = "broker") -> list[Endpoint]:
 class Router:
     """The routes of one listener: what it serves of all that is declared, compiled as it is asked for."""
 
-    __slots__ = ("_guard", "_kind", "_metrics", "is_guarded", "routes")
+    __slots__ = ("_guard", "_kind", "_metrics", "_serves_unstable", "is_guarded", "routes")
 
-    def __init__(self, kind: str, metrics: Metrics) -> None:
+    def __init__(self, kind: str, metrics: Metrics, serves_unstable: bool = False) -> None:
         self._kind = kind
+        self._serves_unstable = serves_unstable
         self._metrics = metrics
         self._guard: Guard | None = None
         self.is_guarded = False  # handlers are wrapped: no way around them
@@ -141,7 +150,7 @@ class Router:
         endpoint = _endpoints.get(key)
         if endpoint is None or self._kind not in endpoint.listeners:
             return None
-        if endpoint.version_min <= version <= endpoint.version_max:
+        if endpoint.version_min <= version <= endpoint.last_version(self._serves_unstable):
             handler = endpoint.handler
             if self._guard is not None:
                 handler = self._guard.wrap(endpoint, handler)

@@ -42,7 +42,7 @@ class Listener:
         self.tick = tick
         self.limits = limits
         self.loop = asyncio.get_running_loop()
-        self.router = Router(kind, broker.metrics)
+        self.router = Router(kind, broker.metrics, broker.settings["unstable.api.versions.enable"])
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port

@@ -22,6 +22,35 @@ def timeouts_have_a_bound(talk: Talk) -> None:
 
 
 @scenario
+def two_phases(talk: Talk) -> None:
+    """KIP-939: version 6 is served on this node, and transactions may be open for as long as it takes."""
+    topic = talk.topic()
+    producer = Producer(talk, transactional_id(talk))
+    for what, fields in {
+        "is an ordinary one": {},
+        "keeps a prepared transaction": {"keep_prepared_txn": True},
+        "takes part in two phases": {"enable2_pc": True},
+        "takes part in two phases with a timeout": {"enable2_pc": True, "transaction_timeout_ms": 2**31 - 1},
+        "takes part in two phases and keeps": {"enable2_pc": True, "keep_prepared_txn": True},
+        "has no timeout": {"transaction_timeout_ms": 0},
+        "takes part in two phases without a timeout": {"enable2_pc": True, "transaction_timeout_ms": -1},
+    }.items():
+        producer.init(what, 6, **({"transaction_timeout_ms": 15_000} | fields))
+        producer.described()
+    producer.add("adds", {topic: [0]}, 4)
+    other = Producer(talk, producer.name, "other")
+    other.init("takes over", 6, transaction_timeout_ms=15_000, keep_prepared_txn=True)
+    other.init("takes over", 6, transaction_timeout_ms=15_000)
+    other.init("takes over", 6, transaction_timeout_ms=15_000)
+    other.described()
+    talk.frame("a version that nobody knows", bytes([0, 0, 0, 10, 0, INIT, 0, 7, 0, 0, 0, 1, 255, 255]))
+    fields = {"transactional_id": None, "transaction_timeout_ms": 15_000}
+    talk.ask("without a name", INIT, 6, **fields)
+    talk.ask("without a name, in two phases", INIT, 6, **fields, enable2_pc=True)
+    talk.ask("without a name, kept", INIT, 6, **fields, keep_prepared_txn=True)
+
+
+@scenario
 def names_have_a_bound(talk: Talk) -> None:
     """`message.max.bytes` is 2000: what does not fit into the log is refused, and nothing else suffers."""
     topic = talk.topic()

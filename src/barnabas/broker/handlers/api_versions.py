@@ -36,9 +36,12 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
 
 
 def served_apis(context: RequestContext) -> list[ApiVersionsResponse.ApiVersion]:
+    serves_unstable = context.broker.settings["unstable.api.versions.enable"]
     return [
         ApiVersionsResponse.ApiVersion(
-            api_key=endpoint.key, min_version=endpoint.announced_min, max_version=endpoint.version_max
+            api_key=endpoint.key,
+            min_version=endpoint.announced_min,
+            max_version=endpoint.last_version(serves_unstable),
         )
         for endpoint in routes.endpoints(context.channel.listener.kind)
         if endpoint.key not in TELEMETRY or context.broker.client_metrics.is_open

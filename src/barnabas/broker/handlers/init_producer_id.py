@@ -1,5 +1,5 @@
 """InitProducerId: an id and epoch for an idempotent producer, or for one that takes a transactional id
-and fences whoever had it before.
+and fences whoever had it before. Version 6 (KIP-939, unstable) may ask for transactions without a timeout.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-@handles(InitProducerIdRequest, "0-5", needs=produce_as("transactional_id"))
+@handles(InitProducerIdRequest, "0-5", needs=produce_as("transactional_id"), unstable_max=6)
 def init_producer_id(request: InitProducerIdRequest, context: RequestContext) -> Answer:
     if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
         return refused(ErrorCode.INVALID_REQUEST)

@@ -74,6 +74,7 @@ BY_CHANCE = {"ProducerId", "LastTimestamp", "CurrentTransactionStartTimeMs", "Tr
 
 
 CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in no order that means anything
+CREDENTIALS = re.compile(r"(?<=' are )SCRAM-.*")  # nor these
 
 
 def in_order(match: re.Match[str]) -> str:
@@ -163,6 +164,7 @@ def normal(output: str, errors: str, status: int, broker: str) -> Printed:
 
     def clean(text: str) -> list[str]:
         text = CONFIGS.sub(sorted_configs, text.replace(broker, "$BROKER"))
+        text = CREDENTIALS.sub(in_order, text)
         for pattern, shown in MOMENTS:
             text = pattern.sub(shown, text)
         return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []

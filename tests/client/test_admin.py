@@ -1,4 +1,4 @@
-"""What an administrator asks: of the leader that a partition has now, of old brokers, of those that refuse."""
+"""What an administrator asks: of the leader that a partition has now, of old brokers, of who refuses."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -23,11 +23,11 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.client_metrics_door import ClientMetricsDoor
 from barnabas.broker.directory_assignments import DirectoryAssignments
-from barnabas.broker.failed_dirs import FailedDirs
 from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.listening import Listening
 from barnabas.broker.log_dir_moves import LogDirMoves
+from barnabas.broker.log_dir_states import LogDirStates
 from barnabas.broker.maintenance import Maintenance
 from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.broker.metrics import Metrics
@@ -38,7 +38,7 @@ from barnabas.broker.secret_key import secrets_of
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
-from barnabas.protocol import ErrorCode, KafkaError, uuid
+from barnabas.protocol import KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.node")
 THREADS = 8
 SHUTDOWN_PATIENCE_MS = 10_000
-CORDONED = "cordoned.log.dirs"
 
 
 class StartError(Exception):
@@ -88,7 +87,7 @@ class Node:
         self._sockets: dict[str, socket.socket] = {}
         self._listening: Listening
         self._log_dirs: LogDirs | None = None
-        self._failed_dirs: FailedDirs | None = None
+        self._dir_states: LogDirStates | None = None
         self._metrics_server: asyncio.Server | None = None
         self.on_failure: Callable[[KafkaError], None] | None = (
             None  # it cannot go on: its metadata log failed
@@ -161,9 +160,7 @@ class Node:
         await self._threads.run(replicas.load, self._metadata_log.image)
         replicas.take_over(self._metadata_log.image)
         broker.moves = LogDirMoves(broker, replicas)
-        self._failed_dirs = FailedDirs(broker, replicas, self._dir_failed, self._failed)
-        self._cordon(settings, settings)
-        broker.dynamic.on_change((CORDONED,), self._cordon)
+        self._dir_states = LogDirStates(broker, replicas, self._lifecycle, self._failed)
         self._metadata_log.add_listener(replicas.publish)
         self._metadata_log.add_listener(broker.groups.publish)
         self._metadata_log.add_listener(broker.transactions.publish)
@@ -250,33 +247,10 @@ class Node:
 
         self._threads.run(rolled.sync, offset).add_done_callback(synced)
 
-    # -- log dirs ----------------------------------------------------------------------------------
-
     def _disk_failed(self, path: str, reason: str, number: int) -> None:
         """From any thread: an operation below this path was refused by the system."""
-        if self._failed_dirs is not None:
-            self._failed_dirs.disk_failed(path, reason, number)
-
-    def _dir_failed(self, directory_id: bytes) -> None:
-        """The controller must hear of it soon: until it does, clients are sent to a leader that cannot
-        serve."""
-        lifecycle = self._lifecycle
-        lifecycle.offline_log_dirs.append(directory_id)
-        count = len(lifecycle.offline_log_dirs)
-        lifecycle.beat_soon()
-
-        def check() -> None:
-            if lifecycle.offline_log_dirs_told < count:
-                message = "the controller could not be told that a log dir has failed"
-                self._failed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
-
-        timeout_ms: int = self.broker.settings["log.dir.failure.timeout.ms"]
-        asyncio.get_running_loop().call_later(timeout_ms / 1000, check)
-
-    def _cordon(self, before: BrokerSettings, after: BrokerSettings) -> None:
-        assert self._log_dirs is not None
-        self._lifecycle.cordoned_log_dirs = self._log_dirs.cordon(after[CORDONED])
-        self._lifecycle.beat_soon()
+        if self._dir_states is not None:
+            self._dir_states.disk_failed(path, reason, number)
 
     # -- listening ---------------------------------------------------------------------------------
 
@@ -346,8 +320,8 @@ class Node:
             self._metrics_server.close()
         await self._listening.stop()
         await self._controller.stop()
-        if self._failed_dirs is not None:
-            self._failed_dirs.is_closed = True
+        if self._dir_states is not None:
+            self._dir_states.is_closed = True
         await self._metadata_log.close()
         assert self._log_dirs is not None
         self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())

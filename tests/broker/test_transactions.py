@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -17,6 +18,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing import Broker
+from barnabas.testing.ports import free_ports
 
 from .conversation import Conversation
 from .transactional import TRANSACTION, TransactionalProducer, end_offset, values_of
@@ -215,6 +217,21 @@ def test_partitions_of_a_deleted_topic_need_no_marker(broker: Broker, topic: str
         assert producer.end() == ErrorCode.NONE
         assert producer.describe().transaction_state == "CompleteCommit"
         assert values_of(talk, topic) == [b"x"]
+
+
+def test_metrics_count_what_was_not_verified(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    with Broker(tmp_path, overrides={"barnabas.metrics.port": port}) as broker, Conversation(broker) as talk:
+        broker.create_topic("t")
+        producer = TransactionalProducer(talk, "tx", new=False).begin()
+        assert producer.send("t", b"x") == ErrorCode.TRANSACTION_ABORTABLE
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            lines = page.read().decode().splitlines()
+        shown = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        assert float(shown["kafka_server_addpartitionstotxnmanager_verificationfailurerate_total"]) == 1
+        waiting = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+        assert float(shown[waiting]) == 0
+        assert "kafka_server_transaction_coordinator_metrics_partition_load_time_max" in shown
 
 
 # Lists

@@ -78,15 +78,17 @@ def test_the_last_batch_of_a_producer_stays_as_a_header(compacted: Log) -> None:
 
 
 def test_the_last_batch_of_a_pass_stays_as_a_header(compacted: Log) -> None:
-    append(compacted, keyed(0, (b"a", b"1")), keyed(1, (b"b", b"1")))
-    compacted.roll()
-    append(compacted, keyed(2, (b"b", b"2")))
+    append(compacted, keyed(0, (b"a", b"1")), keyed(1, (b"a", None)))
     compacted.roll()
     clean(compacted)
-    append(compacted, keyed(3, (b"b", b"3")))
-    compacted.roll()
-    clean(compacted, checkpoint=3)
-    assert [(header.base_offset, header.record_count) for header in headers_of(compacted)] == [(0, 1), (3, 1)]
+    clean(compacted, now_ms=NOW_MS + DAY_MS)
+    assert [(header.base_offset, header.record_count) for header in headers_of(compacted)] == [(1, 0)]
+
+
+def test_a_pass_ends_where_the_next_segment_begins(compacted: Log) -> None:
+    append(compacted, keyed(0, (b"a", b"1")))
+    compacted.roll(10)
+    assert clean_once(compacted, 0).end_offset == 10
 
 
 def test_a_header_says_what_a_batch_said() -> None:
@@ -131,6 +133,24 @@ def test_a_marker_stays_while_its_transaction_has_batches_and_another_while_afte
 
     clean(compacted, now_ms=NOW_MS + DAY_MS)
     assert [header.base_offset for header in headers_of(compacted)] == [2]
+
+
+def test_a_marker_ends_one_transaction(compacted: Log) -> None:
+    append(
+        compacted,
+        keyed(0, (b"a", b"1"), producer_id=7, producer_epoch=0, base_sequence=0, transactional=True),
+    )
+    append_marker(compacted, 7, aborted=False)
+    append_marker(compacted, 7, aborted=False)  # of a transaction without records
+    append(compacted, keyed(3, (b"b", b"1")))
+    compacted.roll()
+    clean(compacted)
+    assert [header.delete_horizon_ms for header in headers_of(compacted)] == [
+        None,
+        None,
+        NOW_MS + DAY_MS,
+        None,
+    ]
 
 
 def test_the_marker_of_an_active_producer_without_data_stays_as_a_header(compacted: Log) -> None:

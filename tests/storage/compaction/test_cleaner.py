@@ -88,6 +88,7 @@ def test_the_last_batch_of_a_pass_stays_as_a_header(compacted: Log) -> None:
 def test_a_pass_ends_where_the_next_segment_begins(compacted: Log) -> None:
     append(compacted, keyed(0, (b"a", b"1")))
     compacted.roll(10)
+    append(compacted, keyed(10, (b"b", b"1")))
     assert clean_once(compacted, 0).end_offset == 10
 
 

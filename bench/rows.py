@@ -31,7 +31,7 @@ class Row:
 _more = Better.MORE
 _less = Better.LESS
 _EIGHTH = 0.125
-_SIXTH_OFF = 1 / 1.2
+_SIXTH_OFF = 0.83
 
 ROWS = {
     row.name: row

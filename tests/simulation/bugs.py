@@ -75,7 +75,7 @@ def forget_to_sync_the_folder(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "_sync_folder", lambda *_: None)
 
 
-@bug("records")
+@bug("records", first=830)
 def show_what_is_not_synced(patch: pytest.MonkeyPatch) -> None:
     """What this simulation found: a sync let readers see what came while it was under way."""
     advance = Partition.advance
@@ -127,7 +127,7 @@ def take_commits_of_members_that_are_gone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic.ClassicGroups, "check_commit", check_commit)
 
 
-@bug("groups")
+@bug("groups", first=20)
 def take_commits_of_members_that_were_replaced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(commits, "check_commit", lambda *_: None)
 
@@ -156,7 +156,7 @@ def end_sessions_too_early(patch: pytest.MonkeyPatch) -> None:
 # -- transactions ------------------------------------------------------------------------------------
 
 
-@bug("transactions")
+@bug("transactions", first=10)
 def take_batches_of_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "check_epoch", staticmethod(lambda *_: None))
 

@@ -13,7 +13,7 @@ from random import Random
 
 PAGE_BYTES = 4096
 # How likely a loss of power leaves what was not synced: not at all, wholly, or page by page; else a prefix.
-NOTHING, EVERYTHING, PAGES = 0.3, 0.25, 0.15
+NOTHING, EVERYTHING, PAGES = 0.5, 0.15, 0.1
 
 
 class File:

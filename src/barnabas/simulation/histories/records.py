@@ -66,7 +66,7 @@ class RecordsHistory:
         self.roll_ms = rng.choice(ROLL_MS)
         self.thread_ms = rng.choice(THREAD_MS)
         self.pause_s = rng.choice(PAUSE_S)
-        self.known = [Known() for _ in range(rng.randrange(1, 4))]
+        self.known = [Known() for _ in range(rng.choice((1, 1, 2, 3)))]
         self.faults: Plan = plan(rng, kinds_of(self.promise, rng), until_s=SECONDS, count_max=FAULTS_MAX)
         self._is_over = False
         self._done: set[str] = set()

@@ -12,6 +12,11 @@ LEDGER = (
         "the message names the setting, the value and what is allowed, not what went wrong inside",
     ),
     (
+        r"controller\.settings_and_quotas_are_decided_here",
+        r".* 4 : (log\.segment\.bytes=x|node\.id=5)",
+        "what no broker could run with is refused, also where the controller is asked directly",
+    ),
+    (
         r"describing\.asking_creates_topics",
         r".*unknown topic that may be created",
         "an auto-created topic is in the answer that asked for it: the client need not ask again",

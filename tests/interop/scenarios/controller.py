@@ -9,7 +9,7 @@ from ..frames import framed, request
 from ..requests import batch, produce, versions
 from ..talk import Talk, encode, scenario
 
-BUILT = {18, 19, 20, 37, 44, 55, 60}
+BUILT = {18, 19, 20, 32, 33, 37, 43, 44, 46, 49, 50, 55, 57, 60}
 """APIs of the controller whose versions are compared; a node may announce more."""
 
 
@@ -68,3 +68,45 @@ def topics_are_decided_here(talk: Talk) -> None:
     talk.ask("of no topic", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[missing])
     for _ in range(2):
         talk.ask("by name", ApiKey.DELETE_TOPICS, 6, topics=[{"name": name}], timeout_ms=30_000)
+
+
+@scenario
+def settings_and_quotas_are_decided_here(talk: Talk) -> None:
+    describe, alter = ApiKey.DESCRIBE_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS
+    for kind, name in (
+        (4, "1"),
+        (4, ""),
+        (4, "2"),
+        (2, talk.name("missing")),
+        (8, "1"),
+        (16, "m"),
+        (32, "g"),
+    ):
+        asked = {
+            "resource_type": kind,
+            "resource_name": name,
+            "configuration_keys": ["node.id", "root", "match"],
+        }
+        answer = talk.silently(describe, 4, resources=[asked], include_synonyms=True)
+        for each in answer["results"][0]["configs"]:
+            each["value"] = "<level>" if kind == 8 else each["value"]
+        talk.note(f"described {kind} {name}", answer)
+    for kind, name, key, value in (
+        (4, "1", "log.segment.bytes", "2000000"),
+        (4, "", "log.segment.bytes", "x"),
+        (4, "", "node.id", "5"),
+        (2, talk.name("missing"), "retention.ms", "5"),
+        (8, "1", "root", "INFO"),
+        (16, "m", "interval.ms", "5000"),
+        (32, "g", "consumer.session.timeout.ms", "50000"),
+    ):
+        configs = [{"name": key, "config_operation": 0, "value": value}]
+        one = {"resource_type": kind, "resource_name": name, "configs": configs}
+        talk.ask(f"{kind} {name}: {key}={value}", alter, 1, resources=[one], validate_only=True)
+    entity = [{"entity_type": "user", "entity_name": "u"}]
+    ops = [{"key": "producer_byte_rate", "value": 5.0, "remove": False}]
+    entries = [{"entity": entity, "ops": ops}]
+    talk.ask("a quota", ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=True)
+    update = [{"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}]
+    talk.ask("a feature", ApiKey.UPDATE_FEATURES, 2, feature_updates=update, validate_only=True)
+    talk.ask("moves", ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=None)

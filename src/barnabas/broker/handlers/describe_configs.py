@@ -24,7 +24,12 @@ Config = Result.DescribeConfigsResourceResult
 DOCUMENTED_SINCE = 3
 
 
-@handles(DescribeConfigsRequest, "1-4", needs=describes("resources.resource_name"))
+@handles(
+    DescribeConfigsRequest,
+    "1-4",
+    needs=describes("resources.resource_name"),
+    listeners="broker controller",
+)
 def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     results = []
     for asked in request.resources:

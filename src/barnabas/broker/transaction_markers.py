@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.transactions")
 RETRY_MS = 50
+RETRY_MS_MAX = 1_000
 FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet")
 
@@ -33,12 +34,13 @@ Done = Callable[["Markers", Sequence["TopicPartition"]], None]
 class MarkerWriter:
     """The markers of one shard of transactions."""
 
-    __slots__ = ("_broker", "_done", "_is_closed", "_timer", "_unwritten")
+    __slots__ = ("_broker", "_done", "_is_closed", "_retry_ms", "_timer", "_unwritten")
 
     def __init__(self, broker: Broker, done: Done) -> None:
         self._broker = broker
         self._done = done
         self._unwritten: list[tuple[Markers, TopicPartition]] = []  # to be tried again
+        self._retry_ms = RETRY_MS
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -55,18 +57,18 @@ class MarkerWriter:
 
     def write(self, markers: Markers) -> None:
         """Write the markers of one transaction."""
-        self._write([(markers, where) for where in markers.partitions])
+        self._write(markers, markers.partitions)
 
-    def _write(self, wanted: list[tuple[Markers, TopicPartition]]) -> None:
-        done: dict[Markers, list[TopicPartition]] = {}
-        for markers, where in wanted:
+    def _write(self, markers: Markers, partitions: Sequence[TopicPartition]) -> None:
+        done = []
+        for where in partitions:
             try:
                 if self._write_one(markers, where):
-                    done.setdefault(markers, []).append(where)
+                    done.append(where)
             except KafkaError as error:
                 self._failed(markers, where, error)
-        for markers, partitions in done.items():
-            self._done(markers, partitions)
+        if done:
+            self._done(markers, done)
 
     def _write_one(self, markers: Markers, where: TopicPartition) -> bool:
         """Whether the marker is where nothing will lose it. KafkaError: it is not written."""
@@ -120,9 +122,13 @@ class MarkerWriter:
             )
         self._unwritten.append((markers, where))
         if self._timer is None:
-            self._timer = self._broker.loop.call_later(RETRY_MS / 1000, self._on_time)
+            self._timer = self._broker.loop.call_later(self._retry_ms / 1000, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
         unwritten, self._unwritten = self._unwritten, []
-        self._write(unwritten)
+        self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+        for markers, where in unwritten:
+            self._write(markers, [where])
+        if not self._unwritten:
+            self._retry_ms = RETRY_MS

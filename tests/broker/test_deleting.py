@@ -190,3 +190,29 @@ def test_a_folder_that_waits_for_removal_is_removed_after_a_restart(data: Path) 
         assert not (data / "gone-0").exists()
     with Broker(data, overrides=FAST):
         wait_until(lambda: not list(data.glob("gone-*")))
+
+
+def test_records_of_a_transaction_that_may_still_be_committed_stay(quick: Broker) -> None:
+    from confluent_kafka import Producer
+
+    old_ms = int(time.time() * 1000) - 30 * DAY_MS
+    week = {"retention.ms": 7 * DAY_MS}
+    quick.create_topic("pending", configs=week)
+    quick.create_topic("plain", configs=week)
+    producer = Producer({"bootstrap.servers": quick.bootstrap, "transactional.id": "t"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("pending", b"x", timestamp=old_ms)
+    producer.flush(30)
+    with Conversation(quick) as talk:
+        for _ in range(3):  # each round of retention takes the newest of these
+            end = end_offset(talk, "plain")
+            talk.ask(*produce("plain", batch(b"x", timestamp=old_ms)))
+            wait_until(lambda end=end: start_offset(talk, "plain") == end + 1)
+        assert start_offset(talk, "pending") == 0
+        producer.commit_transaction(30)
+
+        wait_until(
+            lambda: start_offset(talk, "pending") == 1
+        )  # the marker is of today, and in the next segment
+        assert end_offset(talk, "pending") == 2

@@ -366,6 +366,20 @@ def test_a_partition_that_is_gone_needs_no_marker(play: Play) -> None:
     play(scenario)
 
 
+def test_a_partition_that_goes_away_while_its_marker_waits_needs_none(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        producer = await world.begin()
+        await world.write(producer)
+        world.data.is_leader = False
+        await resolved(world.end(producer))
+        del world.partitions[DATA]
+        host.metadata_changed(world.clock.ms)
+        assert world.state_of() == "CompleteCommit"
+
+    play(scenario)
+
+
 def test_what_was_decided_is_finished_after_a_restart(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()

@@ -89,6 +89,11 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
 
     # -- markers -----------------------------------------------------------------------------------
 
+    def metadata_changed(self, now_ms: int) -> None:
+        super().metadata_changed(now_ms)
+        if self.error is None:
+            self._markers.metadata_changed()
+
     def take(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
         super().take(outcome, now_ms, request)
         if not outcome.markers:

@@ -124,8 +124,16 @@ class MarkerWriter:
         if self._timer is None:
             self._timer = self._broker.loop.call_later(self._retry_ms / 1000, self._on_time)
 
+    def metadata_changed(self) -> None:
+        """Partitions may have another leader, or be gone: try again at once."""
+        if self._unwritten:
+            self._retry_ms = RETRY_MS
+            self._on_time()
+
     def _on_time(self) -> None:
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         unwritten, self._unwritten = self._unwritten, []
         self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
         for markers, where in unwritten:

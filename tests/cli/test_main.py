@@ -112,6 +112,23 @@ def test_only_what_is_needed_is_imported(code: str, absent: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("kafka-features", "describe"),
+        ("kafka-metadata-quorum", "describe", "--status"),
+        ("kafka-transactions", "list"),
+    ],
+)
+def test_where_to_connect_may_be_said_behind_a_command_too(
+    command: tuple[str, ...], broker: str, run_tool: RunTool
+) -> None:
+    program, *words = command
+    behind = run_tool(program, *words, "--bootstrap-server", broker)
+    assert (behind.status, behind.errors) == (0, "")
+    assert run_tool(program, *words, f"--bootstrap-server={broker}").status == 0
+
+
 def test_a_misspelt_command_names_the_right_ones(run_tool: RunTool) -> None:
     ran = run_tool("kafka-cluster", "foo")
     assert ran.status == 1

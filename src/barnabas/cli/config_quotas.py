@@ -5,6 +5,7 @@ In: an Admin, entities, names with values to add, names to remove. Out: changes 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
 from barnabas.cli.config_entities import CLIENTS, DEFAULT, IPS, USERS, Entities
 from barnabas.cli.parsing import ToolError
@@ -136,18 +137,13 @@ def quota_line(entry: QuotaEntry) -> str:
 
 
 def number(value: float) -> str:
-    """A double as Java prints it: scientific from ten million on."""
-    if value and not 1e-3 <= abs(value) < 1e7:
-        digits, _, exponent = f"{value:.16e}".partition("e")
-        shortest, _, shortest_exponent = repr(value).partition("e")
-        if shortest_exponent:
-            digits = shortest if "." in shortest else f"{shortest}.0"
-            return f"{digits}E{int(shortest_exponent)}"
-        plain = shortest.replace(".", "").strip("0") or "0"
-        sign = "-" if value < 0 else ""
-        plain = plain.lstrip("-")
-        return f"{sign}{plain[0]}.{plain[1:] or '0'}E{int(exponent)}"
-    return repr(float(value))
+    """A double as Java prints it: with an exponent from ten million on and below a thousandth."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, *others = map(str, digits)
+    assert isinstance(exponent, int)
+    return f"{'-' * sign}{first}.{''.join(others) or '0'}E{len(others) + exponent}"
 
 
 async def describe_credentials(admin: Admin, entities: Entities) -> list[str]:

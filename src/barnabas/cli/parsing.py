@@ -5,6 +5,7 @@ have one. Nothing here ends the process or prints, help and version apart.
 """
 
 import argparse
+import itertools
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -29,6 +30,7 @@ class GoneOption(str):
 
 
 ZOOKEEPER_IS_GONE = GoneOption("--zookeeper is gone since Kafka 3: tools talk to a broker. Use: {command}")
+OF_EVERY_COMMAND = {"--bootstrap-server", "--bootstrap-controller", "--command-config"}
 OLD_SPELLINGS: Mapping[str, str] = {"--broker-list": "--bootstrap-server", "--zookeeper": ZOOKEEPER_IS_GONE}
 
 
@@ -46,6 +48,8 @@ class ToolParser(argparse.ArgumentParser):
         """Options, and notes on old spellings to show."""
         modern, notes = modernise(arguments, self.old_spellings, self.prog)
         modern = with_signed_values(modern, self.signed)
+        if self._subparsers is not None:
+            modern = with_first(modern, OF_EVERY_COMMAND & set(self._option_string_actions))
         try:
             options, unknown = self.parse_known_args(modern)
         except argparse.ArgumentError as error:
@@ -89,6 +93,19 @@ def without_zookeeper(arguments: Sequence[str]) -> str:
             kept = [*arguments[:place], "--bootstrap-server", "localhost:9092", *arguments[behind:]]
             break
     return shlex.join(kept)
+
+
+def with_first(arguments: Sequence[str], names: Collection[str]) -> list[str]:
+    """Options that belong in front of a command, wherever they were typed."""
+    first, rest = [], []
+    left = iter(arguments)
+    for argument in left:
+        name, equals, _ = argument.partition("=")
+        if name not in names:
+            rest.append(argument)
+        else:
+            first += [argument] if equals else [argument, *itertools.islice(left, 1)]
+    return first + rest
 
 
 def with_signed_values(arguments: Sequence[str], signed: Collection[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
@@ -95,6 +95,7 @@ def test_bad_bytes_are_refused(key: str, value: str | None) -> None:
         decode(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
 
 
+@settings(deadline=None)
 @given(
     topics=st.none()
     | st.lists(st.tuples(st.text(max_size=300), st.lists(st.integers(0, 2**31 - 1), max_size=200))),

@@ -45,6 +45,7 @@ def test_what_is_no_pair_is_refused(text: str) -> None:
         (0.001, "0.001"),
         (0.00012, "1.2E-4"),
         (-20000000.0, "-2.0E7"),
+        (float("inf"), "Infinity"),
     ],
 )
 def test_numbers_are_shown_as_java_shows_doubles(value: float, shown: str) -> None:

@@ -3,6 +3,7 @@
 In: an Admin, entities, names with values to add, names to remove. Out: changes made, or lines to print.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -138,6 +139,8 @@ def quota_line(entry: QuotaEntry) -> str:
 
 def number(value: float) -> str:
     """A double as Java prints it: with an exponent from ten million on and below a thousandth."""
+    if math.isinf(value) or math.isnan(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

@@ -40,13 +40,14 @@ _answer_flexible = struct.Struct(">iiB").pack
 _read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
+MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not was told how long to wait
 
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_paused", "_now_ms", "_route",
-        "_routes", "_shortcuts", "_time", "_unsent", "_waiting_for", "answers_waiting", "context", "host",
-        "inbox", "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
+        "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_paused", "_muted", "_now_ms",
+        "_route", "_routes", "_shortcuts", "_time", "_unsent", "_waiting_for", "answers_waiting", "context",
+        "host", "inbox", "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -69,6 +70,7 @@ class Channel(asyncio.BufferedProtocol):
         self._shortcuts: Shortcuts | None = None
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
+        self._muted: asyncio.TimerHandle | None = None
         self._unsent: Message | None = None  # what the last handler left for the tick to send
         self._is_paused = False
         self._is_closing = False
@@ -119,6 +121,8 @@ class Channel(asyncio.BufferedProtocol):
         self._is_closing = True
         if self._waiting_for is not None:
             self._waiting_for.cancel()
+        if self._muted is not None:
+            self._muted.cancel()
         self.outbox.close()
         self.inbox.closed()
         self.out.clear()
@@ -360,9 +364,19 @@ class Channel(asyncio.BufferedProtocol):
 
     def mute(self, wait_ms: int) -> None:
         """Read nothing for this long; answers leave all the same."""
-        self.hold()
-        self.pause()
-        self.listener.loop.call_later(wait_ms / 1000, self.let_go)
+        until = self._time() + min(wait_ms, MUTED_MS_MAX) / 1000
+        if self._muted is None:
+            self.hold()
+            self.pause()
+        elif until <= self._muted.when():
+            return
+        else:
+            self._muted.cancel()
+        self._muted = self.listener.loop.call_at(until, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self.let_go()
 
     def forget_shortcuts(self) -> None:
         """Every produce request is counted from now on."""

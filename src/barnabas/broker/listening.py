@@ -44,7 +44,10 @@ class Listening:
         """Open every listener of the settings; OSError names the address that cannot be had."""
         routes.load_handlers()
         for endpoint in self._broker.settings.listeners:
-            await self._open(endpoint, bound.get(endpoint.name))
+            if endpoint.name in bound:
+                await self._open(endpoint, bound[endpoint.name])
+            else:
+                await self._try_to_open(endpoint)
         dynamic = self._broker.dynamic
         dynamic.on_change(LIMITS, self._limits_changed)
         dynamic.on_change(("listeners",), self._listeners_changed)
@@ -62,10 +65,8 @@ class Listening:
         """Of clients."""
         return self._limits[CLIENTS]
 
-    async def _open(self, endpoint: EndPoint, bound: socket.socket | None) -> None:
+    async def _open(self, endpoint: EndPoint, bound: socket.socket) -> None:
         kind = CONTROLLER if endpoint.name in self._broker.settings.controller_listener_names else CLIENTS
-        if bound is None:
-            bound = self._sockets.bind(endpoint.host, endpoint.port)
         listener = Listener(endpoint, kind, self._broker, self._tick, self._limits[kind])
         try:
             await listener.open(bound)
@@ -106,11 +107,15 @@ class Listening:
             log.info("listener %s is closed", listener.endpoint)
         open_now = {listener.name for listener in self.listeners}
         for endpoint in [each for name, each in wanted.items() if name not in open_now]:
-            try:
-                await self._open(endpoint, None)
-                log.info("listener %s is open", endpoint)
-            except OSError as error:
-                log.error("listener %s stays closed: %s", endpoint, error.strerror)
+            await self._try_to_open(endpoint)
+
+    async def _try_to_open(self, endpoint: EndPoint) -> None:
+        """One that was added while running; without it the broker is as good as before."""
+        try:
+            await self._open(endpoint, self._sockets.bind(endpoint.host, endpoint.port))
+            log.info("listener %s is open", endpoint)
+        except OSError as error:
+            log.error("listener %s stays closed: %s", endpoint, error.strerror)
 
     @property
     def _is_guarded(self) -> bool:

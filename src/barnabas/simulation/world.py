@@ -99,6 +99,8 @@ class World:
             raise Stuck(f"not over after {seconds_max:.0f} virtual seconds") from None
         finally:
             over.cancel()
+        if self.problems:
+            raise self.problems[0] from self.problems[0].__cause__
         return result
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

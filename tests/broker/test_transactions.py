@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.request import urlopen
 
 import pytest
 
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from barnabas.protocol.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -309,6 +315,24 @@ def test_a_broker_adds_and_verifies_for_many_transactions_at_once(broker: Broker
         stale = producers[0]
         stale.epoch += 1
         assert ask(wanted(stale, topic, 0, verify=True)) == [(stale.id, [ErrorCode.PRODUCER_FENCED])]
+
+
+def test_a_controller_grants_blocks_of_producer_ids_to_brokers(broker: Broker) -> None:
+    controller = SimpleNamespace(port=broker._controller_port)
+    with Conversation(cast(Broker, controller)) as talk:
+
+        def ask(broker_id: int, epoch: int) -> AllocateProducerIdsResponse:
+            request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
+            answer: AllocateProducerIdsResponse = talk.ask(request, 0)
+            return answer
+
+        assert ask(7, 0).error_code == ErrorCode.STALE_BROKER_EPOCH
+        assert ask(1, 1 << 40).error_code == ErrorCode.STALE_BROKER_EPOCH
+        # Nobody tells the epoch; it is a small number.
+        epoch = next(number for number in range(1000) if not ask(1, number).error_code)
+        first, second = ask(1, epoch), ask(1, epoch)
+        assert first.producer_id_len == second.producer_id_len == 1000
+        assert second.producer_id_start == first.producer_id_start + 1000
 
 
 # Bad input: Kafka's error, nothing written

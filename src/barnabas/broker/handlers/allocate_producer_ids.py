@@ -1,0 +1,16 @@
+"""AllocateProducerIds: a broker gets a block of producer ids from the controller. Only brokers ask."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import cluster_action
+from barnabas.broker.routes import handles
+from barnabas.protocol import Message
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
+
+@handles(AllocateProducerIdsRequest, "0", needs=cluster_action(), listeners="controller")
+def allocate_producer_ids(request: AllocateProducerIdsRequest, context: RequestContext) -> Awaitable[Message]:
+    return context.broker.controller.handle(request, context.version)

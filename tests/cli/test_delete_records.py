@@ -1,4 +1,4 @@
-"""Records that cannot be deleted: told for each partition, without waiting. (The rest is in the transcripts.)"""
+"""Records that cannot be deleted: told for each partition, without waiting. (The rest: the transcripts.)"""
 
 import json
 from collections.abc import Callable

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -156,3 +158,31 @@ def test_a_word_count_of_kafka_streams_counts_each_word_once_whoever_is_killed(
         wait_until_moved(broker, is_complete, PARTITIONS)
     finally:
         mover.kill()
+
+
+def test_offsets_kept_beside_the_results_give_each_input_once_whoever_is_killed(
+    broker: Broker, kills: int, tmp_path: Path
+) -> None:
+    """Exactly once without transactions: what is written, and how far was read, change together."""
+    broker.create_topic("source", PARTITIONS)
+    path = tmp_path / "results.db"
+    filler = Filler(broker.bootstrap, "source", PARTITIONS, lambda number: b"%d" % number)
+    filler.start()
+    command = [sys.executable, str(HERE / "keeper.py")]
+    keeper = Mover([*command, broker.bootstrap, "source", str(PARTITIONS), str(path)])
+    try:
+        disturb(broker, keeper, kills, 100, seed=14)
+        filler.stop()
+        wanted = Counter(value.decode() for value in filler.values)
+        deadline = time.monotonic() + PROGRESS_TIMEOUT_S
+        while (found := kept(path)) != wanted:
+            assert not [value for value, count in found.items() if count > 1], "more than once in the results"
+            assert time.monotonic() < deadline, f"{len(found)} of {len(wanted)} arrived"
+            time.sleep(0.1)
+    finally:
+        keeper.kill()
+
+
+def kept(path: Path) -> Counter[str]:
+    with closing(sqlite3.connect(path)) as database:
+        return Counter(value for (value,) in database.execute("SELECT value FROM results"))

@@ -96,7 +96,8 @@ class LogDirMoves:
         if len(names.folder_name(where)) + MARK_BYTES > names.FOLDER_NAME_BYTES_MAX:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"the name of {where} is too long")
         wanted = path.rstrip("/") or "/"
-        directory = next((each for each in self._broker.log_dirs.dirs if each.path == wanted), None)
+        dirs = self._broker.log_dirs.dirs
+        directory = next((each for each in dirs if each.absolute_path == wanted), None)
         if directory is None:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs")
         if directory.failure is not None:

@@ -6,6 +6,7 @@ Does not know: what a log is, other dirs, where a new partition goes.
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import NULL_UUID
@@ -55,6 +56,11 @@ class LogDir:
 
     def __repr__(self) -> str:
         return f"LogDir({self.path})"
+
+    @property
+    def absolute_path(self) -> str:
+        """What others are told, wherever this process was started."""
+        return str(Path(self.path).absolute())
 
     def lock(self) -> None:
         """Keep other nodes out; locking twice is once. A dir whose disk has failed is offline."""

@@ -182,6 +182,8 @@ class LogDirs:
         directory.failure = reason
         logger.error("Log dir %s is offline: %s", directory.path, reason)
         gone = list(directory.logs)
+        for log in [*directory.logs.values(), *directory.future_logs.values()]:
+            self._close_files(log)
         for where in gone:
             del self.logs[where]
         for where in directory.future_logs:
@@ -248,10 +250,14 @@ class LogDirs:
     def bury(self, log: Log, now_ms: int) -> None:
         """The folder of a log that is none of this node's any more."""
         self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
-        for segment in log.segments:  # a file takes its room for as long as somebody has it open
+        self._close_files(log)
+        self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
+
+    def _close_files(self, log: Log) -> None:
+        """A file takes its room, and its disk cannot be taken away, for as long as somebody has it open."""
+        for segment in log.segments:
             self.context.files.close(segment)
             self.context.indexes.forget(segment)
-        self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
 
     def set_aside(self, where: TopicPartition) -> str:
         """A partition that should not be here: keep its data as a `-stray` folder."""

@@ -33,17 +33,17 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
     results = []
     for each in broker.log_dirs.dirs:
         if each.failure is not None:
-            results.append(Result(log_dir=each.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+            results.append(Result(log_dir=each.absolute_path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
             continue
         try:
             total, usable = broker.log_dirs.context.disk.space(each.path)
         except OSError as error:
             broker.log_dirs.context.failure("look at", each.path, error)
-            results.append(Result(log_dir=each.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+            results.append(Result(log_dir=each.absolute_path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
             continue
         results.append(
             Result(
-                log_dir=each.path,
+                log_dir=each.absolute_path,
                 topics=[
                     Topic(name=name, partitions=partitions) for name, partitions in topics[each.path].items()
                 ],

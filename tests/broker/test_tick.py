@@ -14,11 +14,34 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
 from barnabas.settings import TopicSettings
+from barnabas.simulation.disk import Failure, SimulatedDisk
+from barnabas.storage.context import LogContext
 from barnabas.storage.log import Log
 from barnabas.storage.settings import LogSettings
 
 NOW_MS = 1_700_000_000_000
 SYNCED = LogSettings(flush_messages=1)
+
+
+def test_a_batch_that_could_not_be_staged_is_as_it_came() -> None:
+    """A log that cannot roll refuses it; the produce request is then looked at once more, from its bytes."""
+    disk = SimulatedDisk()
+    log = Log.create("/t-0", LogSettings(segment_ms=1), now_ms=NOW_MS, context=LogContext(disk))
+    tick = Tick(Arena(), lambda turn: None, lambda due, done: done({}))
+    partition = Partition("t", 0, b"i" * 16, log, 1, tick, Metrics().topic("t"))
+    partition.follow(TopicRules(TopicSettings(), LogSettings(segment_ms=1), AppendRules()))
+    partition.lead(5, (1,))
+    partition.append(memoryview(build_batch([Record(timestamp=NOW_MS, value=b"v")])), -1, 11, NOW_MS)
+    tick.close()
+    disk.failures.append(Failure(frozenset({"create", "write", "truncate"})))
+    batch = build_batch([Record(timestamp=NOW_MS + 1000, value=b"v")])
+    before = bytes(batch)
+
+    with pytest.raises(KafkaError) as refused:
+        partition.append(memoryview(batch), -1, 11, NOW_MS + 1000)
+
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert batch == before
 
 
 class SlowDisk:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Waiter = Callable[["Partition"], None]
 Committed = Callable[[KafkaError | None], None]
 NO_TIMESTAMP = -1
+NO_EPOCH = -1
 INT64_MAX = 2**63 - 1
 
 
@@ -124,7 +125,11 @@ class Partition:
                 return duplicate.base_offset, duplicate.timestamp
         base_offset = log.end_offset
         header.assign(batch, base_offset, self.leader_epoch)
-        log.stage(batch, header, now_ms)
+        try:
+            log.stage(batch, header, now_ms)
+        except KafkaError:
+            header.assign(batch, 0, NO_EPOCH)  # as it came: the request may be looked at once more
+            raise
         if header.producer_id >= 0:
             log.producers.apply(header)
         if not self.is_dirty:

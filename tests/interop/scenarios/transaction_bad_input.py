@@ -125,3 +125,13 @@ def partitions_that_cannot_be_added(talk: Talk) -> None:
         producer.add("no topics", {}, version)
         producer.described()
         producer.end("ends", version=4)
+
+
+@scenario
+def versions_that_are_not_stable(talk: Talk) -> None:
+    """Served only where the settings ask for them (see transaction_configured)."""
+    producer = Producer(talk, transactional_id(talk))
+    fields = {"transactional_id": producer.name, "transaction_timeout_ms": 60_000}
+    talk.ask("an ordinary producer", INIT, 6, **fields)
+    talk.ask("a producer of two phases", INIT, 6, **fields, enable2_pc=True)
+    producer.described()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
@@ -149,3 +151,12 @@ def test_one_wrong_level_changes_no_logger(broker: Broker) -> None:
         [answer] = talk.ask(IncrementalAlterConfigsRequest(resources=[wanted]), 1).responses
     assert answer.error_code == ErrorCode.INVALID_CONFIG
     assert logger.level != logging.DEBUG
+
+
+def test_the_consumer_protocol_goes_with_its_feature(tmp_path: Path) -> None:
+    with Broker() as broker, Conversation(broker) as talk:
+        finalize(broker, "group.version", 0)
+        heartbeat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", subscribed_topic_names=["t"])
+        assert talk.ask(heartbeat, 0).error_code == ErrorCode.UNSUPPORTED_VERSION
+        described = talk.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+        assert described.groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -8,6 +8,7 @@ from barnabas.broker.coordinator_split import Split
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import describe_groups
 from barnabas.broker.routes import handles
+from barnabas.metadata.versions import GROUP_VERSION
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -22,6 +23,11 @@ def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> Message | Deferred:
     names = request.group_ids
+    if not context.broker.image.features.level(GROUP_VERSION):
+        refused = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupDescribeResponse(
+            groups=[Described(group_id=name, error_code=refused, error_message=None) for name in names]
+        )
 
     def part(places: list[int]) -> ConsumerGroupDescribeRequest:
         return ConsumerGroupDescribeRequest(group_ids=[names[place] for place in places])

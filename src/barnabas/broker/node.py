@@ -101,11 +101,13 @@ class Node:
         try:
             self._bind()
             await self._start()
-        except BaseException:
+        except BaseException as error:
             for bound in self._sockets.values():
                 bound.close()
             if self._log_dirs is not None:
                 self._log_dirs.abandon()
+            if isinstance(error, OSError):
+                raise StartError(f"the disk failed: {error}") from error
             raise
 
     async def _start(self) -> None:

@@ -109,7 +109,7 @@ class SimulatedNode:
             self.world.trace.note("up", self.host)
             return True
         self.world.trace.note("not started", self.host, type(error).__name__)
-        if not (isinstance(error, StartError | StorageError | KafkaError | OSError) and self.is_disk_bad):
+        if not (isinstance(error, StartError | StorageError | KafkaError) and self.is_disk_bad):
             self.world.fail(f"{self.host} cannot start: {error}", error)
         return False
 

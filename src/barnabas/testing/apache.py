@@ -6,9 +6,7 @@ Does not know: our broker. Nothing here is needed to run Barnabas, and no third-
 """
 
 import atexit
-import contextlib
 import functools
-import os
 import shutil
 import socket
 import struct
@@ -16,40 +14,35 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from barnabas.testing import maven
 from barnabas.testing.ports import free_ports
 
 VERSION = "4.3.1"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
-FETCH_TIMEOUT_S = 600.0
 
 # Tools live for a second: the quick compiler and the simplest collector start fastest.
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.statusLoggerLevel=OFF")
 
 COMPILER_FLAGS = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xmx256m")
 
-# slf4j-nop: the server's log stays silent.
+NAME = f"apache-kafka-{VERSION}"
 SERVER = (
-    ("org.apache.kafka", "kafka_2.13", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.slf4j", "slf4j-nop", "1.7.36"),
+    f"org.apache.kafka:kafka_2.13:{VERSION}",
+    f"org.apache.kafka:kafka-tools:{VERSION}",
+    "org.slf4j:slf4j-nop:1.7.36",  # the server's log stays silent
 )
-STREAMS = (("org.apache.kafka", "kafka-streams", VERSION),)  # brings a database of its own, which is large
+STREAMS_NAME = f"apache-kafka-streams-{VERSION}"
+STREAMS = (f"org.apache.kafka:kafka-streams:{VERSION}",)  # brings a database of its own, which is large
 
 
 class ApacheKafkaError(Exception):
     """Apache Kafka could not be fetched, formatted or started; the message holds what it printed."""
-
-
-def cache_folder(name: str = "apache-kafka") -> Path:
-    """Where the jars are kept between runs."""
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "barnabas" / f"{name}-{VERSION}"
 
 
 @functools.cache
@@ -57,11 +50,12 @@ def available() -> str | None:
     """None when Apache Kafka can be run here, else the reason why not."""
     if shutil.which("java") is None:
         return "Java is not installed"
-    if not (cache_folder() / f"kafka_2.13-{VERSION}.jar").exists() and shutil.which("mvn") is None:
+    has_jars = (maven.cache_folder(NAME) / f"kafka_2.13-{VERSION}.jar").exists()
+    if not has_jars and shutil.which("mvn") is None:
         return "Maven is not installed"
     try:
         jars()
-    except ApacheKafkaError as error:
+    except maven.MavenError as error:
         return str(error)
     return None
 
@@ -69,67 +63,13 @@ def available() -> str | None:
 @functools.cache
 def jars() -> Path:
     """The folder of Kafka's jars, fetched with Maven the first time."""
-    return _fetched(cache_folder(), SERVER)
+    return maven.fetch(NAME, SERVER)
 
 
 @functools.cache
 def streams_jars() -> Path:
     """The folder of Kafka Streams' jars, to be used beside the others."""
-    return _fetched(cache_folder("apache-kafka-streams"), STREAMS)
-
-
-def _fetched(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> Path:
-    _, name, version = artifacts[0]
-    if (folder / f"{name}-{version}.jar").exists():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        (Path(work) / "pom.xml").write_text(_pom(artifacts))
-        command = ["mvn", "-q", "-B", "-f", f"{work}/pom.xml", "dependency:copy-dependencies"]
-        try:
-            fetched = subprocess.run(
-                [*command, f"-DoutputDirectory={work}/jars"],
-                capture_output=True,
-                text=True,
-                timeout=FETCH_TIMEOUT_S,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ApacheKafkaError(f"Maven cannot fetch Apache Kafka {VERSION}: {error}") from error
-        if fetched.returncode != 0:
-            first = (fetched.stdout + fetched.stderr).strip().splitlines()[:1]
-            raise ApacheKafkaError(f"Maven cannot fetch Apache Kafka {VERSION}: {' '.join(first)}")
-        # Another process may have been quicker: its folder is as good as ours.
-        with contextlib.suppress(OSError):
-            (Path(work) / "jars").rename(folder)
-    return folder
-
-
-def _pom(artifacts: Sequence[tuple[str, str, str]]) -> str:
-    wanted = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
-        "</dependency>"
-        for group, name, version in artifacts
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>barnabas</groupId><artifactId>apache-kafka-reference</artifactId><version>1</version>"
-        f"<dependencies>{wanted}</dependencies></project>"
-    )
-
-
-def compiled(source: Path, folder: Path, *, streams: bool = False) -> list[str]:
-    """Compiles one Java source file into a folder; the command that runs it, for arguments to be added."""
-    paths = [f"{jars()}/*"] + ([f"{streams_jars()}/*"] if streams else [])
-    done = subprocess.run(
-        ["javac", *COMPILER_FLAGS, "-cp", os.pathsep.join(paths), "-d", str(folder), str(source)],
-        capture_output=True,
-        text=True,
-        timeout=FETCH_TIMEOUT_S,
-    )
-    if done.returncode != 0:
-        said = done.stderr or done.stdout or f"javac ended with {done.returncode}"
-        raise ApacheKafkaError(f"{source} cannot be compiled: {said}")
-    return ["java", *TOOL_FLAGS, "-cp", os.pathsep.join([*paths, str(folder)]), source.stem]
+    return maven.fetch(STREAMS_NAME, STREAMS)
 
 
 def tool(

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache simulate lint format bench bench-quick soak package clean tools
+.PHONY: help run test test-apache simulate lint format bench bench-quick bench-spark soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -43,7 +43,7 @@ test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (ne
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
-	$(BIN)/python -m pytest -q tests/crash tests/hostile --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
+	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
 
 simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|...)
 	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0))
@@ -62,6 +62,9 @@ bench: $(VENV)/.dev  ## compare with Apache Kafka on this machine (needs Java an
 
 bench-quick: $(VENV)/.dev  ## the same in a few minutes
 	$(BIN)/python -m bench --quick $(ARGS)
+
+bench-spark: $(VENV)/.dev  ## our Spark source and sink against Spark's own connector, write docs/benchmarks-spark.md
+	$(BIN)/python -m bench.spark $(ARGS)
 
 package: $(VENV)/.dev  ## wheel and sdist into dist/
 	$(BIN)/python -m pip install --quiet build

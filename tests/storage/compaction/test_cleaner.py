@@ -213,6 +213,27 @@ def test_a_damaged_batch_is_not_cleaned_over(compacted: Log) -> None:
         clean_once(compacted, 0)
 
 
+@pytest.mark.parametrize("cut", [1, 60, 75])
+def test_a_segment_that_ends_within_a_batch_is_not_cleaned(compacted: Log, cut: int) -> None:
+    append(compacted, keyed(0, (b"a", b"1")), keyed(1, (b"a", b"2")))
+    compacted.roll()
+    segment = compacted.segments[0]
+    with Path(segment.path).open("r+b") as file:
+        file.truncate(segment.size - cut)
+    with pytest.raises(CorruptLog):
+        clean_once(compacted, 0)
+
+
+def test_a_batch_of_an_old_format_is_not_cleaned(compacted: Log) -> None:
+    append(compacted, keyed(0, (b"a", b"1")), keyed(1, (b"a", b"2")))
+    compacted.roll()
+    with Path(compacted.segments[0].path).open("r+b") as file:
+        file.seek(16)
+        file.write(b"\1")
+    with pytest.raises(CorruptLog, match="format 1"):
+        clean_once(compacted, 0)
+
+
 def test_what_reads_and_writes_waits_for_its_share() -> None:
     now, slept = [0.0], []
 

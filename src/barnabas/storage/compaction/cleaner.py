@@ -10,22 +10,23 @@ cleaning.
 import time
 from collections.abc import Callable, Generator, Iterator
 
-from barnabas.records.batch import CONTROL_FLAG, BatchHeader
+from barnabas.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.records.crc32c import Buffer
 from barnabas.storage import names
 from barnabas.storage.compaction.filtering import BatchFilter
 from barnabas.storage.compaction.grouping import SegmentSizes, group_segments
 from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningStats
 from barnabas.storage.compaction.last_offsets import LastOffsets
+from barnabas.storage.compaction.reading import Batches, read_batches
 from barnabas.storage.compaction.throttle import Throttle
 from barnabas.storage.compaction.transactions import CleanedTransactions
 from barnabas.storage.context import LogContext
 from barnabas.storage.gathering import finish_write
-from barnabas.storage.recovery import batches
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_writer import SegmentWriter
 from barnabas.storage.transaction_index import AbortedTransaction, encode
 
+COPIED_BYTES_MAX = 4096
 WRITTEN_BUFFERS_MAX = 512  # in one call to the system
 
 
@@ -76,37 +77,42 @@ class Cleaner:
     # The keys of the dirty part
 
     def _collect_keys(self, transactions: CleanedTransactions) -> None:
-        job, offsets, stats = self._job, self.offsets, self.stats
+        job, offsets = self._job, self.offsets
         end = job.first_uncleanable_offset
         dirty = [segment for segment in self._segments if segment.base_offset < end]
         for index, segment in enumerate(dirty):
             following = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
             if following <= job.first_dirty_offset:
                 continue
-            for header, batch in self._read(segment, job.first_dirty_offset):
-                if offsets.is_full:
-                    offsets.finish()
-                    return
-                stats.map_records_read += header.record_count
-                stats.map_bytes_read += len(batch)
-                if header.attributes & CONTROL_FLAG:
-                    transactions.pass_control(header, batch)
-                elif not transactions.pass_data(header):
-                    offsets.add(header, batch)
-                offsets.latest_offset = header.last_offset
+            if not self._add_keys(segment, transactions):
+                break
             offsets.latest_offset = following - 1  # nothing lies in between
         offsets.finish()
 
-    def _read(self, segment: Segment, first_offset: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """The batches of a segment; those that end before `first_offset` are left out as far as the index
-        knows."""
-        position = segment.offset_index().position_before(first_offset) if first_offset else 0
-        spend = self._throttle.spend
-        for _, header, batch in batches(segment, position, self._job.io_buffer_bytes):
-            if header.last_offset < first_offset:
-                continue
-            spend(len(batch))
-            yield header, batch
+    def _add_keys(self, segment: Segment, transactions: CleanedTransactions) -> bool:
+        """False when the memory for keys was used up before the end of the segment."""
+        offsets, stats, first_dirty = self.offsets, self.stats, self._job.first_dirty_offset
+        position = segment.offset_index().position_before(first_dirty)
+        stats.map_bytes_read += segment.size - position
+        for found in self._read(segment, position, check=True):
+            for header, batch in found:
+                last_offset = header.base_offset + header.last_offset_delta
+                if last_offset < first_dirty:
+                    continue
+                if offsets.is_full:
+                    return False
+                stats.map_records_read += header.record_count
+                if header.attributes & CONTROL_FLAG:
+                    transactions.pass_control(header, batch)
+                elif not header.attributes & TRANSACTIONAL_FLAG or not transactions.pass_data(header):
+                    offsets.add(header, batch)
+                offsets.latest_offset = last_offset
+        return True
+
+    def _read(self, segment: Segment, position: int, *, check: bool) -> Iterator[Batches]:
+        for found in read_batches(segment, position, self._job.io_buffer_bytes, check=check):
+            self._throttle.spend(sum(len(batch) for _, batch in found))
+            yield found
 
     # Copying what survives
 
@@ -114,14 +120,16 @@ class Cleaner:
         self, old: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
     ) -> Segment:
         cleaned = Segment(self._context, self._job.directory, old[0].base_offset, suffix=names.CLEANED)
-        output = _Output(cleaned, self._job)
+        output = _Output(cleaned, self._job, self._throttle)
         for segment in old:
-            for header, batch in self._read(segment):
-                self.stats.bytes_read += len(batch)
-                kept = batch_filter(header, batch)
-                if kept is not None:
-                    output.add(header if kept is batch else BatchHeader(kept), kept)
-                    self._throttle.spend(len(kept))
+            # What is dirty was checked a moment ago, when its keys were read.
+            check = segment.base_offset < self._job.first_dirty_offset
+            self.stats.bytes_read += segment.size
+            for found in self._read(segment, 0, check=check):
+                for header, batch in found:
+                    kept = batch_filter(header, batch)
+                    if kept is not None:
+                        output.add(header if kept is batch else BatchHeader(kept), kept)
         output.finish(transactions.take_kept())
         cleaned.sync()
         self.stats.bytes_written += cleaned.size
@@ -155,11 +163,12 @@ class Cleaner:
 class _Output:
     """The files of a cleaned segment, written in large pieces."""
 
-    __slots__ = ("_buffers", "_bytes", "_descriptor", "_headers", "_job", "_segment", "_writer")
+    __slots__ = ("_buffers", "_bytes", "_headers", "_job", "_segment", "_throttle", "_writer")
 
-    def __init__(self, segment: Segment, job: CleaningJob) -> None:
+    def __init__(self, segment: Segment, job: CleaningJob, throttle: Throttle) -> None:
         self._segment = segment
         self._job = job
+        self._throttle = throttle
         self._writer = SegmentWriter.create(segment)
         segment.forget_transactions()
         self._buffers: list[Buffer] = []
@@ -168,12 +177,14 @@ class _Output:
 
     def add(self, header: BatchHeader, batch: Buffer) -> None:
         self._headers.append(header)
-        self._buffers.append(batch)
+        # A small view would keep all of what was read with it in memory.
+        self._buffers.append(bytes(batch) if len(batch) < COPIED_BYTES_MAX else batch)
         self._bytes += len(batch)
         if self._bytes >= self._job.io_buffer_bytes or len(self._buffers) >= WRITTEN_BUFFERS_MAX:
             self._write()
 
     def _write(self) -> None:
+        self._throttle.spend(self._bytes)
         segment = self._segment
         file = segment.open()
         views = [memoryview(each) for each in self._buffers]

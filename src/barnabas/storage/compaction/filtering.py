@@ -70,6 +70,9 @@ class BatchFilter:
         if header.record_count == 0:
             return None
         survivors = self._offsets.survivors(header, batch, self._job.now_ms)
+        if survivors is None:
+            self._stats.records_written += header.record_count
+            return batch
         if survivors.kept_count == 0:
             return None
         self._stats.records_written += survivors.kept_count

@@ -82,19 +82,26 @@ class LastOffsets:
 
     # Asking
 
-    def survivors(self, header: BatchHeader, batch: memoryview, now_ms: int) -> "Survivors":
-        """Which records of a batch outlive it."""
-        count = header.record_count
-        if header.base_offset > self.latest_offset:
-            return Survivors(count, None, False)  # not looked at in this pass
+    def survivors(self, header: BatchHeader, batch: memoryview, now_ms: int) -> "Survivors | None":
+        """Which records of a batch outlive it; None when it stays as it is."""
+        count, base_offset = header.record_count, header.base_offset
+        last_offset = base_offset + header.last_offset_delta
+        if base_offset > self.latest_offset:
+            return None  # not looked at in this pass
+        if (
+            base_offset >= self.first_dirty_offset
+            and last_offset <= self.latest_offset
+            and base_offset not in self._with_tombstones
+        ):
+            # Dirty: its live offsets are known, which mostly says all there is to know.
+            live = self._live
+            first = bisect_left(live, base_offset)
+            last = bisect_left(live, last_offset + 1, first)
+            if last == first:
+                return NO_SURVIVORS
+            return None if last - first == count else self._survivors_at(header, batch, live[first:last])
         horizon_ms = header.delete_horizon_ms
         expired = horizon_ms is not None and horizon_ms <= now_ms
-        if (
-            header.base_offset >= self.first_dirty_offset
-            and header.last_offset <= self.latest_offset
-            and header.base_offset not in self._with_tombstones
-        ):
-            return self._survivors_by_offset(header, batch)
         data = payload(batch, header)
         keys, tombstones = keys_of(data, count)
         if (
@@ -116,21 +123,11 @@ class LastOffsets:
         has_tombstones = bool(tombstones) and not expired and not set(kept).isdisjoint(tombstones)
         return Survivors(count, kept if len(kept) < count else None, has_tombstones, data)
 
-    def _survivors_by_offset(self, header: BatchHeader, batch: memoryview) -> "Survivors":
-        """A dirty batch: its live offsets are known, which mostly says all there is to know."""
-        count, live = header.record_count, self._live
-        first = bisect_left(live, header.base_offset)
-        last = bisect_left(live, header.next_offset, first)
-        if last - first == count:
-            return Survivors(count, None, False)
-        if last == first:
-            return Survivors(count, [], False)
-        data = payload(batch, header)
+    def _survivors_at(self, header: BatchHeader, batch: memoryview, live: list[int]) -> "Survivors":
+        data, count, base_offset = payload(batch, header), header.record_count, header.base_offset
         if header.last_offset_delta + 1 == count:
-            base_offset = header.base_offset
-            return Survivors(count, [offset - base_offset for offset in live[first:last]], False, data)
-        wanted = set(live[first:last])
-        offsets = offsets_of(header, data)
+            return Survivors(count, [offset - base_offset for offset in live], False, data)
+        wanted, offsets = set(live), offsets_of(header, data)
         return Survivors(count, [i for i, offset in enumerate(offsets) if offset in wanted], False, data)
 
 
@@ -147,6 +144,9 @@ class Survivors:
         self.kept_count = count if kept is None else len(kept)
         self.has_tombstones = has_tombstones
         self.data = data  # decompressed, where somebody had to look
+
+
+NO_SURVIVORS = Survivors(0, [], False)
 
 
 def offsets_of(header: BatchHeader, data: bytes) -> "range | list[int]":

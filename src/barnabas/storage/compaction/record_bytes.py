@@ -99,9 +99,18 @@ def offset_deltas_of(data: bytes, starts: list[int]) -> list[int]:
 def timestamp_deltas_of(data: bytes, starts: Iterable[int]) -> list[int]:
     """The distance of some records' timestamps from the batch's base timestamp; `starts` say of which."""
     deltas = []
+    small = varint.ONE_BYTE_VALUES
     for start in starts:
-        _, position = varint.decode(data, start)
-        deltas.append(varint.decode(data, position + 1, varint.INT64_BYTES_MAX)[0])
+        if data[start] < 0x80:
+            position = start + 2  # size and attributes
+        elif data[start + 1] < 0x80:
+            position = start + 3
+        else:
+            position = varint.decode(data, start)[1] + 1
+        byte = data[position]
+        deltas.append(
+            small[byte] if byte < 0x80 else varint.decode(data, position, varint.INT64_BYTES_MAX)[0]
+        )
     return deltas
 
 

@@ -35,12 +35,10 @@ SUBSCRIPTION_VERSION = 3
 
 
 class ClassicMember:
-    def __init__(
-        self, client: SimulatedClient, group: Group, partitions: int, instance_id: str | None
-    ) -> None:
+    def __init__(self, client: SimulatedClient, group: Group, instance_id: str | None) -> None:
         self._client = client
         self._group = group
-        self._partitions = partitions
+        self._partitions = 0  # that the topic had when it joined
         self._instance_id = instance_id
         self._is_cooperative = group.kind == COOPERATIVE
         self._positions = Positions(client, group)
@@ -76,6 +74,7 @@ class ClassicMember:
         """Whether it has an assignment now."""
         group = self._group
         newest = group.generations.newest
+        self._partitions = group.partitions()
         answer = await self._client.ask(
             JoinGroupRequest(
                 group_id=group.name,
@@ -197,6 +196,8 @@ class ClassicMember:
             self._lost(code)
             if code is not None and code is not ErrorCode.NONE and code not in COORDINATOR_ERRORS:
                 return
+            if group.partitions() != self._partitions:
+                return  # whoever leads must share out the new ones
             if not group.is_calm and self._client.rng.random() < LEAVE_CHANCE:
                 await self._leave()
                 return

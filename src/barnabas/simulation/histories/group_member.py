@@ -7,7 +7,7 @@ Does not know: how a member gets its partitions.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from barnabas.client.coordinators import GROUP
@@ -39,6 +39,7 @@ class Group:
     name: str
     topic: str
     kind: str
+    partitions: Callable[[], int]  # how many the topic has, as far as clients know
     offsets: Offsets
     ownership: Ownership
     generations: Generations

@@ -7,8 +7,11 @@ progress: when the faults are over, every partition finds an owner whose commits
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
+from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.faults import Kind, Plan, plan
 from barnabas.simulation.histories.classic_member import COOPERATIVE, EAGER, ClassicMember
@@ -46,6 +49,8 @@ class GroupsHistory:
         self.sizes = [rng.randrange(2, 5) for _ in self.kinds]
         self.statics = rng.random() < 0.3
         self.compacts = rng.random() < 0.5
+        self.growth = rng.choice((0, 0, 1, 3))
+        self.grows_after_s = rng.uniform(1.0, SECONDS)
         self.faults: Plan = plan(
             rng,
             kinds_of(self.promise, rng) + 4 * (Kind.PAUSE_CLIENT,),
@@ -68,6 +73,8 @@ class GroupsHistory:
             self.groups.append(group)
             workers += [stage.add(f"{group.name}-{n}", self._job(group, n)) for n in range(size)]
         stage.node.on_power_loss.append(self._lost_power)
+        if self.growth:
+            stage.add("administrator", self._grow)
         await stage.suffer(faults, SECONDS, workers)
         for group in self.groups:
             group.is_calm = True
@@ -86,7 +93,13 @@ class GroupsHistory:
     def _group(self, name: str, kind: str) -> Group:
         now = self._stage.world.loop.time
         return Group(
-            name, TOPIC, kind, Offsets(name), Ownership(name, now, SESSION_MS / 1000), Generations(name)
+            name,
+            TOPIC,
+            kind,
+            lambda: self.partitions,
+            Offsets(name),
+            Ownership(name, now, SESSION_MS / 1000),
+            Generations(name),
         )
 
     def _job(self, group: Group, number: int) -> Job:
@@ -95,9 +108,21 @@ class GroupsHistory:
                 await ConsumerMember(client, group, self._topic_id).run()
             else:
                 instance_id = client.host if self.statics and number % 2 else None
-                await ClassicMember(client, group, self.partitions, instance_id).run()
+                await ClassicMember(client, group, instance_id).run()
 
         return run
+
+    async def _grow(self, client: SimulatedClient) -> None:
+        """The topic gets more partitions."""
+        await asyncio.sleep(self.grows_after_s)
+        count = self.partitions + self.growth
+        wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=TOPIC, count=count)
+        await client.ask_until_answered(
+            CreatePartitionsRequest(topics=[wanted], timeout_ms=3000),
+            CreatePartitionsResponse,
+            lambda answer: answer.results[0].error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS),
+        )
+        self.partitions = count
 
     def _lost_power(self) -> None:
         if not self.promise.survives_power_loss:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from barnabas.client.fetched import ConsumerRecord, read_partition
+from barnabas.client.fetched import ConsumerRecord
 from barnabas.client.topology import TopicPartition
 from barnabas.protocol import ErrorCode
-from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
 from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.faults import Plan, plan
+from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.stage import Stage, create_topic, kinds_of, promise_of
 from barnabas.simulation.history import Wrong
 from barnabas.simulation.world import World, rng_of
@@ -28,10 +28,9 @@ TOPIC = "records"
 SECONDS = 4.0
 SECONDS_TO_RECOVER = 90.0
 FAULTS_MAX = 8
-BY_NAME_MAX = 12  # the last version of Fetch and Produce that names topics
+BY_NAME_MAX = 12  # the last version of Produce that names topics
 RETRY_S = 0.05
 WAIT_MS = 500
-FETCH_BYTES = 1 << 20
 ROLL_MS = ("", "300", "3000")
 PADDING_BYTES = (0, 0, 200, 9000)
 THREAD_MS = (1.0, 20.0)  # what a sync takes
@@ -180,71 +179,57 @@ class RecordsHistory:
 
     # -- readers -----------------------------------------------------------------------------------
 
+    def _readers(self, client: SimulatedClient) -> list[Reader]:
+        return [
+            Reader(client, TopicPartition(TOPIC, index), read_committed=False)
+            for index in range(len(self.known))
+        ]
+
     async def _read(self, client: SimulatedClient) -> None:
-        positions = [0] * len(self.known)
+        readers = self._readers(client)
         while not self._is_over:
-            index = client.rng.randrange(len(self.known))
+            reader = client.rng.choice(readers)
             losses = self._forgive()
-            for record in await self._fetch(client, index, positions):
+            for record in await self._fetch(reader, WAIT_MS):
                 if losses == self._forgive():
-                    self._saw(index, record)
+                    self._saw(record)
 
-    def _saw(self, index: int, record: ConsumerRecord) -> None:
+    def _saw(self, record: ConsumerRecord) -> None:
         value = record.value or b""
-        if self.known[index].seen.setdefault(record.offset, value) != value:
-            raise Wrong(f"offset {record.offset} of partition {index} changed its record under a reader")
+        if self.known[record.partition].seen.setdefault(record.offset, value) != value:
+            raise Wrong(f"offset {record.offset} of {record.partition} changed its record under a reader")
 
-    async def _fetch(
-        self, client: SimulatedClient, index: int, positions: list[int], wait_ms: int = WAIT_MS
-    ) -> list[ConsumerRecord]:
+    async def _fetch(self, reader: Reader, wait_ms: int) -> list[ConsumerRecord]:
+        index = reader.where.partition
         known = self.known[index]
         losses, watermark = self._forgive(), known.high_watermark
-        partition = FetchRequest.FetchTopic.FetchPartition(
-            partition=index, fetch_offset=positions[index], partition_max_bytes=FETCH_BYTES
-        )
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            topics=[FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
-        )
-        answer = await client.ask(request, FetchResponse, purpose="fetch", version_max=BY_NAME_MAX)
-        if answer is None or answer.error_code:
+        records = await reader.fetch(wait_ms)
+        if records is None:
+            if reader.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                if not self._losses_forgiven:
+                    raise Wrong(f"partition {index} ends before {reader.position}, which was read")
+                reader.position = 0
             await asyncio.sleep(RETRY_S)
             return []
-        data = answer.responses[0].partitions[0]
-        is_forgiven = losses != self._forgive()
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if not self._losses_forgiven:
-                raise Wrong(f"partition {index} ends before {positions[index]}, which was read")
-            positions[index] = 0
-            return []
-        if data.error_code:
-            await asyncio.sleep(RETRY_S)
-            return []
-        if not is_forgiven:
-            if data.high_watermark < watermark:
-                raise Wrong(f"the high watermark of {index} went back: {watermark} to {data.high_watermark}")
-            known.high_watermark = max(known.high_watermark, data.high_watermark)
-        records, positions[index] = read_partition(
-            TopicPartition(TOPIC, index), data, positions[index], read_committed=False
-        )
+        if losses == self._forgive():
+            if reader.high_watermark < watermark:
+                raise Wrong(
+                    f"the high watermark of {index} went back: {watermark} to {reader.high_watermark}"
+                )
+            known.high_watermark = max(known.high_watermark, reader.high_watermark)
         return records
 
     async def _read_all(self, client: SimulatedClient) -> None:
         """Everything, once more, from the beginning; then compare."""
-        for index, known in enumerate(self.known):
-            positions = [0] * len(self.known)
+        for reader in self._readers(client):
             found: dict[int, bytes] = {}
-            while positions[index] < max(known.high_watermark, 1) or not found:
-                before = positions[index]
-                found |= {r.offset: r.value or b"" for r in await self._fetch(client, index, positions, 0)}
-                if before == positions[index] == known.high_watermark:
-                    break
-            self._compare(index, known, found)
+            while not reader.is_at_end:
+                found |= {record.offset: record.value or b"" for record in await self._fetch(reader, 0)}
+            self._compare(reader.where.partition, found)
         self._done.add(client.host)
 
-    def _compare(self, index: int, known: Known, found: dict[int, bytes]) -> None:
+    def _compare(self, index: int, found: dict[int, bytes]) -> None:
+        known = self.known[index]
         for offset, value in known.acknowledged.items():
             if found.get(offset) != value:
                 raise Wrong(

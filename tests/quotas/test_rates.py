@@ -78,6 +78,15 @@ def test_who_went_over_the_bound_is_paced_until_it_kept_to_it_for_a_window() -> 
     assert not rate.is_paced
 
 
+def test_what_exceeds_a_whole_window_is_done_once_and_waited_for() -> None:
+    rate = QuotaRate(SAMPLES, SAMPLE_MS)
+    chunk = BOUND * 100
+    assert rate.ask(chunk, BOUND, 0) == 0
+    assert rate.ask(chunk, BOUND, 1) == pytest.approx(90_000, rel=0.01)
+    assert rate.ask(chunk, BOUND, 50_000) == pytest.approx(40_000, rel=0.01)
+    assert rate.ask(chunk, BOUND, 91_000) == 0
+
+
 def test_asking_in_vain_records_nothing() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
     rate.use(BOUND * (SAMPLES - 1), BOUND, 0)

@@ -85,12 +85,25 @@ class QuotaRate:
         return self._judge(max(self.rate.excess_ms(bound, now_ms), self._debt_ms(bound)), bound, now_ms)
 
     def ask(self, value: float, bound: float, now_ms: float) -> int:
-        """Record what is to be done if it may be done now; otherwise how long to wait, recording nothing."""
+        """Record what is to be done if it may be done now; otherwise how long to wait, recording nothing.
+        What is more than a whole window allows may be done when nothing else was, and is waited for after:
+        in Kafka it never could be.
+        """
         self._refill(bound, now_ms)
         wait_ms = self._debt_ms(bound)
+        if not wait_ms and not self.rate.rate(now_ms):
+            self.rate.record(value, now_ms)
+            owed_ms = self.rate.excess_ms(bound, now_ms)
+            self._budget -= value
+            if owed_ms:
+                self._paced_at_ms, self._budget = now_ms, -owed_ms * bound / 1000
+                self._throttled_until_ms = now_ms + owed_ms
+            return 0
         self.rate.record(value, now_ms)
         self._budget -= value
-        wait_ms = max(wait_ms, self.rate.excess_ms(bound, now_ms))
+        # A window at most: then nothing else was done of late.
+        longest_ms = self.rate.count * self.rate.sample_ms
+        wait_ms = max(wait_ms, min(self.rate.excess_ms(bound, now_ms), longest_ms))
         if wait_ms:
             self.rate.record(-value, now_ms)
             self._budget += value

@@ -18,6 +18,7 @@ from barnabas.broker.verifying import Producer, verify_at_once
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.batch import BatchHeader
+from barnabas.replication.verification import ONGOING
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -28,6 +29,8 @@ ENVELOPE_AT = 8  # behind api key, version and correlation id
 ENDING = b"\0\0\0"  # no tagged fields after partition, topic and request
 MARKERS = 0x1122334455667788, 0x2233445566778899, 0x33445566778899AA
 REMEMBERED_MAX = 64  # envelopes a channel remembers
+PRODUCER_AT = 43  # in a batch: id and epoch
+_producer = struct.Struct(">qh").unpack_from
 
 Topic = ProduceResponse.TopicProduceResponse
 Answer = Topic.PartitionProduceResponse
@@ -66,6 +69,10 @@ class Shortcut:
         """What the batch of a transaction comes with; None where the long way has to find out."""
         if not is_transactional(batch):
             return None
+        producer_id, epoch = _producer(batch, PRODUCER_AT)
+        known = self.partition.log.producers.get(producer_id)
+        if known is not None and known.txn_first_offset >= 0 and known.producer_epoch == epoch:
+            return ONGOING
         assert self.transactional_id is not None
         header = BatchHeader(batch)
         producer = Producer(self.transactional_id, header.producer_id, header.producer_epoch)

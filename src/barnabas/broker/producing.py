@@ -7,7 +7,7 @@ Does not know: appending, answers.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.verifying import Level, NotVerified, Producer, Verified, verify
@@ -53,39 +53,42 @@ def has_transactions(request: ProduceRequest) -> bool:
     return False
 
 
-def batches(request: ProduceRequest) -> Iterator[tuple[Data, int, BatchHeader]]:
+def batches(request: ProduceRequest) -> list[tuple[Data, int, BatchHeader]]:
     """The batches of transactions: topic, partition, header."""
+    found = []
     for data in request.topic_data:
         for given in data.partition_data:
             records = given.records
             if records is not None and is_transactional(records):
                 header = BatchHeader(records)
                 if header.producer_id >= 0:
-                    yield data, given.index, header
+                    found.append((data, given.index, header))
+    return found
 
 
-def refusal(request: ProduceRequest) -> KafkaError | None:
-    """What is wrong with the request as a whole."""
-    if request.transactional_id is None:
-        if not has_transactions(request):
-            return None
-        return KafkaError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
-        )
-    if len({(header.producer_id, header.producer_epoch) for _, _, header in batches(request)}) > 1:
-        return KafkaError(
+def nameless(request: ProduceRequest) -> KafkaError | None:
+    """Why a request without a transactional id is refused as a whole."""
+    if not has_transactions(request):
+        return None
+    return KafkaError(
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
+    )
+
+
+def verify_request(
+    request: ProduceRequest, transactional_id: str, context: RequestContext
+) -> Verified | Awaitable[Verified]:
+    """What the transactional batches of a request come with; see `verifying`. KafkaError: the request is
+    refused as a whole."""
+    found = batches(request)
+    if len({(header.producer_id, header.producer_epoch) for _, _, header in found}) > 1:
+        raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "the batches of one transaction are of several producers"
         )
-    return None
-
-
-def verify_request(request: ProduceRequest, context: RequestContext) -> Verified | Awaitable[Verified]:
-    """What the transactional batches of a request come with; see `verifying`."""
     version = context.version
     partitions = context.broker.partitions
     sequences: dict[Partition, int] = {}
-    producer = None
-    for data, index, header in batches(request):
+    for data, index, header in found:
         try:
             if version < TOPIC_IDS_SINCE:
                 partition = partitions.leader(data.name, index)
@@ -93,11 +96,10 @@ def verify_request(request: ProduceRequest, context: RequestContext) -> Verified
                 partition = partitions.leader_by_id(data.topic_id, index)
         except KafkaError:
             continue  # told when it is appended
-        assert request.transactional_id is not None
-        producer = Producer(request.transactional_id, header.producer_id, header.producer_epoch)
         sequences[partition] = header.base_sequence
-    if producer is None:
+    if not sequences:
         return {}
+    producer = Producer(transactional_id, found[0][2].producer_id, found[0][2].producer_epoch)
     level = level_of(version)
     verified = verify(context.broker, producer, sequences, level, retries=level is Level.ADDING)
     if isinstance(verified, dict):

@@ -34,20 +34,19 @@ ADMIN_CLIENT = "__admin_client"
 
 @handles(ProduceRequest, "3-13", announced_from=0, needs=write_topics("topic_data.name"))
 def produce(request: ProduceRequest, context: RequestContext) -> Message | Awaitable[Message | None] | None:
-    if (
-        request.transactional_id is not None
-        or len(request.topic_data) != 1
-        or len(request.topic_data[0].partition_data) != 1
-    ):
-        refusal = producing.refusal(request)
-        if refusal is not None:
-            return refuse_all(request, context, refusal)
-        if request.transactional_id is not None:
-            verified = producing.verify_request(request, context)
-            if not isinstance(verified, dict):
-                return when_verified(request, context, verified)
-            return append(request, context, verified)
-    return append(request, context, None)
+    if request.transactional_id is None:
+        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            refusal = producing.nameless(request)
+            if refusal is not None:
+                return refuse_all(request, context, refusal)
+        return append(request, context, None)
+    try:
+        verified = producing.verify_request(request, request.transactional_id, context)
+    except KafkaError as error:
+        return refuse_all(request, context, error)
+    if isinstance(verified, dict):
+        return append(request, context, verified)
+    return when_verified(request, context, verified)
 
 
 async def when_verified(
@@ -101,7 +100,7 @@ def append(
             except KafkaError as error:
                 if verified is None and not failed and not topics and not answers:
                     # Nothing is appended yet: the one batch may be that of a transaction without a name.
-                    refusal = producing.refusal(request)
+                    refusal = producing.nameless(request)
                     if refusal is not None:
                         return refuse_all(request, context, refusal)
                 failed = True

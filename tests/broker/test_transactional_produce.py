@@ -138,6 +138,30 @@ def test_a_transaction_that_hangs_is_ended_by_a_marker_from_outside(tmp_path: Pa
         assert values_of(talk, "t") == []
 
 
+def test_everything_waits_for_the_disk_where_it_shall(tmp_path: Path) -> None:
+    """With a sync before every answer, verification takes time too."""
+    overrides = {"log.flush.interval.messages": "1"}
+    with Broker(tmp_path / "data", overrides=overrides) as broker, Conversation(broker) as talk:
+        broker.create_topic("t", partitions=2)
+        with_group(talk, "g")
+        producer = TransactionalProducer(talk, "id").begin()
+        for turn in range(5):
+            talk.send(*[(producer.produce_request("t", b"%d" % turn, partition=n % 2), 12) for n in range(6)])
+            codes = [talk.receive().responses[0].partition_responses[0].error_code for _ in range(6)]
+            assert codes == [ErrorCode.NONE] * 6
+            assert commit(producer, "g", "t", turn) == ErrorCode.NONE
+            assert offset_of(talk, "g", "t") == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
+            while (code := producer.end(commit=turn % 2 == 0)) == ErrorCode.CONCURRENT_TRANSACTIONS:
+                pass
+            assert code == ErrorCode.NONE
+        while offset_of(talk, "g", "t") != (ErrorCode.NONE, 4):
+            time.sleep(0.005)
+        for partition in (0, 1):
+            while end_offset(talk, "t", partition, committed=True) < end_offset(talk, "t", partition):
+                time.sleep(0.005)
+            assert values_of(talk, "t", partition) == [b"0"] * 3 + [b"2"] * 3 + [b"4"] * 3
+
+
 def producers_of(
     talk: Conversation, topic: str
 ) -> list[DescribeProducersResponse.TopicResponse.PartitionResponse.ProducerState]:

@@ -127,7 +127,7 @@ def take_commits_of_members_that_are_gone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic.ClassicGroups, "check_commit", check_commit)
 
 
-@bug("groups", first=20)
+@bug("groups")
 def take_commits_of_members_that_were_replaced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(commits, "check_commit", lambda *_: None)
 

@@ -89,6 +89,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Cancelled timers are dropped when their time comes."""
 
+    def begin_anew(self) -> None:
+        """A program that was stuck may be unwound."""
+        self._steps_at_moment = 0
+
     def put_back(self, handles: list[asyncio.Handle]) -> None:
         self._ready.extend(handles)
 

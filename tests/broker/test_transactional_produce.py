@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.records.record import Record, build_batch
+from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing import Broker
 
 from .conversation import Conversation, batch
@@ -160,6 +163,37 @@ def test_everything_waits_for_the_disk_where_it_shall(tmp_path: Path) -> None:
             while end_offset(talk, "t", partition, committed=True) < end_offset(talk, "t", partition):
                 time.sleep(0.005)
             assert values_of(talk, "t", partition) == [b"0"] * 3 + [b"2"] * 3 + [b"4"] * 3
+
+
+def test_transactions_that_are_open_for_too_long_are_counted(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    overrides = {"barnabas.metrics.port": port, "transaction.max.timeout.ms": "60000"}
+
+    def scraped() -> dict[str, str]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            lines = page.read().decode().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+    with Broker(tmp_path / "data", overrides=overrides) as broker, Conversation(broker) as talk:
+        broker.create_topic("t")
+        producer = TransactionalProducer(talk, "id").begin()
+        producer.write("t", b"young")
+        assert scraped()["kafka_server_replicamanager_partitionswithlatetransactionscount"] == "0"
+        assert scraped()["kafka_server_replicamanager_produceridcount"] == "1"
+        producer.end()
+        request = producer.produce_request("t", b"x")
+        old_ms = int(time.time() * 1000) - 7 * 60_000
+        request.topic_data[0].partition_data[0].records = bytes(
+            build_batch(
+                [Record(timestamp=old_ms, value=b"old")],
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=0,
+                transactional=True,
+            )
+        )
+        assert talk.ask(request, 12).responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert scraped()["kafka_server_replicamanager_partitionswithlatetransactionscount"] == "1"
 
 
 def producers_of(

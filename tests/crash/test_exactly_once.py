@@ -130,9 +130,18 @@ def test_each_input_is_once_in_the_output_whoever_is_killed(
         mover.kill()
 
 
+@pytest.fixture
+def streams(java: None) -> None:
+    """Skips where Kafka Streams cannot be had."""
+    try:
+        apache.streams_jars()
+    except apache.ApacheKafkaError as error:
+        pytest.skip(str(error))
+
+
 @pytest.mark.java
 def test_a_word_count_of_kafka_streams_counts_each_word_once_whoever_is_killed(
-    broker: Broker, kills: int, tmp_path: Path, java: None
+    broker: Broker, kills: int, tmp_path: Path, streams: None
 ) -> None:
     command = apache.compiled(HERE / "WordCount.java", tmp_path, streams=True)
     for topic in ("source", "target"):

@@ -63,6 +63,25 @@ def test_a_folder_that_was_formatted_outlives_a_loss_of_power_at_once(world: Wor
     assert len(set(clusters)) == 1
 
 
+@pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "without power"])
+def test_a_first_start_that_ended_anywhere_is_made_up_for_by_the_next(loses_power: bool) -> None:
+    operation, lives = 0, 2
+    while lives > 1:
+        operation += 1
+
+        async def first_start(world: World, operation: int = operation) -> int:
+            stage = Stage(world, {})
+            stage.node.stop_at_operation(operation, loses_power=loses_power)
+            await stage.open()
+            await create_topic(stage, "made", 1)
+            return stage.node.lives
+
+        with World(operation) as world:
+            lives = world.run(first_start(world), 100)
+
+    assert operation > 30  # it is over when the operation is one that starting does not need
+
+
 def test_a_node_ends_between_two_operations_of_its_disk(world: World) -> None:
     async def history(stage: Stage) -> None:
         disk = stage.node.disk

@@ -25,7 +25,7 @@ from barnabas.settings.broker import BrokerSettings
 from barnabas.storage import meta_properties
 from barnabas.storage.errors import StorageError
 from barnabas.storage.meta_properties import MetaProperties
-from barnabas.storage.names import METADATA_TOPIC
+from barnabas.storage.names import META_PROPERTIES, METADATA_TOPIC
 
 
 class FormatError(Exception):
@@ -95,6 +95,20 @@ def format_directories(
         except OSError as error:
             raise FormatError(f"Error while formatting {path}: {error.strerror or error}") from error
     return lines
+
+
+def holds_nothing(disk: Disk, path: str) -> bool:
+    """Whether a folder is not there, is empty, or holds what a formatting left that was not finished."""
+    if not disk.exists(path):
+        return True
+    if not disk.is_directory(path):
+        return False
+    metadata = f"{METADATA_TOPIC}-0"
+    left = {BOOTSTRAP_CHECKPOINT, f"{META_PROPERTIES}.tmp", metadata}
+    found = set(disk.listdir(path))
+    if metadata in found and any(".checkpoint" not in name for name in disk.listdir(f"{path}/{metadata}")):
+        return False
+    return found <= left
 
 
 def make_folder(disk: Disk, path: str) -> None:

@@ -23,7 +23,7 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.client_metrics_door import ClientMetricsDoor
 from barnabas.broker.directory_assignments import DirectoryAssignments
-from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+from barnabas.broker.formatting import FormatError, FormatRequest, format_directories, holds_nothing
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.listening import Listening
 from barnabas.broker.log_dir_moves import LogDirMoves
@@ -333,10 +333,7 @@ class Node:
 
 def is_empty(settings: BrokerSettings, disk: Disk = REAL_DISK) -> bool:
     """Whether no log directory holds anything yet: then starting may format them."""
-    folders = {*settings.log_dirs, settings.metadata_log_dir}
-    return not any(
-        disk.exists(folder) and (not disk.is_directory(folder) or disk.listdir(folder)) for folder in folders
-    )
+    return all(holds_nothing(disk, folder) for folder in {*settings.log_dirs, settings.metadata_log_dir})
 
 
 def check_supported(settings: BrokerSettings) -> None:

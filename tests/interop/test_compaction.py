@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +73,11 @@ def write(bootstrap: str) -> None:
     produce_one(bootstrap, "large-2", "x" * 2500, at_ms + 900)
     long.abort_transaction(30)
     produce_one(bootstrap, "k5", None, at_ms + 900)
-    produce_one(bootstrap, "large-3", "x" * 2500, at_ms + 900)
+    # A producer that is still active, whose last record is overwritten: its batch stays, empty.
+    now_ms = int(time.time() * 1000)
+    produce_one(bootstrap, "again", "1", now_ms, idempotent=True)
+    produce_one(bootstrap, "again", "2", now_ms)
+    produce_one(bootstrap, "large-3", "x" * 2850, at_ms + 900)  # another segment
     produce_one(bootstrap, "k1", "the end", at_ms + 1000)
 
 
@@ -94,8 +99,8 @@ def in_transaction(bootstrap: str, name: str, at_ms: int, *, commit: bool) -> No
         producer.abort_transaction(30)
 
 
-def produce_one(bootstrap: str, key: str, value: str | None, at_ms: int) -> None:
-    producer = Producer({**client(bootstrap)})
+def produce_one(bootstrap: str, key: str, value: str | None, at_ms: int, *, idempotent: bool = False) -> None:
+    producer = Producer({**client(bootstrap), "enable.idempotence": idempotent})
     producer.produce(TOPIC, value, key, 0, timestamp=at_ms)
     assert producer.flush(30) == 0
 

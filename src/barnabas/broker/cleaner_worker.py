@@ -100,6 +100,7 @@ class ProcessWorker:
     async def _start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # nothing is imported from where the broker happens to run
             "-m",
             MODULE,
             stdin=asyncio.subprocess.PIPE,

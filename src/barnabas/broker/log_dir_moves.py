@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.directories")
 CHUNK_BYTES = 1 << 20
 RETRY_MS = 100
+CLOSING_S_MAX = 5.0
 PREFERRED_MAX = 100_000  # partitions that are not there yet
 MARK_BYTES = len(".") + 32 + len(names.FUTURE_FOLDER)
 
@@ -36,6 +37,7 @@ class LogDirMoves:
         self._broker = broker
         self._replicas = replicas
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._is_closing = False
         count = broker.settings["num.replica.alter.log.dirs.threads"] or len(broker.log_dirs.dirs)
         self._turns = asyncio.Semaphore(count)
 
@@ -47,12 +49,14 @@ class LogDirMoves:
                 self._begin(where, partition)
 
     async def close(self) -> None:
-        """Stop copying; the next start goes on."""
+        """Stop copying; the next start goes on. Threads end what they have begun: the copies will be
+        closed."""
+        self._is_closing = True
         tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            _, late = await asyncio.wait(tasks, timeout=CLOSING_S_MAX)
+            for task in late:
+                task.cancel()
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -68,6 +72,8 @@ class LogDirMoves:
             raise self._not_here(where, directory)
         if future is not None:
             if broker.log_dirs.dir_of(future) is directory:
+                if where not in self._tasks:  # it had come to an end that was none
+                    self._begin(where, partition)
                 return
             self._cancel(where)
         if broker.log_dirs.dir_of(partition.log) is directory:
@@ -156,7 +162,9 @@ class LogDirMoves:
     def _goes_on(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
         """Neither was the partition deleted, nor did a dir fail, nor is the copy unwanted by now."""
         log_dirs = self._broker.log_dirs
-        return log_dirs.future_logs.get(where) is copy and log_dirs.logs.get(where) is partition.log
+        if self._is_closing or log_dirs.future_logs.get(where) is not copy:
+            return False
+        return log_dirs.logs.get(where) is partition.log
 
     async def _catch_up(self, where: TopicPartition, partition: Partition, copy: Log) -> None:
         """Copy until less than a chunk is missing."""

@@ -30,6 +30,8 @@ class Maintenance:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
+        self._retention = Retention(broker)
+        self._stopping = asyncio.Event()
 
     def start(self) -> None:
         settings = self._broker.settings
@@ -39,7 +41,7 @@ class Maintenance:
             (self.checkpoint_high_watermarks, settings["replica.high.watermark.checkpoint.interval.ms"]),
             (self.sync_due, settings["log.flush.scheduler.interval.ms"]),
             (self.expire_producers, settings["producer.id.expiration.check.interval.ms"]),
-            (Retention(self._broker).run, settings["log.retention.check.interval.ms"]),
+            (self._retention.run, settings["log.retention.check.interval.ms"]),
             (self.remove_deleted, DELETE_CHECK_MS),
         ]
         self._tasks = [
@@ -49,20 +51,28 @@ class Maintenance:
         ]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        """What a duty has begun in a thread is ended first: two must not write the same checkpoint at
+        once."""
+        self._stopping.set()
+        self._retention.is_stopping = True
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _repeat(self, duty: Duty, interval_ms: int) -> None:
         wait_ms = min(interval_ms, self._broker.settings["log.initial.task.delay.ms"])
-        while True:
-            await asyncio.sleep(wait_ms / 1000)
+        while not await self._stops_within(wait_ms):
             wait_ms = interval_ms
             try:
                 await duty()
             except (KafkaError, OSError) as error:
                 log.error("%s failed: %s", getattr(duty, "__name__", duty), error)
+
+    async def _stops_within(self, duration_ms: int) -> bool:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), duration_ms / 1000)
+        except TimeoutError:
+            return False
+        return True
 
     # -- duties ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ Does not know: the rules (see `storage.retention`), when to run.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import KafkaError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.storage.log import Log
 
+log = logging.getLogger("barnabas.retention")
 LOGS_AT_A_TIME = 64
 
 Look = tuple["Log", int]
@@ -26,43 +28,49 @@ Look = tuple["Log", int]
 class Retention:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.is_stopping = False
 
     async def run(self) -> None:
         """One round over all partitions."""
         partitions = list(self._broker.partitions)
         for first in range(0, len(partitions), LOGS_AT_A_TIME):
+            if self.is_stopping:
+                return
             some = partitions[first : first + LOGS_AT_A_TIME]
             claimed = [partition for partition in some if partition.log.claim()]
-            logs = [partition.log for partition in claimed]
+            claims = [partition.log for partition in claimed]
             try:
                 looks = [(partition.log, partition.high_watermark) for partition in claimed]
                 now_ms = self._broker.clock.now_ms()
                 for partition, count in zip(claimed, await self._count(looks, now_ms), strict=True):
-                    await self._delete(partition, count, now_ms)
+                    try:
+                        await self._delete(partition, count, now_ms)
+                    except KafkaError as error:  # the others have their turn all the same
+                        log.error("retention of %s failed: %s", partition, error.message)
             finally:
-                for log in logs:
-                    log.release()
+                for each in claims:
+                    each.release()
 
     async def _count(self, looks: list[Look], now_ms: int) -> list[int]:
         def count() -> list[int]:
-            return [count_expired(log, now_ms, upper_offset) for log, upper_offset in looks]
+            return [count_expired(each, now_ms, upper_offset) for each, upper_offset in looks]
 
         return await self._broker.threads.run(count)
 
     async def _delete(self, partition: Partition, count: int, now_ms: int) -> None:
-        log = partition.log
-        if not count or self._broker.log_dirs.logs.get(log.topic_partition) is not log:
+        found = partition.log
+        if not count or self._broker.log_dirs.logs.get(found.topic_partition) is not found:
             return  # nothing to do, or deleted meanwhile
         # Records of a transaction that may still be committed stay, however old.
-        count = min(count, retention.count_below(log, partition.last_stable_offset))
-        gone = retention.take_out(log, count)
+        count = min(count, retention.count_below(found, partition.last_stable_offset))
+        gone = retention.take_out(found, count)
         if gone:
-            await self._broker.threads.run(retention.bury, log, gone, now_ms)
+            await self._broker.threads.run(retention.bury, found, gone, now_ms)
 
 
-def count_expired(log: Log, now_ms: int, upper_offset: int) -> int:
+def count_expired(found: Log, now_ms: int, upper_offset: int) -> int:
     """A log whose files cannot be looked at has none; whoever reads or writes it next will say so."""
     try:
-        return retention.count_expired(log, now_ms, upper_offset)
+        return retention.count_expired(found, now_ms, upper_offset)
     except KafkaError:
         return 0

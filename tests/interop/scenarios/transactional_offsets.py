@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
@@ -198,3 +199,54 @@ def committed_wrongly(talk: Talk) -> None:
             producer.commit_offsets("a group that is not there", talk.name("none"), good, version, **fields)
         producer.end(commit=False)
         stable(talk, "in the end", name, None)
+
+
+class Walk:
+    """Two producers, two groups, two partitions: offsets committed in and outside of transactions, deleted,
+    ended, in any order."""
+
+    def __init__(self, talk: Talk, seed: int) -> None:
+        self.talk, self.rng = talk, random.Random(seed)
+        self.topic = talk.topic(partitions=2)
+        self.groups = [group(talk, f"group-{n}") for n in range(2)]
+        self.producers = [Transacting(talk, f"id-{n}") for n in range(2)]
+        self.is_open = dict.fromkeys(range(len(self.producers)), False)
+
+    def run(self, steps: int) -> None:
+        for step in range(steps):
+            kind = self.rng.choices(
+                ("commit", "outside", "end", "delete", "delete group", "look"), (10, 4, 6, 2, 1, 3)
+            )[0]
+            name, partition = self.rng.choice(self.groups), self.rng.randrange(2)
+            number = self.rng.randrange(len(self.producers))
+            label = f"{step} {kind}"
+            if kind == "commit":
+                producer = self.producers[number]
+                producer.commit_offsets(f"{label} by {number}", name, {self.topic: {partition: step}})
+                self.is_open[number] = True
+            elif kind == "outside":
+                topics = [commit_topic(self.talk, self.topic, {partition: step})]
+                self.talk.ask(label, ApiKey.OFFSET_COMMIT, 9, group_id=name, topics=topics)
+            elif kind == "end" and self.is_open[number]:
+                self.producers[number].end(commit=self.rng.random() < 0.6)
+                self.is_open[number] = False
+            elif kind == "delete":
+                wanted = [{"name": self.topic, "partitions": [{"partition_index": partition}]}]
+                self.talk.ask(label, ApiKey.OFFSET_DELETE, 0, group_id=name, topics=wanted)
+            elif kind == "delete group":
+                self.talk.ask(label, ApiKey.DELETE_GROUPS, 2, groups_names=[name])
+            elif kind == "look":
+                for each in self.groups:
+                    stable(self.talk, label, each, {self.topic: [0, 1]})
+                    stable(self.talk, f"{label} at all", each, None)
+                self.talk.ask(label, ApiKey.DESCRIBE_GROUPS, 6, groups=self.groups)
+
+
+@scenario
+def in_any_order(talk: Talk) -> None:
+    Walk(talk, 1).run(150)
+
+
+@scenario
+def in_any_other_order(talk: Talk) -> None:
+    Walk(talk, 2).run(150)

@@ -98,8 +98,13 @@ class Bench:
     def run(self, names: list[str]) -> list[Result]:
         for name in names or list(ROWS):
             kind, _, rest = name.partition("-")
-            trial = {"read": self.reads, "write": self.writes, "trickle": self.trickle}[kind]
-            trial(name, *rest.split("-")) if rest else trial(name)
+            size, _, codec = rest.partition("-")
+            if kind == "read":
+                self.reads(name, int(size), codec)
+            elif kind == "write":
+                self.writes(name, int(size), codec)
+            else:
+                self.trickle(name)
         return list(self.results.values())
 
     def in_turns(self, name: str, measure: Callable[[str], float]) -> None:
@@ -138,8 +143,8 @@ class Bench:
         writer = writer.option("topic", topic).option("kafka.compression.type", codec)
         writer.mode("append").save()
 
-    def reads(self, name: str, size: str, codec: str) -> None:
-        topic = self.fill(int(size), codec)
+    def reads(self, name: str, size: int, codec: str) -> None:
+        topic = self.fill(size, codec)
 
         def measure(connector: str) -> float:
             started = time.perf_counter()
@@ -157,8 +162,8 @@ class Bench:
         self.in_turns(name, measure)
         self.broker.delete_topic(topic)
 
-    def writes(self, name: str, size: str, codec: str) -> None:
-        rows = self.rows(int(size)).persist()
+    def writes(self, name: str, size: int, codec: str) -> None:
+        rows = self.rows(size).persist()
         rows.count()
         counter = 0
 
@@ -193,9 +198,11 @@ class Bench:
                 writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
                 query = writer.trigger(processingTime="0 seconds").start()
                 try:
-                    took = []
+                    took: list[float] = []
                     seen = -1
                     while len(took) < TRICKLE_BATCHES:
+                        if not query.isActive:
+                            raise RuntimeError(f"{connector} ended its query: {query.exception()}")
                         producer.produce(topic, b"x", partition=len(took) % PARTITIONS)
                         producer.flush()
                         progress = query.lastProgress

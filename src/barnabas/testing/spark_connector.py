@@ -11,9 +11,12 @@ from pathlib import Path
 
 from barnabas.testing import maven
 
-VERSION = "4.0.0"  # the newest whose jars are all there
+VERSION = "4.2.0"
 NAME = f"spark-kafka-{VERSION}"
-ARTIFACTS = (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}",)
+ARTIFACTS = (
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{VERSION}",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",  # the newest that is there
+)
 IN_SPARK = ("org.scala-lang", "org.apache.hadoop", "org.slf4j", "com.google.code.findbugs")
 
 

@@ -407,6 +407,20 @@ def test_a_dir_that_fails_between_requests_is_noticed_by_the_next_checkpoint(
         assert "KAFKA_STORAGE_ERROR" in codes(talk, "load", 3)
 
 
+def test_a_dir_that_is_taken_away_is_noticed_by_the_next_checkpoint(dirs: list[Path]) -> None:
+    """As an unmount does: an empty folder is in its place."""
+    with (
+        made(dirs, **{"replica.high.watermark.checkpoint.interval.ms": 20}) as node,
+        Conversation(node) as talk,
+    ):
+        node.create_topic("load", partitions=3)
+        dirs[1].rename(dirs[1].with_name("elsewhere"))
+        dirs[1].mkdir()
+        wait_until(lambda: described(talk)["two"].error_code == ErrorCode.KAFKA_STORAGE_ERROR)
+        assert list(dirs[1].iterdir()) == []
+        assert sorted(codes(talk, "load", 3)) == ["KAFKA_STORAGE_ERROR", "NONE", "NONE"]
+
+
 def test_groups_of_a_dir_that_fails_have_no_coordinator(
     failing: tuple[Broker, FailingDisk], dirs: list[Path]
 ) -> None:

@@ -98,6 +98,10 @@ class LogDir:
     def end(self, broker_epoch: int) -> None:
         clean_shutdown.store(self.disk, self.path, broker_epoch)
 
+    def check_is_there(self) -> None:
+        """A dir that was unmounted or moved away may leave an empty folder behind, which is not ours."""
+        self.disk.size(f"{self.path}/{names.META_PROPERTIES}")
+
     def load_offsets(self, name: str) -> dict[TopicPartition, int]:
         """A checkpoint file of this dir; one that is damaged counts as empty, which costs time, not data."""
         path = f"{self.path}/{name}"

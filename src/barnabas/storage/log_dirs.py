@@ -318,6 +318,7 @@ class LogDirs:
 
     def _store(self, directory: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         try:
+            directory.check_is_there()
             directory.store_offsets(name, offsets)
         except OSError as error:
             raise self.context.failure("write", f"{directory.path}/{name}", error) from error

@@ -10,6 +10,7 @@ import sys
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 TIMEOUT_S = 60.0
+PATIENCE_S = 0.05
 BATCH = 7
 
 
@@ -36,13 +37,23 @@ def work(bootstrap: str, source: str, target: str, name: str) -> None:
         }
     )
     producer = Producer({**place, "transactional.id": name, "linger.ms": 0})
+    messages: list[Message] = []
+
+    def start_over(*_: object) -> None:
+        """Whoever has the partitions next reads these again: maybe this program itself."""
+        messages.clear()
+
     try:
         producer.init_transactions(TIMEOUT_S)
-        consumer.subscribe([source])
+        consumer.subscribe([source], on_revoke=start_over, on_lost=start_over)
         while True:
-            messages = [message for message in consumer.consume(BATCH, 0.2) if is_record(message)]
-            if messages:
+            # One by one: `consume` gives messages of before and after a rebalance in one list.
+            message = consumer.poll(PATIENCE_S)
+            if message is not None and is_record(message):
+                messages.append(message)
+            if messages and (message is None or len(messages) == BATCH):
                 move(messages, target, consumer, producer)
+                messages.clear()
     finally:
         consumer.close()
 
@@ -62,7 +73,9 @@ def is_record(message: Message) -> bool:
 def move(messages: list[Message], target: str, consumer: Consumer, producer: Producer) -> None:
     producer.begin_transaction()
     for message in messages:
-        producer.produce(target, message.value(), partition=message.partition())
+        partition = message.partition()
+        assert partition is not None
+        producer.produce(target, message.value(), partition=partition)
     places = consumer.position(consumer.assignment())
     producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), TIMEOUT_S)
     producer.commit_transaction(TIMEOUT_S)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import statistics
 import struct
 import threading
 import time
@@ -31,6 +32,7 @@ SEGMENTS = 8
 SEGMENT_BYTES_MIN = 1 << 20
 CIRCLE_BATCHES_MAX = 2048
 CLEAN_TIMEOUT_S = 300.0
+WINDOWS = 5  # of a round: others disturb some of them, the median tells
 TEMPLATE = "dirty-0000"  # frames are built for this topic, and renamed: building takes seconds
 _names = itertools.count(1)
 
@@ -134,21 +136,22 @@ def latency_ratio(broker: Contender, scale: Scale) -> float:
     load = frames.produce(topic, frames.batch_of(1), 64)
     dirty = DirtyLog(broker, scale)
 
-    def p99_us(seconds: float) -> float:
-        return generator.run(broker.port, load.frames, Plan(1, 1, 1 << 40, seconds, load.error_at)).p99_us
+    def p99_us() -> float:
+        plan = Plan(1, 1, 1 << 40, scale.seconds / WINDOWS, load.error_at)
+        return generator.run(broker.port, load.frames, plan).p99_us
 
-    p99_us(scale.seconds / 3)
-    idle = p99_us(scale.seconds)
+    p99_us()
+    idle = [p99_us() for _ in range(WINDOWS)]
     busy: list[float] = []
     dirty.begin()
     cleaned = threading.Thread(target=dirty.wait)
     cleaned.start()
     while cleaned.is_alive():
-        busy.append(p99_us(scale.seconds / 3))
+        busy.append(p99_us())
     cleaned.join()
     delete_topics(broker, topic, dirty.topic)
     busy = busy[:-1] or busy  # the last one saw the end of it
-    return sorted(busy)[len(busy) // 2] / idle
+    return statistics.median(busy) / statistics.median(idle)
 
 
 def cleaning(broker: Contender, scale: Scale) -> dict[str, float]:

@@ -40,7 +40,8 @@ class ClassicMember:
         self._group = group
         self._partitions = 0  # that the topic had when it joined
         self._instance_id = instance_id
-        self._is_cooperative = group.kind == COOPERATIVE
+        self._is_cooperative = group.kind != EAGER
+        self._protocol = COOPERATIVE if self._is_cooperative else EAGER
         self._positions = Positions(client, group)
         self._member_id = ""
         self._generation = -1
@@ -84,7 +85,7 @@ class ClassicMember:
                 group_instance_id=self._instance_id,
                 protocol_type="consumer",
                 protocols=[
-                    JoinGroupRequest.JoinGroupRequestProtocol(name=group.kind, metadata=self._metadata())
+                    JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=self._metadata())
                 ],
             ),
             JoinGroupResponse,
@@ -101,7 +102,7 @@ class ClassicMember:
         if code:
             return False
         self._member_id, self._generation = answer.member_id, answer.generation_id
-        if group.is_trusted:
+        if group.has_leaders:
             group.generations.joined(newest, self._generation)
         plan: dict[str, frozenset[int]] = {}
         if answer.leader == self._member_id and not answer.skip_assignment:
@@ -143,7 +144,7 @@ class ClassicMember:
                 member_id=self._member_id,
                 group_instance_id=self._instance_id,
                 protocol_type="consumer",
-                protocol_name=group.kind,
+                protocol_name=self._protocol,
                 assignments=[
                     SyncGroupRequest.SyncGroupRequestAssignment(
                         member_id=member, assignment=encode_assignment(group.topic, partitions)
@@ -162,7 +163,7 @@ class ClassicMember:
         if code:
             return False
         assigned = decode_assignment(answer.assignment)
-        if group.is_trusted:
+        if group.has_leaders:
             identity = self._instance_id or self._member_id
             group.generations.assigned(self._generation, identity, self._member_id, assigned)
         revoked = self._owned - assigned
@@ -171,7 +172,7 @@ class ClassicMember:
             return False  # others wait for it: join again at once
         new = assigned - self._owned
         while new:
-            fetched = await self._positions.fetch(new, "", -1)
+            fetched = await self._positions.fetch(new, None, -1)
             if fetched is ErrorCode.NONE:
                 break
             if fetched is not None and fetched not in COORDINATOR_ERRORS:
@@ -189,7 +190,7 @@ class ClassicMember:
             await asyncio.sleep(self._client.rng.uniform(0.5, 1.5) * BEAT_S)
             newest = group.generations.newest
             code = await self._positions.commit(self._member_id, self._generation, self._instance_id)
-            if code is ErrorCode.NONE and self._owned and group.is_trusted:
+            if code is ErrorCode.NONE and self._owned and group.has_leaders:
                 group.generations.accepted(newest, self._generation, "a commit")
             if code in (None, ErrorCode.NONE) or code in COORDINATOR_ERRORS:
                 code = await self._beat()
@@ -216,7 +217,7 @@ class ClassicMember:
         if answer is None:
             return None
         code = ErrorCode(answer.error_code)
-        if code is ErrorCode.NONE and self._group.is_trusted:
+        if code is ErrorCode.NONE and self._group.has_leaders:
             self._group.generations.accepted(newest, self._generation, "a heartbeat")
         return code
 

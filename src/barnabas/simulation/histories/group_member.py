@@ -24,6 +24,7 @@ REBALANCE_MS = 8_000
 BEAT_S = 0.5
 RETRY_S = 0.2
 LEAVE_CHANCE = 0.02
+MIXED = "mixed"  # members of both protocols: the group migrates between them (KIP-848)
 
 COORDINATOR_ERRORS = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -48,6 +49,11 @@ class Group:
     owned: dict[str, frozenset[int]] = field(default_factory=dict)  # by host, as its living member sees it
     committed_s: dict[int, float] = field(default_factory=dict)  # when a commit was acknowledged last
 
+    @property
+    def has_leaders(self) -> bool:
+        """The rules of classic generations hold: members assign, and everything must hold."""
+        return self.is_trusted and self.kind != MIXED
+
 
 async def find_coordinator(client: SimulatedClient, group: str) -> None:
     await client.ask_until_answered(
@@ -68,7 +74,7 @@ class Positions:
     def keep(self, partitions: Collection[int]) -> None:
         self.offsets = {p: offset for p, offset in self.offsets.items() if p in partitions}
 
-    async def fetch(self, partitions: Collection[int], member_id: str, epoch: int) -> ErrorCode | None:
+    async def fetch(self, partitions: Collection[int], member_id: str | None, epoch: int) -> ErrorCode | None:
         """Begin where the group was. None: no answer."""
         group = self._group
         topic = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics(

@@ -17,7 +17,7 @@ from barnabas.simulation.faults import Kind, Plan, plan
 from barnabas.simulation.histories.classic_member import COOPERATIVE, EAGER, ClassicMember
 from barnabas.simulation.histories.consumer_member import CONSUMER, ConsumerMember
 from barnabas.simulation.histories.group_checks import Generations, Offsets, Ownership
-from barnabas.simulation.histories.group_member import SESSION_MS, Group
+from barnabas.simulation.histories.group_member import MIXED, SESSION_MS, Group
 from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, kinds_of, promise_of
 from barnabas.simulation.world import World, rng_of
 
@@ -45,7 +45,7 @@ class GroupsHistory:
         rng = rng_of(seed, "plan")
         self.promise = promise_of(rng)
         self.partitions = rng.randrange(1, 7)
-        self.kinds = [rng.choice((EAGER, COOPERATIVE, CONSUMER)) for _ in range(rng.randrange(1, 4))]
+        self.kinds = [rng.choice((EAGER, COOPERATIVE, CONSUMER, MIXED)) for _ in range(rng.randrange(1, 4))]
         self.sizes = [rng.randrange(2, 5) for _ in self.kinds]
         self.statics = rng.random() < 0.3
         self.compacts = rng.random() < 0.5
@@ -104,10 +104,11 @@ class GroupsHistory:
 
     def _job(self, group: Group, number: int) -> Job:
         async def run(client: SimulatedClient) -> None:
-            if group.kind == CONSUMER:
+            if group.kind == CONSUMER or (group.kind == MIXED and number % 2):
                 await ConsumerMember(client, group, self._topic_id).run()
             else:
-                instance_id = client.host if self.statics and number % 2 else None
+                is_static = self.statics and number % 2 and group.kind != MIXED
+                instance_id = client.host if is_static else None
                 await ClassicMember(client, group, instance_id).run()
 
         return run

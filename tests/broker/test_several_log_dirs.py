@@ -141,7 +141,7 @@ def test_a_partition_moves_while_it_is_written_to(node: Broker, dirs: list[Path]
     node.start()
     with Conversation(node) as talk:
         assert [value[:6] for value in values(talk, "busy")] == written
-        assert folders(dirs, "busy") == {"busy-0": target.name}
+    wait_until(lambda: folders(dirs, "busy") == {"busy-0": target.name})
 
 
 def test_a_slow_move_is_described_and_goes_on_after_a_restart(dirs: list[Path]) -> None:
@@ -419,6 +419,24 @@ def test_a_dir_that_is_taken_away_is_noticed_by_the_next_checkpoint(dirs: list[P
         wait_until(lambda: described(talk)["two"].error_code == ErrorCode.KAFKA_STORAGE_ERROR)
         assert list(dirs[1].iterdir()) == []
         assert sorted(codes(talk, "load", 3)) == ["KAFKA_STORAGE_ERROR", "NONE", "NONE"]
+
+
+def test_a_copy_whose_dir_fails_leaves_its_partition_where_it_is(
+    failing: tuple[Broker, FailingDisk], dirs: list[Path]
+) -> None:
+    node, disk = failing
+    node.create_topic("kept")
+    [source] = folders(dirs, "kept").values()
+    target = next(each for each in dirs[1:] if each.name != source)
+    with Conversation(node) as talk:
+        for _ in range(20):
+            assert codes(talk, "kept", 1) == ["NONE"]
+        disk.errors[str(target)] = errno.EIO
+        move(talk, "kept", target, 0)
+        wait_until(lambda: described(talk)[target.name].error_code == ErrorCode.KAFKA_STORAGE_ERROR)
+
+        assert codes(talk, "kept", 1) == ["NONE"]
+        assert len(values(talk, "kept")) == 21
 
 
 def test_groups_of_a_dir_that_fails_have_no_coordinator(

@@ -130,7 +130,8 @@ class LogDirMoves:
             log.error("%s could not be moved: %s", where, error)
 
     async def _move(self, where: TopicPartition, partition: Partition) -> None:
-        source, copy = partition.log, self._broker.log_dirs.future_logs[where]
+        log_dirs = self._broker.log_dirs
+        source, copy = partition.log, log_dirs.future_logs[where]
         source.is_moving = True
         try:
             async with self._turns:
@@ -138,7 +139,11 @@ class LogDirMoves:
                     await asyncio.sleep(RETRY_MS / 1000)  # compaction may be at it
                 await self._copy(where, partition, copy)
         finally:
-            source.is_moving = False
+            source.is_moving = where in log_dirs.future_logs
+            if log_dirs.logs.get(where) is source and not self._is_closing:
+                # It stays: the controller may have heard otherwise.
+                broker, here = self._broker, log_dirs.dir_of(source).id
+                broker.directories.note(partition.topic_id, partition.index, here)
 
     async def _copy(self, where: TopicPartition, partition: Partition, copy: Log) -> None:
         broker, log_dirs = self._broker, self._broker.log_dirs

@@ -1,8 +1,8 @@
 """Logs on disk, byte for byte as Apache Kafka keeps them.
 
-`Log` is one partition, `LogDirs` all of a node's partitions with their checkpoints. Retention, compaction
-and tiered storage find their place beside them: they work on a log's `segments` list, which is only ever
-replaced as a whole.
+`Log` is one partition, `LogDirs` all of a node's partitions with their checkpoints. `retention`, `compaction`
+and `copying` work on a log's `segments` list, which is only ever replaced as a whole; files that died wait in
+the `graveyard`. Tiered storage finds its place beside them.
 """
 
 from barnabas.storage.context import LogContext

@@ -112,7 +112,7 @@ def skip_the_replay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoordinatorHost, "start", start)
 
 
-@bug("groups")
+@bug("groups", first=10)
 def take_commits_of_members_that_are_gone(patch: pytest.MonkeyPatch) -> None:
     check = classic.ClassicGroups.check_commit
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.protocol import ApiKey
 from barnabas.testing import apache
 
 from .conftest import Node
+from .requests import fetch, produce
+from .talk import Talk
+from .transacting import READ_COMMITTED, Transacting
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("java")]
 
@@ -218,6 +224,47 @@ def test_dump_log_segments_reads_our_transactions(node: Node) -> None:
     ]
     snapshots = dump(files=sorted(folder.glob("*.snapshot")))
     assert "coordinatorEpoch: 0 currentTxnFirstOffset: OptionalLong.empty" in snapshots
+
+
+def test_a_transaction_that_nobody_ends_is_found_and_aborted(node: Node) -> None:
+    name = make_topic(node, "tools.hanging")
+    place = ("--topic", name, "--partition", "0")
+    with closing(Talk(node.port, "tools")) as talk:
+        producer = Transacting(talk, is_new=False)
+        verify(talk, "false")
+        hanging = produce(talk, name, producer.batch(name, b"x"), transactional_id=producer.id)
+        answer = talk.silently(ApiKey.PRODUCE, 11, **hanging)
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == "NONE", answer
+        verify(talk, "true")
+
+        described = transactions(node, "describe-producers", *place)
+        assert re.search(rf"^{producer.producer_id}\s+{producer.epoch}\s+.*\s0\s*$", described, re.M), (
+            described
+        )
+        transactions(node, "abort", *place, "--start-offset", "0")
+        assert re.search(r"None\s*$", transactions(node, "describe-producers", *place))
+        body = fetch(talk, {name: [{}]}, isolation_level=READ_COMMITTED)
+        [found] = talk.silently(ApiKey.FETCH, 12, **body)["responses"][0]["partitions"]
+        assert (found["last_stable_offset"], found["high_watermark"]) == (2, 2)
+
+
+def transactions(node: Node, *args: str) -> str:
+    return tool("TransactionsCommand", "--bootstrap-server", node.bootstrap, *args)
+
+
+def verify(talk: Talk, value: str) -> None:
+    """Switch the verification of partitions on or off, on a running broker."""
+    change = {"name": "transaction.partition.verification.enable", "config_operation": 0, "value": value}
+    wanted = [{"resource_type": 4, "resource_name": "", "configs": [change]}]
+    answer = talk.silently(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=wanted)
+    assert answer["responses"][0]["error_code"] == "NONE", answer
+    resource = [{"resource_type": 4, "resource_name": "1", "configuration_keys": [change["name"]]}]
+    deadline = time.monotonic() + 20
+    while True:
+        [found] = talk.silently(ApiKey.DESCRIBE_CONFIGS, 4, resources=resource)["results"]
+        if [each["value"] for each in found["configs"]] == [value]:
+            return
+        assert time.monotonic() < deadline, found
 
 
 def dump(*flags: str, files: list[Path]) -> str:

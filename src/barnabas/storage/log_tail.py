@@ -219,7 +219,10 @@ class LogTail:
             self.write_early()
             must_roll = must_roll or self._must_roll(writer, header, now_ms)
         if must_roll:
-            self.roll(header.base_offset, now_ms=now_ms)
+            # Where there is a gap before the batch it lies within the new segment: recovery takes one between
+            # two segments for a loss.
+            is_near = header.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
+            self.roll(self.end_offset if is_near else header.base_offset, now_ms=now_ms)
         if self._position == 0:
             self.created_ms = now_ms
             self._set_age_limit(header.max_timestamp)

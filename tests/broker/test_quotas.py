@@ -179,6 +179,16 @@ def test_an_older_client_is_served_and_waits_afterwards(broker: Broker, client: 
         assert is_muted(talk, broker)
 
 
+def test_topics_that_are_made_by_asking_count_too(broker: Broker, client: str) -> None:
+    set_quotas(broker, {"client-id": client}, controller_mutation_rate=0.01)
+    names = [MetadataRequest.MetadataRequestTopic(name=f"{client}-{number}") for number in range(3)]
+    with Conversation(broker, client_id=client) as talk:
+        answer = talk.ask(MetadataRequest(topics=names, allow_auto_topic_creation=True), METADATA_VERSION)
+        assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE] * 3
+        assert answer.throttle_time_ms > 0
+        assert is_muted(talk, broker)
+
+
 def test_an_address_that_connects_too_often_is_cut_off(broker: Broker) -> None:
     address = "127.0.0.23"
     set_quotas(broker, {"ip": address}, connection_creation_rate=1.0)

@@ -7,12 +7,13 @@ Does not know: how the parts are made and started (see `node`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker import topology
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.dynamic_settings import DynamicSettings
+from barnabas.controller.context import unlimited
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -106,7 +107,9 @@ class Broker:
 
     # -- topics ------------------------------------------------------------------------------------
 
-    async def auto_create(self, names: list[str]) -> Mapping[str, ErrorCode]:
+    async def auto_create(
+        self, names: list[str], take_mutations: Callable[[int], None] = unlimited
+    ) -> Mapping[str, ErrorCode]:
         """Create topics that a client asked for by using them; what became of those that could not be."""
         response = await self.controller.handle(
             CreateTopicsRequest(
@@ -116,6 +119,7 @@ class Broker:
                 ],
                 timeout_ms=self.settings["request.timeout.ms"],
             ),
+            take_mutations=take_mutations,
         )
         assert isinstance(response, CreateTopicsResponse)
         return {

@@ -47,9 +47,19 @@ async def create_then_answer(
 ) -> MetadataResponse:
     """The topic is there when the answer leaves, so that the client need not ask again."""
     version = context.version
-    errors = await context.broker.auto_create(names)
+    broker = context.broker
+    mutations = broker.quotas.mutating(context.user, context.client_id, strict=False)
+    if mutations is None:
+        errors = await broker.auto_create(names)
+    else:
+        errors = await broker.auto_create(names, mutations.take)
     context.version = version
-    return answer(request, context, errors)
+    response = answer(request, context, errors)
+    wait_ms = mutations.wait_ms() if mutations is not None else 0
+    if wait_ms:
+        response.throttle_time_ms = wait_ms
+        context.channel.mute(wait_ms)
+    return response
 
 
 def answer(

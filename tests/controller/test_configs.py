@@ -2,12 +2,18 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barnabas.controller.configs import Operation, alter_configs, incremental_alter_configs
+from barnabas.controller.configs import (
+    Operation,
+    alter_configs,
+    incremental_alter_configs,
+    sealed_anew,
+)
 from barnabas.controller.context import Context
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.configs import ConfigResource, ResourceType
@@ -18,6 +24,7 @@ from barnabas.protocol.log_records.metadata import ConfigRecord, FeatureLevelRec
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.settings import BrokerSettings
+from barnabas.settings.secrets import Secrets
 from barnabas.settings.topic import parse_topic_value
 from barnabas.settings.values import to_text
 
@@ -120,7 +127,7 @@ def answered(
 
 def differs_on_purpose(expected: Any) -> bool:
     """An unknown operation is our client's mistake, not our failure."""
-    return expected[0][0] == ErrorCode.UNKNOWN_SERVER_ERROR
+    return bool(expected[0][0] == ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def test_the_same_requests_get_kafkas_answers_and_effects() -> None:
@@ -212,3 +219,29 @@ def test_a_list_that_is_not_set_starts_from_its_default(operation: str, value: s
 
 def test_operations_have_kafkas_numbers() -> None:
     assert [operation.value for operation in Operation] == [0, 1, 2, 3]
+
+
+PASSWORD = "listener.name.later.ssl.keystore.password"
+SECRETS = Secrets(lambda: [b"a key"])
+
+
+def test_a_password_is_sealed_before_it_is_written_and_can_be_changed() -> None:
+    where = replace(context(fresh_image()), secrets=SECRETS)
+    first = incremental_alter_configs(where, incremental((4, "1", [("set", PASSWORD, "s3cret")])))
+    [record] = first.records
+    assert isinstance(record, ConfigRecord) and record.value is not None
+    assert "s3cret" not in record.value
+    assert SECRETS.open("1", PASSWORD, record.value) == "s3cret"
+    where = replace(where, image=image_after(where.image, [record]))
+    again = incremental_alter_configs(where, incremental((4, "1", [("set", "log.roll.ms", "5000")])))
+    assert again.reply.responses[0].error_code == ErrorCode.NONE
+
+
+def test_passwords_that_others_left_in_plain_text_are_sealed_once() -> None:
+    left = ConfigRecord(resource_type=4, resource_name="1", name=PASSWORD, value="s3cret")
+    harmless = ConfigRecord(resource_type=4, resource_name="1", name="log.roll.ms", value="5000")
+    image = image_after(fresh_image(), [left, harmless])
+    [record] = sealed_anew(image.configs, SECRETS)
+    assert isinstance(record, ConfigRecord) and record.value is not None
+    assert SECRETS.open("1", PASSWORD, record.value) == "s3cret"
+    assert sealed_anew(image_after(image, [record]).configs, SECRETS) == []

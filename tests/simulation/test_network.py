@@ -122,6 +122,25 @@ def test_a_reset_is_heard_at_both_ends_and_loses_what_is_on_its_way(world: World
     assert [type(error) for error in pair.mine.lost + pair.theirs.lost] == [ConnectionResetError] * 2
 
 
+def test_a_connection_may_be_lost_while_it_waits_to_be_accepted(world: World) -> None:
+    async def history(pair: Pair) -> None:
+        pair.server.pause()
+
+        async def open_one() -> Ear:
+            return (await asyncio.get_running_loop().create_connection(Ear, SERVER, PORT))[1]
+
+        second = await pair.client.spawn(open_one())
+        pair.network.reset_connections(SERVER)
+        await asyncio.sleep(1)
+        world.loop.call_soon(pair.server.resume)
+        await asyncio.sleep(1)
+        assert len(second.lost) == 1
+
+    pair = run(world, history)
+
+    assert [len(ear.lost) for ear in pair.accepted] == [1, 1]
+
+
 def test_closing_sends_what_was_written_first(world: World) -> None:
     async def history(pair: Pair) -> None:
         pair.mine.transport.write(b"last words")

@@ -94,7 +94,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._steps_at_moment = 0
 
     def put_back(self, handles: list[asyncio.Handle]) -> None:
-        self._ready.extend(handles)
+        """What would have run before runs before what is due now."""
+        self._ready.extendleft(reversed(handles))
 
     def unwind(self, process: Process) -> None:
         """Cancel the tasks of a dead process and run what is theirs until nothing is left of it."""

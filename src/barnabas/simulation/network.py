@@ -197,7 +197,7 @@ class Network:
 
 
 def accept(end: SimulatedTransport, factory: Callable[[], Any]) -> None:
-    if end.process.is_alive:
+    if end.process.is_alive and not end.is_gone:
         end.start(factory())
 
 

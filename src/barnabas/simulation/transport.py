@@ -187,7 +187,8 @@ class SimulatedTransport(asyncio.Transport):
         if not self.is_gone:
             self.is_gone = True
             self.network.forget(self)
-            self.protocol.connection_lost(error)
+            if self.protocol is not None:  # else it was lost before it was accepted
+                self.protocol.connection_lost(error)
 
     def die(self, *, politely: bool) -> None:
         """Its process was killed: the operating system ends the stream, or resets it."""

@@ -15,7 +15,7 @@ import pytest
 
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.records.record import Record
-from barnabas.testing import Broker, apache
+from barnabas.testing import Broker, apache, maven
 from broker.conversation import Conversation
 from broker.read_committed import ReadCommitted
 from broker.transactional import end_offset
@@ -135,7 +135,7 @@ def streams(java: None) -> None:
     """Skips where Kafka Streams cannot be had."""
     try:
         apache.streams_jars()
-    except apache.ApacheKafkaError as error:
+    except maven.MavenError as error:
         pytest.skip(str(error))
 
 

@@ -7,6 +7,7 @@ Does not know: our broker. Nothing here is needed to run Barnabas, and no third-
 
 import atexit
 import functools
+import os
 import shutil
 import socket
 import struct
@@ -25,6 +26,7 @@ VERSION = "4.3.1"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
+COMPILE_TIMEOUT_S = 300.0
 
 # Tools live for a second: the quick compiler and the simplest collector start fastest.
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dlog4j2.statusLoggerLevel=OFF")
@@ -70,6 +72,21 @@ def jars() -> Path:
 def streams_jars() -> Path:
     """The folder of Kafka Streams' jars, to be used beside the others."""
     return maven.fetch(STREAMS_NAME, STREAMS)
+
+
+def compiled(source: Path, folder: Path, *, streams: bool = False) -> list[str]:
+    """Compiles one Java source file into a folder; the command that runs it, for arguments to be added."""
+    paths = [f"{jars()}/*"] + ([f"{streams_jars()}/*"] if streams else [])
+    done = subprocess.run(
+        ["javac", *COMPILER_FLAGS, "-cp", os.pathsep.join(paths), "-d", str(folder), str(source)],
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        said = done.stderr or done.stdout or f"javac ended with {done.returncode}"
+        raise ApacheKafkaError(f"{source} cannot be compiled: {said}")
+    return ["java", *TOOL_FLAGS, "-cp", os.pathsep.join([*paths, str(folder)]), source.stem]
 
 
 def tool(

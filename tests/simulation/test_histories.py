@@ -9,12 +9,15 @@ import pytest
 
 from barnabas.simulation.faults import Fault, Kind, Plan
 from barnabas.simulation.histories.catalogue import HISTORIES
+from barnabas.simulation.histories.stage import SYNCED
+from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.history import Verdict, Wrong, live, shrink
 from barnabas.simulation.loop import Stuck
 from barnabas.simulation.world import World
 
 SEEDS = {"records": range(12), "groups": range(25), "transactions": range(10)}
 REPLAYED = 3
+CRASH_POINTS = 20
 
 # Seeds that once found a bug; what they do changes with the code, and they may find another one.
 REMEMBERED = [("records", 20), ("groups", 13), ("transactions", 5), ("transactions", 11)]
@@ -32,6 +35,20 @@ def test_a_seed_that_found_a_bug_finds_it_no_more(name: str, seed: int) -> None:
     result = live(HISTORIES[name], seed)
 
     assert result.verdict is Verdict.GOOD, f"{result}\n{result.details}"
+
+
+@pytest.mark.parametrize("kind", [Kind.KILL_AT_OPERATION, Kind.POWER_AT_OPERATION], ids=["kill", "power"])
+@pytest.mark.parametrize("operation", range(1, CRASH_POINTS + 1))
+def test_transactions_outlive_an_end_at_any_operation_of_the_disk(operation: int, kind: Kind) -> None:
+    seed = next(
+        seed
+        for seed, history in ((seed, TransactionsHistory(seed)) for seed in range(100))
+        if history.promise is SYNCED and history.inputs and history.writers
+    )
+
+    result = live(TransactionsHistory, seed, [Fault(0.4, kind, 0.3, operation)])
+
+    assert result.counts["lives"] == 2, f"{result}\n{result.details}"
 
 
 @pytest.mark.parametrize("name", HISTORIES)

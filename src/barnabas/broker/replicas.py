@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partition import Partition
@@ -46,7 +47,10 @@ class Replicas:
         broker.image = image
 
         def settings_of(topic: str) -> LogSettings:
-            return self.rules(topic).log
+            found = self.rules(topic).log
+            if topic in image.topics.by_name:
+                return found
+            return replace(found, compact=True)  # whose it was is not known: gaps in it may be its own
 
         now_ms = broker.clock.now_ms()
         broker.log_dirs.load(settings_of, now_ms=now_ms, is_stray=self._is_stray)

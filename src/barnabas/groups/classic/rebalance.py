@@ -194,6 +194,7 @@ def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, no
         return
     group.next_generation(now_ms)
     group.new_member_added = False
+    group.initial_delay_ms = group.initial_remaining_ms = 0
     if group.state is EMPTY:
         outcome.records.append(group_record(group, group.value({})))
         return

@@ -50,6 +50,7 @@ class SimulatedNode:
         self._ended = asyncio.Event()
         self._loses_power = False
         self._is_stopping = False
+        self._disk_was_bad = False  # at some time of this life
         self._rng = world.rng(f"{self.host}/power")
         self._context = copy_context()
 
@@ -83,6 +84,7 @@ class SimulatedNode:
 
     async def _start(self) -> bool:
         self.lives += 1
+        self._disk_was_bad = self.is_disk_bad
         self._is_stopping = False
         self._ended.clear()
         self.world.trace.note("start", self.host, self.lives)
@@ -109,7 +111,7 @@ class SimulatedNode:
             self.world.trace.note("up", self.host)
             return True
         self.world.trace.note("not started", self.host, type(error).__name__)
-        if not (isinstance(error, StartError | StorageError | KafkaError) and self.is_disk_bad):
+        if not (isinstance(error, StartError | StorageError | KafkaError) and self._disk_was_bad):
             self.world.fail(f"{self.host} cannot start: {error}", error)
         return False
 
@@ -142,10 +144,12 @@ class SimulatedNode:
 
     def fill_disk(self, free_bytes: int) -> None:
         self.disk.capacity_bytes = self.disk.used_bytes() + free_bytes
+        self._disk_was_bad = True
 
     def break_disk(self) -> None:
         """Writes and syncs fail until it is mended, in later lives too."""
         self.disk.failures.append(Failure(frozenset({"write", "sync"})))
+        self._disk_was_bad = True
 
     def mend_disk(self) -> None:
         self.disk.capacity_bytes = UNLIMITED_BYTES
@@ -163,7 +167,7 @@ class SimulatedNode:
         if not process.is_alive:
             return False
         error = stopping.exception()
-        if error is not None and not self.is_disk_bad:
+        if error is not None and not self._disk_was_bad:
             self.world.fail(f"{self.host} cannot stop: {error}", error)
         self._soon(self.kill)
         return error is None

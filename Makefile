@@ -40,7 +40,7 @@ test: $(VENV)/.dev tools  ## install what the tests need and run them
 	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
 
 test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
-	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client $(ARGS)
+	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)

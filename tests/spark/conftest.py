@@ -6,13 +6,16 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import spark_connector
-from barnabas.testing.broker import Broker
+from barnabas.testing.broker import Broker, wait_until
+
+NEVER_MS = 86_400_000
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +47,40 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
+class Served:
+    """Apache Kafka behind what the tests ask of a broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None
+    ) -> None:
+        settings = {key: str(value) for key, value in (configs or {}).items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+        self._admin.create_topics([topic])[name].result(30)
+        wait_until(lambda: name in self._admin.list_topics(timeout=10).topics)
+
+    def delete_topic(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result(30)
+        wait_until(lambda: name not in self._admin.list_topics(timeout=10).topics)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "broker" in metafunc.fixturenames:
+        kinds: list[object] = ["barnabas"]
+        if metafunc.config.getoption("--apache"):
+            kinds.append(pytest.param("apache", marks=pytest.mark.java))
+        metafunc.parametrize("broker", kinds, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    with Broker(in_process=False) as found:
+def broker(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.param == "apache":
+        yield Served(request.getfixturevalue("apache_kafka").bootstrap)
+        return
+    # Tests produce records of any age; none of them is to disappear while they look.
+    overrides = {"log.retention.check.interval.ms": NEVER_MS, "log.initial.task.delay.ms": NEVER_MS}
+    with Broker(overrides=overrides, in_process=False) as found:
         yield found

@@ -13,9 +13,10 @@ from barnabas.testing.broker import Broker
 _names = count()
 
 
-def new_topic(broker: Broker, partitions: int = 1, **settings: Any) -> str:
+def new_topic(broker: Broker, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+    """A topic of the test's own, that keeps records of any age."""
     name = f"topic-{next(_names)}"
-    broker.create_topic(name, partitions=partitions, **settings)
+    broker.create_topic(name, partitions=partitions, configs={"retention.ms": "-1", **(configs or {})})
     return name
 
 

@@ -58,6 +58,7 @@ class Chunk:
     """Batches that were fetched together."""
 
     data: bytes | bytearray | memoryview
+    first: int  # records before it were not asked for, though a batch may hold some
     next_offset: int  # behind the last whole batch, or where the fetch began
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -89,7 +90,7 @@ def read_chunk(
     records: memoryview, offset: int, stop: int, aborted: Aborted | None, *, checks_crc: bool = True
 ) -> Chunk:
     """The batches that have records in [offset, stop)."""
-    chunk = Chunk(records, offset)
+    chunk = Chunk(records, offset, offset)
     unpacked: list[bytes | memoryview] | None = None  # from the first compressed batch on, everything
     unpacked_size = 0
     position, end = 0, len(records)

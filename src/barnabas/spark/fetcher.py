@@ -133,7 +133,7 @@ class Fetcher:
         if end < self._range.stop and data.high_watermark < self._range.stop:
             self._lose(self._position, self._range.stop, f"the log ends at {data.high_watermark}")
             self._position = self._range.stop
-            return Chunk(b"", self._position)
+            return Chunk(b"", self._position, self._position)
         return None
 
     def _skip_loss(self) -> None:

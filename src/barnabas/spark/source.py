@@ -101,7 +101,7 @@ def read_range(
     )
     table = Table(asked.topic, asked.partition, decoding.raw_columns)
     for chunk in fetcher.chunks():
-        batch = table.batch(chunk, asked.start, asked.stop)
+        batch = table.batch(chunk, chunk.first, asked.stop)
         for start in range(0, batch.num_rows, ROWS_A_BATCH):
             yield decoding.apply(batch.slice(start, ROWS_A_BATCH), asked.place)
 

@@ -45,7 +45,9 @@ class Application:
         assert self._process.stdout.readline() == b"running\n"
 
     def ensure(self) -> None:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self._forget()
+        if self._process is None:
             self.start()
 
     def kill(self) -> None:
@@ -55,8 +57,13 @@ class Application:
             for each in [driver, *driver.children(recursive=True)]:
                 with contextlib.suppress(psutil.Error):
                     each.kill()
-            self._process.wait()
-            self._process = None
+            self._forget()
+
+    def _forget(self) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        self._process.wait()
+        self._process.stdout.close()
+        self._process = None
 
     def kill_a_worker(self, rng: random.Random) -> None:
         assert self._process is not None

@@ -73,7 +73,8 @@ EVERYWHERE = Search("t", None, None, MINUTES_15_MS)
 def test_a_producer_that_no_coordinator_knows_hangs() -> None:
     admin = Known(p0=[producer(5, start=42)])
     [row] = find(admin, EVERYWHERE)
-    assert row == ("t", "0", "5", "3", "-1", "42", str(NOW_MS - HOUR_MS), "60")
+    assert row[:7] == ("t", "0", "5", "3", "-1", "42", str(NOW_MS - HOUR_MS))
+    assert int(row[7]) >= 60  # minutes, until now
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,18 @@ def wait(members: Sequence[Member], condition: Callable[[], bool], what: str = "
             raise AssertionError(f"{what}: not in {TIMEOUT_S:.0f} s; {shown}, {[m.errors for m in members]}")
 
 
+def settle(members: Sequence[Member], turns: int = 20) -> None:
+    """Cooperative members may be called to one more rebalance that moves nothing: until none comes."""
+    quiet, seen = 0, [member.changes for member in members]
+    deadline = time.monotonic() + TIMEOUT_S
+    while quiet < turns:
+        for member in members:
+            member.turn()
+        now = [member.changes for member in members]
+        quiet, seen = (quiet + 1 if now == seen else 0), now
+        assert time.monotonic() < deadline, "the group does not come to rest"
+
+
 def shares(members: Sequence[Member]) -> list[int]:
     """How many partitions each holds, the most first."""
     return sorted((len(member.held) for member in members), reverse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient
 
 from .conftest import NewTopicName, Served
-from .groups import CLASSIC, EVERY, TIMEOUT_S, Member, committed, disjoint, shares, wait
+from .groups import CLASSIC, EVERY, TIMEOUT_S, Member, committed, disjoint, settle, shares, wait
 from .librdkafka import produce
 
 
@@ -68,17 +69,16 @@ def test_assignors_that_do_not_go_together_are_refused(
     broker: Served, new_topic: NewTopicName, fresh_name: Callable[[], str]
 ) -> None:
     topic, group = new_topic(partitions=2), fresh_name()
-    first = Member(broker.bootstrap, group, [topic], "range")
-    second = Member(broker.bootstrap, group, [topic], "roundrobin")
-    try:
+    with contextlib.ExitStack() as stack:
+        first = Member(broker.bootstrap, group, [topic], "range")
+        stack.callback(first.close)
         wait([first], lambda: len(first.held) == 2)
+        second = Member(broker.bootstrap, group, [topic], "roundrobin")
+        stack.callback(second.close)
         wait([first, second], lambda: bool(second.errors), "the second is refused")
 
         assert second.errors[0].code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL
         assert len(first.held) == 2
-    finally:
-        first.close()
-        second.close()
 
 
 @pytest.mark.parametrize("way", ["range", "cooperative-sticky", "consumer"])
@@ -90,6 +90,7 @@ def test_a_static_member_restarts_and_nobody_rebalances(
     stays = Member(broker.bootstrap, group, [topic], way, group_instance_id="stays", **settings)
     goes = Member(broker.bootstrap, group, [topic], way, group_instance_id="goes", **settings)
     wait([stays, goes], lambda: shares([stays, goes]) == [2, 2] and disjoint([stays, goes]))
+    settle([stays, goes])
     held, changes = goes.held, stays.changes
     goes.close()
 

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import sys
 from pathlib import Path
 
 from rich.console import Console
 
+import barnabas
 from barnabas.testing import apache
 from bench import loads, machine, report
 from bench.rounds import Comparison
@@ -50,6 +52,7 @@ def main(arguments: list[str]) -> int:
     if options.alone != "barnabas" and (missing := apache.available()):
         print(f"cannot compare with Apache Kafka: {missing}", file=sys.stderr)
         return 2
+    compileall.compile_dir(barnabas.__path__[0], quiet=2)  # as an installation has it
     console = Console() if sys.stdout.isatty() else Console(width=150)
     scale = loads.QUICK if options.quick else loads.Scale()
     rounds = options.rounds or (2 if options.quick else 5)

@@ -64,21 +64,22 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     raise unsupported(codec)
 
 
-def decompress(codec: int, data: Buffer, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """Decompress; more than `limit` bytes is MESSAGE_TOO_LARGE, broken data CORRUPT_MESSAGE."""
+def decompress(codec: int, data: Buffer, limit: int = DECOMPRESSED_BYTES_MAX, guess: int = 0) -> bytes:
+    """Decompress; more than `limit` bytes is MESSAGE_TOO_LARGE, broken data CORRUPT_MESSAGE. Who has an idea
+    of how many bytes will come out says so: a first buffer that is too small costs a second attempt."""
     if codec == Compression.NONE:
         return bytes(data)
     import cramjam
 
     try:
         if codec == Compression.GZIP:
-            return _decompress_bounded(cramjam.gzip.decompress_into, data, limit)
+            return _decompress_bounded(cramjam.gzip.decompress_into, data, limit, guess)
         if codec == Compression.SNAPPY:
             return _decompress_snappy(data, limit)
         if codec == Compression.LZ4:
-            return _decompress_bounded(cramjam.lz4.decompress_into, data, limit)
+            return _decompress_bounded(cramjam.lz4.decompress_into, data, limit, guess)
         if codec == Compression.ZSTD:
-            return _decompress_bounded(cramjam.zstd.decompress_into, data, limit)
+            return _decompress_bounded(cramjam.zstd.decompress_into, data, limit, guess)
     except cramjam.DecompressionError as error:
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"cannot decompress {Compression(codec).name.lower()} records: {error}"
@@ -94,10 +95,12 @@ def _too_large(limit: int) -> KafkaError:
     return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"records decompress to more than {limit} bytes")
 
 
-def _decompress_bounded(decompress_into: Callable[[Any, Any], int], data: Buffer, limit: int) -> bytes:
+def _decompress_bounded(
+    decompress_into: Callable[[Any, Any], int], data: Buffer, limit: int, guess: int = 0
+) -> bytes:
     import cramjam
 
-    size = min(limit, max(OUTPUT_BYTES_MIN, EXPANSION_FIRST_GUESS * len(data)))
+    size = min(limit, max(OUTPUT_BYTES_MIN, EXPANSION_FIRST_GUESS * len(data), guess))
     while True:
         output = bytearray(size)
         try:

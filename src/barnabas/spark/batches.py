@@ -32,6 +32,7 @@ from barnabas.records.crc32c import crc32c
 
 INT32_MAX = 2**31 - 1
 NO_TIME = -1
+GUESS_MARGIN = 1.1
 
 
 class Aborted:
@@ -93,6 +94,7 @@ def read_chunk(
     chunk = Chunk(records, offset, offset)
     unpacked: list[bytes | memoryview] | None = None  # from the first compressed batch on, everything
     unpacked_size = 0
+    expansion = 1.0  # of batches seen so far: the next one is likely no worse
     position, end = 0, len(records)
     while end - position >= BATCH_OVERHEAD:
         (
@@ -118,7 +120,9 @@ def read_chunk(
             continue
         body: bytes | memoryview = records[start + BATCH_OVERHEAD : position]
         if attributes & COMPRESSION_MASK:
-            body = decompress(attributes & COMPRESSION_MASK, body, INT32_MAX)
+            packed = len(body)
+            body = decompress(attributes & COMPRESSION_MASK, body, INT32_MAX, int(packed * expansion) + 1)
+            expansion = max(expansion, len(body) / packed * GUESS_MARGIN)
             if unpacked is None:
                 unpacked, unpacked_size = rebased(chunk, records)
         if count < 0 or count > len(body):

@@ -22,7 +22,7 @@ from barnabas.records.batch import headers
 from barnabas.records.record import read_records
 from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 MEGABYTE = 1 << 20
 EAGER = {"log.cleaner.backoff.ms": 100, "log.cleaner.min.cleanable.ratio": 0.01}

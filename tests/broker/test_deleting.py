@@ -12,7 +12,7 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest
 from barnabas.records.record import Record, build_batch
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 from .conversation import Conversation, batch, end_offset, fetch, produce, start_offset
 

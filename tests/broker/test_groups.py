@@ -21,8 +21,8 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
 from barnabas.testing.ports import free_ports
+from barnabas.testing.waiting import wait_until
 
 from .conversation import Conversation
 

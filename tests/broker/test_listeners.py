@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
 from barnabas.testing.ports import free_ports
+from barnabas.testing.waiting import wait_until
 
 from .administration import BROKER, alter_configs, set_configs
 from .conversation import Conversation

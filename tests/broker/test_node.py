@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 from .conversation import Conversation, batch, end_offset, produce
 

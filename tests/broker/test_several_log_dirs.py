@@ -24,7 +24,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.runtime.disk import Disk
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 from .conversation import Conversation, batch, end_offset, fetch, produce, records_of, start_offset
 

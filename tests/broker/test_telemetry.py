@@ -15,8 +15,8 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
 from barnabas.testing.ports import free_ports
+from barnabas.testing.waiting import wait_until
 
 from .administration import alter_configs
 from .conversation import Conversation

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 from .librdkafka import consumer, poll_until, produce, producer, read
 

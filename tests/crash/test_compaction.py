@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 TOPIC = "killed"
 KEYS = 40

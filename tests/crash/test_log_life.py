@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.protocol import ApiKey
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 from interop.frames import Closed, Wire
 from interop.talk import decode, encode, request_header_version
 

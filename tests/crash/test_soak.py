@@ -22,7 +22,7 @@ from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.records.batch import compute_crc, headers
 from barnabas.records.record import iter_records
 from barnabas.testing import Broker
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 from interop.frames import Wire
 from interop.requests import batch
 from interop.talk import decode, encode, request_header_version

@@ -17,7 +17,7 @@ from barnabas.records.record import Record, read_records
 from barnabas.storage.transaction_index import decode
 from barnabas.testing import Broker, apache
 from barnabas.testing.apache import ApacheKafka
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("java"), pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.testing import Broker
 from barnabas.testing.apache import ApacheKafka
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 TOPIC = "moved"
 STEP = 10  # records that a member reads before it commits and leaves

@@ -13,7 +13,7 @@ import pytest
 from barnabas.protocol import ApiKey
 from barnabas.testing import Broker
 from barnabas.testing.apache import ApacheKafka
-from barnabas.testing.broker import wait_until
+from barnabas.testing.waiting import wait_until
 
 from .requests import batch, produce
 from .talk import Talk

@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import spark_connector
-from barnabas.testing.broker import Broker, wait_until
+from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import wait_until
 
 NEVER_MS = 86_400_000
 

@@ -12,7 +12,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from barnabas.spark.progress import behind_latest
-from barnabas.testing.broker import Broker, wait_until
+from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import wait_until
 
 from .topics import new_topic, reading, texts, values
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -252,15 +251,6 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
-
-
-def wait_until(condition: Any, seconds: float = 10.0) -> None:
-    """Wait for a condition, looking every 10 ms."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not after {seconds} s")
-        time.sleep(0.01)
 
 
 def _texts(configs: Mapping[str, object] | None) -> dict[str, str]:

@@ -22,6 +22,7 @@ async def main(bootstrap: str, source: str, target: str, name: str) -> None:
             await work(bootstrap, source, target, name)
         except (KafkaError, OSError) as error:
             print(f"again after {error!r}", file=sys.stderr, flush=True)
+            # A program's back-off: nothing it could wait for, and who ends it kills it.
             await asyncio.sleep(PAUSE_S)
 
 

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from confluent_kafka import Producer
-
-PROGRESS_TIMEOUT_S = 90.0
-
-
-def wait_for(progress: Callable[[], int], more: int) -> None:
-    """Waits until a counter went up by so many."""
-    goal = progress() + more
-    deadline = time.monotonic() + PROGRESS_TIMEOUT_S
-    while progress() < goal:
-        assert time.monotonic() < deadline, f"stuck at {progress()}, {goal} wanted"
-        time.sleep(0.002)
 
 
 class Filler(threading.Thread):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 import sqlite3
 import sys
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -16,19 +15,16 @@ import pytest
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.records.record import Record
 from barnabas.testing import Broker, apache, maven
+from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation
 from broker.read_committed import ReadCommitted
 from broker.transactional import end_offset
 
-from .moving import PROGRESS_TIMEOUT_S, Filler, Mover, wait_for
+from .moving import Filler, Mover
+from .progress import PROGRESS_TIMEOUT_S, kill_and_start, wait_for
+from .transactors import TRANSACTIONAL
 
-SETTINGS = {
-    "log.segment.bytes": "1048576",
-    "transaction.state.log.num.partitions": "3",
-    "offsets.topic.num.partitions": "3",
-    "group.initial.rebalance.delay.ms": "0",
-    "group.min.session.timeout.ms": "1000",
-}
+SETTINGS = TRANSACTIONAL
 HERE = Path(__file__).parent
 PARTITIONS = 3
 WORDS = [b"to", b"be", b"or", b"not", b"that", b"is"]
@@ -36,17 +32,6 @@ READ_COMMITTED = 1
 FETCH_VERSION = 12
 
 pytestmark = pytest.mark.timeout(1800)
-
-
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--kills"))
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "data", overrides=SETTINGS, in_process=False) as made:
-        yield made
 
 
 def committed(talk: Conversation, topic: str, partition: int) -> list[Record]:
@@ -72,8 +57,7 @@ def disturb(broker: Broker, mover: Mover, kills: int, most: int, seed: int) -> N
     for _ in range(kills):
         wait_for(lambda: mover.moved, rng.randrange(1, most))
         if rng.random() < 0.5:
-            broker.kill()
-            broker.start()
+            kill_and_start(broker)
         else:
             mover.start_again()
     wait_for(lambda: mover.moved, 20)
@@ -81,15 +65,16 @@ def disturb(broker: Broker, mover: Mover, kills: int, most: int, seed: int) -> N
 
 def wait_until_moved(broker: Broker, is_done: Callable[[Conversation], bool], partitions: int) -> None:
     """Until the output is as it should be; then nothing holds up its readers any more."""
-    deadline = time.monotonic() + PROGRESS_TIMEOUT_S
+
+    def is_settled(talk: Conversation) -> bool:
+        return all(
+            end_offset(talk, "target", index, committed=True) == end_offset(talk, "target", index)
+            for index in range(partitions)
+        )
+
     with Conversation(broker) as talk:
-        while not is_done(talk):
-            assert time.monotonic() < deadline, "the output is not complete"
-            time.sleep(0.1)
-        for index in range(partitions):
-            while end_offset(talk, "target", index, committed=True) != end_offset(talk, "target", index):
-                assert time.monotonic() < deadline, "a transaction is open for ever"
-                time.sleep(0.1)
+        wait_until(lambda: is_done(talk), PROGRESS_TIMEOUT_S, "the output is complete")
+        wait_until(lambda: is_settled(talk), PROGRESS_TIMEOUT_S, "no transaction is open")
 
 
 def program(way: str, folder: Path, request: pytest.FixtureRequest) -> list[str]:
@@ -183,11 +168,13 @@ def test_offsets_kept_beside_the_results_give_each_input_once_whoever_is_killed(
         disturb(broker, keeper, kills, 100, seed=14)
         filler.stop()
         wanted = Counter(value.decode() for value in filler.values)
-        deadline = time.monotonic() + PROGRESS_TIMEOUT_S
-        while (found := kept(path)) != wanted:
+
+        def is_complete() -> bool:
+            found = kept(path)
             assert not [value for value, count in found.items() if count > 1], "more than once in the results"
-            assert time.monotonic() < deadline, f"{len(found)} of {len(wanted)} arrived"
-            time.sleep(0.1)
+            return found == wanted
+
+        wait_until(is_complete, PROGRESS_TIMEOUT_S, lambda: f"{len(kept(path))} of {len(wanted)} arrived")
     finally:
         keeper.kill()
 

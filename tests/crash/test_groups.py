@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,12 @@ import pytest
 
 from barnabas.protocol import ApiKey
 from barnabas.testing import Broker
+from barnabas.testing.waiting import wait_until
 from clients.crowd import Crowd
 from interop.frames import Closed, Wire
 from interop.talk import Talk, decode, encode, request_header_version
+
+from .progress import PROGRESS_TIMEOUT_S, kill_and_start, wait_for
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -26,23 +28,11 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": "500",
 }
 PARTITIONS = 3
-PROGRESS_TIMEOUT_S = 60.0
 RETRY_S = 0.02
 PASSING = ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "UNKNOWN_TOPIC_OR_PARTITION")
 COMMIT, FETCH = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--kills"))
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "data", overrides=SETTINGS, in_process=False) as made:
-        yield made
 
 
 @pytest.mark.parametrize("way", ["range", "cooperative-sticky", "consumer"])
@@ -55,8 +45,7 @@ def test_a_group_works_on_while_its_broker_is_killed(
         crowd.add()
         crowd.progress()
         for _ in range(max(1, kills // 2)):
-            broker.kill()
-            broker.start()
+            kill_and_start(broker)
             crowd.progress()
         broker.stop()
         broker.start()
@@ -89,7 +78,11 @@ class Committer(threading.Thread):
                         offset += 1
                         self._round(wire, offset)
             except (OSError, Closed):
-                time.sleep(RETRY_S)
+                self._stop_asked.wait(RETRY_S)
+
+    def progress(self) -> int:
+        assert not self.errors, self.errors[:3]
+        return self.count
 
     def stop(self) -> None:
         self._stop_asked.set()
@@ -114,31 +107,27 @@ class Committer(threading.Thread):
 
 
 def committed(port: int, group: str, topic: str) -> tuple[int, str]:
-    talk = Talk(port, "committed")
-    try:
-        deadline = time.monotonic() + PROGRESS_TIMEOUT_S
-        while True:
-            wanted = [{"name": topic, "partition_indexes": [0]}]
-            answer: dict[str, Any] = talk.silently(FETCH, 9, groups=[{"group_id": group, "topics": wanted}])
-            [found] = answer["groups"]
-            if found["error_code"] == "NONE":
-                [partition] = found["topics"][0]["partitions"]
-                return partition["committed_offset"], partition["metadata"]
-            assert time.monotonic() < deadline, found
-            time.sleep(RETRY_S)
-    finally:
-        talk.close()
+    wanted = [{"name": topic, "partition_indexes": [0]}]
+    found: dict[str, Any] = {}
+    with closing(Talk(port, "committed")) as talk:
+
+        def is_told() -> bool:
+            [answer] = talk.silently(FETCH, 9, groups=[{"group_id": group, "topics": wanted}])["groups"]
+            found.update(answer)
+            return bool(answer["error_code"] == "NONE")
+
+        wait_until(is_told, PROGRESS_TIMEOUT_S, lambda: f"the offsets of {group}, last {found}")
+    [partition] = found["topics"][0]["partitions"]
+    return partition["committed_offset"], partition["metadata"]
 
 
 def coordinator_is_there(port: int) -> None:
-    talk = Talk(port, "find")
-    try:
-        deadline = time.monotonic() + PROGRESS_TIMEOUT_S
-        while talk.silently(ApiKey.FIND_COORDINATOR, 2, key="any")["error_code"] != "NONE":
-            assert time.monotonic() < deadline
-            time.sleep(RETRY_S)
-    finally:
-        talk.close()
+    with closing(Talk(port, "find")) as talk:
+        wait_until(
+            lambda: talk.silently(ApiKey.FIND_COORDINATOR, 2, key="any")["error_code"] == "NONE",
+            PROGRESS_TIMEOUT_S,
+            "the coordinator is there",
+        )
 
 
 def test_no_acknowledged_commit_is_lost(broker: Broker, kills: int) -> None:
@@ -150,10 +139,7 @@ def test_no_acknowledged_commit_is_lost(broker: Broker, kills: int) -> None:
 
     def more(count: int) -> None:
         for each in committers:
-            goal, deadline = each.count + count, time.monotonic() + PROGRESS_TIMEOUT_S
-            while each.count < goal:
-                assert time.monotonic() < deadline, f"stuck at {each.count}, errors {each.errors[:3]}"
-                time.sleep(0.002)
+            wait_for(each.progress, count)
 
     for _ in range(kills):
         more(200)
@@ -181,10 +167,7 @@ def test_a_torn_tail_of_the_offsets_topic_loses_nothing_before_it(broker: Broker
     coordinator_is_there(broker.port)
     committer = Committer(broker.port, 0, "work")
     committer.start()
-    deadline = time.monotonic() + PROGRESS_TIMEOUT_S
-    while committer.count < 500:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    wait_for(committer.progress, 500)
     broker.kill()
     committer.stop()
     for folder in broker.data.glob("__consumer_offsets-*"):

@@ -7,9 +7,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
@@ -17,39 +14,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from barnabas.testing import Broker
 
+from .progress import kill_and_start, wait_for
 from .writers import RawWriter, stored
 
 # Small segments, so that kills also hit rolling, indexes and snapshots.
 SETTINGS = {"log.segment.bytes": "1048576", "log.index.interval.bytes": "512", "log.retention.ms": "-1"}
-PROGRESS_TIMEOUT_S = 60.0
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--kills"))
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    """A broker in a process of its own, which can be killed."""
-    with Broker(tmp_path / "data", overrides=SETTINGS, in_process=False) as made:
-        yield made
-
-
-def wait_for(progress: Callable[[], int], more: int) -> None:
-    """Waits until a counter went up by so many."""
-    goal = progress() + more
-    deadline = time.monotonic() + PROGRESS_TIMEOUT_S
-    while progress() < goal:
-        assert time.monotonic() < deadline, f"stuck at {progress()}, {goal} wanted"
-        time.sleep(0.002)
-
-
-def kill_and_start(broker: Broker) -> None:
-    broker.kill()
-    broker.start()
 
 
 def check(writer: RawWriter, records: list[tuple[int, int]]) -> None:

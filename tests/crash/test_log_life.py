@@ -16,7 +16,7 @@ from barnabas.testing.waiting import wait_until
 from interop.frames import Closed, Wire
 from interop.talk import decode, encode, request_header_version
 
-from .test_kill_nine import kill_and_start, wait_for
+from .progress import kill_and_start, wait_for
 from .writers import RawWriter, stored
 
 QUICK = {
@@ -30,11 +30,6 @@ QUICK = {
 EARLIEST = -2
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--kills"))
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,30 +11,13 @@ from barnabas.testing import Broker
 from broker.conversation import Conversation
 from broker.transactional import end_offset, values_of
 
-from .moving import wait_for
-from .transactors import Fate, Transactor
+from .progress import kill_and_start, wait_for
+from .transactors import TRANSACTIONAL, Fate, Transactor
 
-SETTINGS = {
-    "log.segment.bytes": "1048576",
-    "transaction.state.log.num.partitions": "3",
-    "offsets.topic.num.partitions": "3",
-    "group.initial.rebalance.delay.ms": "0",
-    "group.min.session.timeout.ms": "1000",
-}
+SETTINGS = TRANSACTIONAL
 PARTITIONS = 3
 
 pytestmark = pytest.mark.timeout(1200)
-
-
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--kills"))
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "data", overrides=SETTINGS, in_process=False) as made:
-        yield made
 
 
 def test_transactions_are_whole_wherever_the_broker_is_killed(broker: Broker, kills: int) -> None:
@@ -52,13 +33,11 @@ def test_transactions_are_whole_wherever_the_broker_is_killed(broker: Broker, ki
 
     for _ in range(kills):
         wait_for(ended, rng.randrange(1, 200))
-        broker.kill()
-        broker.start()
+        kill_and_start(broker)
     wait_for(ended, 20)
     for worker in workers:
         worker.stop()
-    broker.kill()
-    broker.start()
+    kill_and_start(broker)
     for worker in workers:
         worker.finish()
     check_whole(broker, workers)

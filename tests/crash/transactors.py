@@ -7,15 +7,29 @@ After a lost connection it takes its id again, as a client does that knows nothi
 from __future__ import annotations
 
 import threading
-import time
 from enum import Enum
 
 from barnabas.protocol import ErrorCode
 from barnabas.testing import Broker
+from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation
 from broker.transactional import TransactionalProducer
 
 RETRY_S = 0.01
+FINISH_TIMEOUT_S = 60.0
+PASSING = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+TRANSACTIONAL = {
+    "log.segment.bytes": "1048576",
+    "transaction.state.log.num.partitions": "3",
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+}
+"""Settings of a broker that is killed in the middle of transactions."""
 
 
 class Fate(Enum):
@@ -46,7 +60,7 @@ class Transactor(threading.Thread):
                 try:
                     self._work()
                 except (OSError, Refused):
-                    time.sleep(RETRY_S)
+                    self._stopping.wait(RETRY_S)
         except BaseException as error:
             self.failure = error
 
@@ -57,15 +71,15 @@ class Transactor(threading.Thread):
 
     def finish(self) -> None:
         """Take the id once more: whatever is left open is over after this."""
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                with Conversation(self.broker) as talk:
-                    self._producer(talk)
-                return
-            except (OSError, Refused):
-                assert time.monotonic() < deadline
-                time.sleep(RETRY_S)
+        wait_until(self._takes_its_id, FINISH_TIMEOUT_S, f"transactor {self.number} takes its id again")
+
+    def _takes_its_id(self) -> bool:
+        try:
+            with Conversation(self.broker) as talk:
+                self._producer(talk)
+        except (OSError, Refused):
+            return False
+        return True
 
     def _producer(self, talk: Conversation) -> TransactionalProducer:
         new = bool(self.number % 2)
@@ -74,14 +88,10 @@ class Transactor(threading.Thread):
             producer.find()
         except AssertionError as error:
             raise Refused from error
-        while code := producer.init().error_code:
-            if code not in (
-                ErrorCode.CONCURRENT_TRANSACTIONS,
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                ErrorCode.NOT_COORDINATOR,
-            ):
-                raise AssertionError(f"InitProducerId: {ErrorCode(code).name}")
-            time.sleep(RETRY_S)
+        code = producer.init().error_code
+        if code in PASSING:
+            raise Refused
+        assert code == ErrorCode.NONE, f"InitProducerId: {ErrorCode(code).name}"
         return producer
 
     def _work(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from barnabas.protocol import ApiKey
@@ -41,7 +40,7 @@ class RawWriter(threading.Thread):
                     while not self._stop_asked.is_set():
                         self._send_some(wire)
             except (OSError, Closed):
-                time.sleep(RETRY_S)
+                self._stop_asked.wait(RETRY_S)
         # what was on its way when the connection broke stays uncertain
 
     def stop(self) -> None:

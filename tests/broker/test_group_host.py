@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from barnabas.broker.context import RequestContext
 from barnabas.broker.coordinator_journal import CoordinatorJournal
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.group_host import GroupHost
-from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import rules_of
-from barnabas.connection.arena import Arena
 from barnabas.groups.records import Entry, encode
-from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -33,66 +26,26 @@ from barnabas.records.batch import BatchHeader, validate
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch, read_records
 from barnabas.replication.verification import NOT_REQUIRED
-from barnabas.runtime.threads import Threads
-from barnabas.settings import BrokerSettings, TopicSettings
-from barnabas.storage.log import Log
 
+from .coordinator_world import CoordinatorWorld, disk_is_full, resolved, run
 from .fake_shard import FakeShard
 
 CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
 OFFSETS = "__consumer_offsets"
 
 
-class Clock:
-    ms = 1_000
-
-    def now_ms(self) -> int:
-        return self.ms
-
-
-class World:
-    """A coordinator of one partition, with a real log and no sockets."""
+class World(CoordinatorWorld):
+    """A coordinator of groups."""
 
     def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
-        self.settings = BrokerSettings.load(
-            {
-                "process.roles": "broker,controller",
-                "node.id": "1",
-                "controller.listener.names": "C",
-                "listeners": "PLAINTEXT://:0,C://:0",
-                "listener.security.protocol.map": "C:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-                "controller.quorum.voters": "1@h:1",
-                "offsets.topic.num.partitions": "1",
-            }
-        )
-        self.clock = Clock()
-        self.tick = Tick(Arena(), loop.call_soon, lambda due, done: done({}))
-        self.broker = SimpleNamespace(
-            settings=self.settings,
-            clock=self.clock,
-            threads=Threads(loop, 2),
-            loop=loop,
-            image=EMPTY_IMAGE,
-        )
-        self.log = Log.create(
-            str(folder / f"{OFFSETS}-0"), rules_of(self._topic_settings()).log, now_ms=self.clock.ms
-        )
-        self.partition = Partition(OFFSETS, 0, b"i" * 16, self.log, 1, self.tick, Metrics().topic(OFFSETS))
-        self.partition.follow(rules_of(self._topic_settings()))
-        self.partition.lead(0, (1,))
+        super().__init__(folder, loop)
+        self.partition = self.new_partition(OFFSETS, leader_epoch=0)
+        self.log = self.partition.log
         self.coordinator = GroupCoordinator(cast(Any, self.broker), cast(Any, None))
-
-    def _topic_settings(self) -> TopicSettings:
-        return TopicSettings.resolve({}, self.settings)
 
     def lead(self) -> GroupHost:
         self.coordinator.leadership_changed(self.partition)
         return self.coordinator.hosts[0]
-
-    def ask(self, request: Message, version: int = 5) -> Any:
-        """The answer, or a Deferred for one that waits."""
-        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version)
-        return self.coordinator.hosts[0].ask(request, cast(RequestContext, context))
 
     def write(self, batch: bytearray) -> None:
         view = memoryview(batch)
@@ -101,27 +54,13 @@ class World:
 
 
 Scenario = Callable[[World], Awaitable[None]]
+Play = Callable[[Scenario], None]
 
 
 @pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr("barnabas.groups.shard.GroupShard", FakeShard)
-
-    def run(scenario: Scenario) -> None:
-        async def all_of_it() -> None:
-            world = World(tmp_path, asyncio.get_running_loop())
-            try:
-                world.coordinator.start()
-                await world.coordinator.started()
-                await scenario(world)
-            finally:
-                await world.coordinator.close()
-                world.broker.threads.close()
-                world.log.close()
-
-        asyncio.run(all_of_it())
-
-    return run
+    return partial(run, partial(World, tmp_path))
 
 
 def commit(offset: int, *, partitions: int = 1, metadata: str = "") -> OffsetCommitRequest:
@@ -153,21 +92,7 @@ def error_of(answer: Any) -> int:
     return code
 
 
-async def resolved(deferred: Any) -> Any:
-    if isinstance(deferred, Message):
-        return deferred
-    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
-    deferred.then(future.set_result)
-    return await asyncio.wait_for(future, 10)
-
-
-async def active(world: World) -> None:
-    """Until the host has loaded."""
-    while world.coordinator.hosts[0].error is not None:
-        await asyncio.sleep(0.001)
-
-
-def test_a_commit_is_answered_after_it_is_written(play: Callable[[Scenario], None]) -> None:
+def test_a_commit_is_answered_after_it_is_written(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         answer = world.ask(commit(7))
@@ -178,7 +103,7 @@ def test_a_commit_is_answered_after_it_is_written(play: Callable[[Scenario], Non
     play(scenario)
 
 
-def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Callable[[Scenario], None]) -> None:
+def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         world.ask(commit(7))
@@ -190,7 +115,7 @@ def test_an_answer_that_rests_on_what_is_not_written_waits_too(play: Callable[[S
     play(scenario)
 
 
-def test_what_is_appended_in_one_tick_shares_a_batch(play: Callable[[Scenario], None]) -> None:
+def test_what_is_appended_in_one_tick_shares_a_batch(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         answers = [world.ask(commit(offset)) for offset in range(10)]
@@ -205,7 +130,7 @@ def test_what_is_appended_in_one_tick_shares_a_batch(play: Callable[[Scenario], 
     play(scenario)
 
 
-def test_a_batch_that_is_full_is_followed_by_another(play: Callable[[Scenario], None]) -> None:
+def test_a_batch_that_is_full_is_followed_by_another(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         answers = [world.ask(commit(offset, partitions=20, metadata="m" * 30_000)) for offset in range(3)]
@@ -217,7 +142,7 @@ def test_a_batch_that_is_full_is_followed_by_another(play: Callable[[Scenario], 
 
 
 def test_a_refused_append_keeps_what_others_appended_in_the_same_tick(
-    play: Callable[[Scenario], None],
+    play: Play,
 ) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
@@ -227,14 +152,14 @@ def test_a_refused_append_keeps_what_others_appended_in_the_same_tick(
         refused = await resolved(world.ask(SyncGroupRequest(group_id="g")))
         assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert error_of(await resolved(kept)) == ErrorCode.NONE
-        await active(world)
+        await world.active()
         assert host.shard is not dropped
         assert fetched(world.ask(fetch())) == 7
 
     play(scenario)
 
 
-def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Callable[[Scenario], None]) -> None:
+def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.partition.lead(1, (1, 2))
         world.lead()
@@ -248,7 +173,7 @@ def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Callable[[Scen
     play(scenario)
 
 
-def test_records_come_back_from_the_log(play: Callable[[Scenario], None]) -> None:
+def test_records_come_back_from_the_log(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         await resolved(world.ask(commit(7)))
@@ -261,13 +186,13 @@ def test_records_come_back_from_the_log(play: Callable[[Scenario], None]) -> Non
         refused = world.ask(fetch())
         assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert world.ask(HeartbeatRequest(group_id="g")).error_code == ErrorCode.NONE
-        await active(world)
+        await world.active()
         assert fetched(world.ask(fetch())) == 8
 
     play(scenario)
 
 
-def test_who_waits_is_sent_away_with_the_partition(play: Callable[[Scenario], None]) -> None:
+def test_who_waits_is_sent_away_with_the_partition(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         waiting = world.ask(join())
@@ -279,7 +204,7 @@ def test_who_waits_is_sent_away_with_the_partition(play: Callable[[Scenario], No
 
 
 def test_who_waits_is_answered_when_the_records_of_the_answer_are_written(
-    play: Callable[[Scenario], None],
+    play: Play,
 ) -> None:
     async def scenario(world: World) -> None:
         world.lead()
@@ -292,7 +217,7 @@ def test_who_waits_is_answered_when_the_records_of_the_answer_are_written(
     play(scenario)
 
 
-def test_a_connection_that_is_gone_is_forgotten(play: Callable[[Scenario], None]) -> None:
+def test_a_connection_that_is_gone_is_forgotten(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         waiting = world.ask(join())
@@ -303,7 +228,7 @@ def test_a_connection_that_is_gone_is_forgotten(play: Callable[[Scenario], None]
     play(scenario)
 
 
-def test_deadlines_are_kept_by_one_timer(play: Callable[[Scenario], None]) -> None:
+def test_deadlines_are_kept_by_one_timer(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         late, early = world.ask(join(60_000)), world.ask(join(5))
@@ -315,23 +240,20 @@ def test_deadlines_are_kept_by_one_timer(play: Callable[[Scenario], None]) -> No
 
 
 def test_a_failed_write_drops_the_shard_and_replays_the_log(
-    play: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         await resolved(world.ask(commit(7)))
         lost, waiting = world.ask(commit(9)), world.ask(join())
 
-        def fail(*_: object) -> int:
-            raise OSError(28, "No space left on device")
-
         with monkeypatch.context() as broken:
-            broken.setattr(type(world.log.context.disk), "pwritev", fail)
+            broken.setattr(type(world.log.context.disk), "pwritev", disk_is_full)
             world.tick.close()
         assert host.error is not None and host.error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert error_of(await resolved(lost)) == ErrorCode.NOT_COORDINATOR
         assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
-        await active(world)
+        await world.active()
         assert fetched(world.ask(fetch())) == 7
         await resolved(world.ask(commit(10)))
         assert fetched(world.ask(fetch())) == 10
@@ -339,7 +261,7 @@ def test_a_failed_write_drops_the_shard_and_replays_the_log(
     play(scenario)
 
 
-def test_a_commit_that_is_too_large_harms_nobody_else(play: Callable[[Scenario], None]) -> None:
+def test_a_commit_that_is_too_large_harms_nobody_else(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
         await resolved(world.ask(commit(7)))
@@ -353,7 +275,7 @@ def test_a_commit_that_is_too_large_harms_nobody_else(play: Callable[[Scenario],
     play(scenario)
 
 
-def test_tombstones_are_written_in_as_many_batches_as_they_need(play: Callable[[Scenario], None]) -> None:
+def test_tombstones_are_written_in_as_many_batches_as_they_need(play: Play) -> None:
     async def scenario(world: World) -> None:
         journal = CoordinatorJournal(world.partition, 0)
         keys = [b"k" * 300_000 for _ in range(10)]
@@ -367,7 +289,7 @@ def test_tombstones_are_written_in_as_many_batches_as_they_need(play: Callable[[
     play(scenario)
 
 
-def test_offsets_of_transactions_count_when_their_marker_says_so(play: Callable[[Scenario], None]) -> None:
+def test_offsets_of_transactions_count_when_their_marker_says_so(play: Play) -> None:
     def offset(topic: str, value: int) -> Record:
         entry = Entry(OffsetCommitKey(group="g", topic=topic, partition=0), OffsetCommitValue(offset=value))
         key, encoded = encode(entry)
@@ -387,26 +309,24 @@ def test_offsets_of_transactions_count_when_their_marker_says_so(play: Callable[
         world.write(end(2, aborted=True))
         world.write(transactional(3, offset("open", 1)))
         host = world.lead()
-        await active(world)
+        await world.active()
         shard = cast(FakeShard, host.shard)
         assert shard.offsets == {("g", "kept", 0): 1, ("g", "overtaken", 0): 2}
 
     play(scenario)
 
 
-def test_records_of_unknown_types_are_left_alone(
-    play: Callable[[Scenario], None], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_records_of_unknown_types_are_left_alone(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> None:
         world.write(build_batch([Record(key=b"\x7f\x00?", value=b"?")]))
         world.lead()
-        await active(world)
+        await world.active()
         assert "unknown type 32512" in caplog.text
 
     play(scenario)
 
 
-def test_a_damaged_log_has_no_coordinator(play: Callable[[Scenario], None]) -> None:
+def test_a_damaged_log_has_no_coordinator(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.write(build_batch([Record(key=b"\x00\x01", value=b"\x00\x03")]))
         host = world.lead()

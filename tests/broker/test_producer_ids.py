@@ -10,6 +10,7 @@ import pytest
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
+from barnabas.testing.waiting import until
 
 BLOCK = 1000
 
@@ -60,9 +61,7 @@ def test_the_next_block_is_fetched_before_the_last_id_is_taken() -> None:
         await ids.ready()
         for _ in range(BLOCK - 50):
             ids.take()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert controller.granted == 2
+        await until(lambda: controller.granted == 2, what="the second block is granted")
         assert [ids.take() for _ in range(100)] == list(range(BLOCK - 50, BLOCK + 50))
 
     play(scenario)

@@ -4,51 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.metrics import Metrics
 from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import rules_of
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.transaction_host import TransactionHost
-from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
-from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.records.control import EndMarker, read_end_marker
 from barnabas.records.record import Record, build_batch
 from barnabas.replication.verification import NOT_REQUIRED
-from barnabas.runtime.threads import Threads
-from barnabas.settings import BrokerSettings, TopicSettings
-from barnabas.storage.log import Log
+from barnabas.testing.waiting import until
 from barnabas.transactions.outcome import TopicPartition
+
+from .coordinator_world import CoordinatorWorld, disk_is_full, resolved, run
 
 STATE = "__transaction_state"
 DATA = TopicPartition("data", 0)
-SETTINGS = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "C",
-    "listeners": "PLAINTEXT://:0,C://:0",
-    "listener.security.protocol.map": "C:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "controller.quorum.voters": "1@h:1",
-    "transaction.state.log.num.partitions": "1",
-}
-
-
-class Clock:
-    ms = 1_000
-
-    def now_ms(self) -> int:
-        return self.ms
 
 
 class Ids:
@@ -73,37 +53,20 @@ class Topics:
         return self._partitions.get(TopicPartition(topic, index))
 
 
-class World:
-    """A coordinator of one partition and a partition with data, with real logs and no sockets."""
+class World(CoordinatorWorld):
+    """A coordinator of transactions, and a partition with data."""
 
     def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
-        self.settings = BrokerSettings.load(SETTINGS)
-        self.clock = Clock()
-        self.tick = Tick(Arena(), loop.call_soon, lambda due, done: done({}))
-        self.rules = rules_of(TopicSettings.resolve({}, self.settings))
-        self.folder = folder
-        self.logs: list[Log] = []
+        super().__init__(folder, loop)
         self.partitions: dict[TopicPartition, Partition] = {}
-        self.state = self._partition(STATE, leader_epoch=3)
-        self.data = self.partitions[DATA] = self._partition("data", leader_epoch=0)
-        self.broker = SimpleNamespace(
-            settings=self.settings,
-            clock=self.clock,
-            threads=Threads(loop, 2),
-            loop=loop,
-            image=SimpleNamespace(topics=Topics(self.partitions), features=EMPTY_IMAGE.features),
-            partitions=SimpleNamespace(get=lambda *where: self.partitions.get(TopicPartition(*where))),
-            producer_ids=Ids(),
+        self.state = self.new_partition(STATE, leader_epoch=3)
+        self.data = self.partitions[DATA] = self.new_partition("data", leader_epoch=0)
+        self.broker.image = SimpleNamespace(topics=Topics(self.partitions), features=EMPTY_IMAGE.features)
+        self.broker.partitions = SimpleNamespace(
+            get=lambda *where: self.partitions.get(TopicPartition(*where))
         )
+        self.broker.producer_ids = Ids()
         self.coordinator = TransactionCoordinator(cast(Any, self.broker))
-
-    def _partition(self, topic: str, leader_epoch: int) -> Partition:
-        log = Log.create(str(self.folder / f"{topic}-0"), self.rules.log, now_ms=self.clock.ms)
-        self.logs.append(log)
-        partition = Partition(topic, 0, topic[:2].encode() * 8, log, 1, self.tick, Metrics().topic(topic))
-        partition.follow(self.rules)
-        partition.lead(leader_epoch, (1,))
-        return partition
 
     @property
     def host(self) -> TransactionHost:
@@ -119,11 +82,6 @@ class World:
         self.coordinator.leadership_changed(self.state)
         self.state.lead(self.state.leader_epoch + 1, (1,))
         self.lead()
-
-    def ask(self, request: Message, version: int = 5) -> Any:
-        """The answer, or a Deferred for one that waits."""
-        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version)
-        return self.host.ask(request, cast(RequestContext, context))
 
     async def begin(self, name: str = "tx") -> InitProducerIdResponse:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
@@ -155,6 +113,20 @@ class World:
         owner = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
         return self.ask(EndTxnRequest(transactional_id=name, committed=commit, **owner))
 
+    async def open_transaction(self) -> InitProducerIdResponse:
+        """Of a producer that wrote a record."""
+        producer = await self.begin()
+        await self.write(producer)
+        return producer
+
+    async def unmarked_transaction(self, *, commit: bool = True) -> InitProducerIdResponse:
+        """One whose end is decided, while nobody leads the partition that its marker goes to."""
+        producer = await self.open_transaction()
+        self.data.is_leader = False
+        answer = await resolved(self.end(producer, commit=commit))
+        assert answer.error_code == ErrorCode.NONE
+        return producer
+
     def state_of(self, name: str = "tx") -> str:
         return self.host.shard.transactions[name].state.label
 
@@ -176,47 +148,13 @@ Play = Callable[[Scenario], None]
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
-    def run(scenario: Scenario) -> None:
-        async def all_of_it() -> None:
-            world = World(tmp_path, asyncio.get_running_loop())
-            try:
-                world.coordinator.start()
-                await world.coordinator.started()
-                await scenario(world)
-            finally:
-                await world.coordinator.close()
-                world.broker.threads.close()
-                for log in world.logs:
-                    log.close()
-
-        asyncio.run(all_of_it())
-
-    return run
-
-
-async def resolved(deferred: Any) -> Any:
-    if isinstance(deferred, Message):
-        return deferred
-    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
-    deferred.then(future.set_result)
-    return await asyncio.wait_for(future, 10)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
-def fail(*_: object) -> int:
-    raise OSError(28, "No space left on device")
+    return partial(run, partial(World, tmp_path))
 
 
 def test_a_transaction_ends_within_one_tick(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
-        producer = await world.begin()
-        await world.write(producer)
+        producer = await world.open_transaction()
         answer = world.end(producer)
         assert world.state_of() == "CompleteCommit"
         assert not answer.is_done
@@ -233,8 +171,7 @@ def test_a_transaction_ends_within_one_tick(play: Play) -> None:
 def test_the_end_is_in_its_log_before_any_marker(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         world.lead()
-        producer = await world.begin()
-        await world.write(producer)
+        producer = await world.open_transaction()
         written: list[tuple[int, int]] = []
         append = Partition.append_marker
 
@@ -298,15 +235,14 @@ def test_followers_come_first_at_every_step(play: Play) -> None:
 
 def test_an_end_that_cannot_be_written_leaves_no_marker(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
-        host = world.lead()
-        producer = await world.begin()
-        await world.write(producer)
+        world.lead()
+        producer = await world.open_transaction()
         with monkeypatch.context() as broken:
-            broken.setattr(type(world.state.log.context.disk), "pwritev", fail)
+            broken.setattr(type(world.state.log.context.disk), "pwritev", disk_is_full)
             refused = await resolved(world.end(producer))
         assert refused.error_code == ErrorCode.NOT_COORDINATOR
         assert world.markers() == []
-        await until(lambda: host.error is None)
+        await world.active()
         assert world.state_of() == "Ongoing"
         answer: EndTxnResponse = await resolved(world.end(producer))
         assert answer.error_code == ErrorCode.NONE
@@ -320,14 +256,13 @@ def test_others_of_the_same_tick_hear_that_their_records_are_lost(
 ) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
-        producer = await world.begin()
-        await world.write(producer)
+        producer = await world.open_transaction()
         other = world.ask(InitProducerIdRequest(transactional_id="other", transaction_timeout_ms=60_000))
         with monkeypatch.context() as broken:
-            broken.setattr(type(world.state.log.context.disk), "pwritev", fail)
+            broken.setattr(type(world.state.log.context.disk), "pwritev", disk_is_full)
             world.end(producer)
         assert (await resolved(other)).error_code == ErrorCode.NOT_COORDINATOR
-        await until(lambda: host.error is None)
+        await world.active()
         assert set(host.shard.transactions) == {"tx"}
 
     play(scenario)
@@ -336,17 +271,13 @@ def test_others_of_the_same_tick_hear_that_their_records_are_lost(
 def test_a_marker_that_cannot_be_written_is_tried_again(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
-        producer = await world.begin()
-        await world.write(producer)
-        world.data.is_leader = False
-        answer = await resolved(world.end(producer))
-        assert answer.error_code == ErrorCode.NONE
+        producer = await world.unmarked_transaction()
         assert world.state_of() == "PrepareCommit"
         assert host.unwritten_markers == 1
         refused = await resolved(world.end(producer))
         assert refused.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
         world.data.is_leader = True
-        await until(lambda: world.state_of() == "CompleteCommit")
+        await until(lambda: world.state_of() == "CompleteCommit", what="the marker is written")
         world.tick.close()
         assert len(world.markers()) == 1
         assert host.unwritten_markers == 0
@@ -357,8 +288,7 @@ def test_a_marker_that_cannot_be_written_is_tried_again(play: Play, monkeypatch:
 def test_a_partition_that_is_gone_needs_no_marker(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
-        producer = await world.begin()
-        await world.write(producer)
+        producer = await world.open_transaction()
         del world.partitions[DATA]
         assert (await resolved(world.end(producer))).error_code == ErrorCode.NONE
         assert world.state_of() == "CompleteCommit"
@@ -369,10 +299,7 @@ def test_a_partition_that_is_gone_needs_no_marker(play: Play) -> None:
 def test_a_partition_that_goes_away_while_its_marker_waits_needs_none(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
-        producer = await world.begin()
-        await world.write(producer)
-        world.data.is_leader = False
-        await resolved(world.end(producer))
+        await world.unmarked_transaction()
         del world.partitions[DATA]
         host.metadata_changed(world.clock.ms)
         assert world.state_of() == "CompleteCommit"
@@ -383,16 +310,13 @@ def test_a_partition_that_goes_away_while_its_marker_waits_needs_none(play: Play
 def test_what_was_decided_is_finished_after_a_restart(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
-        producer = await world.begin()
-        await world.write(producer)
-        world.data.is_leader = False
-        await resolved(world.end(producer, commit=False))
+        await world.unmarked_transaction(commit=False)
         world.data.is_leader = True
         world.lead_again()
         request = DescribeTransactionsRequest(transactional_ids=["tx"])
         [described] = world.ask(request, 0).transaction_states
         assert described.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        await until(lambda: world.host.error is None)
+        await world.active()
         assert world.state_of() == "CompleteAbort"
         world.tick.close()
         assert world.markers() == [EndMarker(aborted=True, coordinator_epoch=5)]
@@ -403,10 +327,9 @@ def test_what_was_decided_is_finished_after_a_restart(play: Play) -> None:
 def test_an_open_transaction_is_open_after_a_restart(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
-        producer = await world.begin()
-        await world.write(producer)
+        producer = await world.open_transaction()
         world.lead_again()
-        await until(lambda: world.host.error is None)
+        await world.active()
         assert world.state_of() == "Ongoing"
         assert (await resolved(world.end(producer))).error_code == ErrorCode.NONE
         assert len(world.markers()) == 1
@@ -417,10 +340,7 @@ def test_an_open_transaction_is_open_after_a_restart(play: Play) -> None:
 def test_who_lost_the_partition_writes_no_markers_any_more(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()
-        producer = await world.begin()
-        await world.write(producer)
-        world.data.is_leader = False
-        await resolved(world.end(producer))
+        await world.unmarked_transaction()
         writer = host._markers
         world.state.resign(4)
         world.coordinator.leadership_changed(world.state)

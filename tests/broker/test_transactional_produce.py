@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.records.record import Record, build_batch
 from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing import Broker
+from barnabas.testing.waiting import wait_until
 
 from .conversation import Conversation, batch
 from .transactional import READ_COMMITTED, TransactionalProducer, end_offset, values_of
@@ -141,6 +143,18 @@ def test_a_transaction_that_hangs_is_ended_by_a_marker_from_outside(tmp_path: Pa
         assert values_of(talk, "t") == []
 
 
+def is_ended(producer: TransactionalProducer, *, commit: bool) -> bool:
+    """Asks for the end, which may have to wait for the one before."""
+    code = producer.end(commit=commit)
+    assert code in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
+    return code == ErrorCode.NONE
+
+
+def is_settled(talk: Conversation, topic: str, partition: int) -> bool:
+    """No transaction is open there."""
+    return end_offset(talk, topic, partition, committed=True) == end_offset(talk, topic, partition)
+
+
 def test_everything_waits_for_the_disk_where_it_shall(tmp_path: Path) -> None:
     """With a sync before every answer, verification takes time too."""
     overrides = {"log.flush.interval.messages": "1"}
@@ -154,14 +168,10 @@ def test_everything_waits_for_the_disk_where_it_shall(tmp_path: Path) -> None:
             assert codes == [ErrorCode.NONE] * 6
             assert commit(producer, "g", "t", turn) == ErrorCode.NONE
             assert offset_of(talk, "g", "t") == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
-            while (code := producer.end(commit=turn % 2 == 0)) == ErrorCode.CONCURRENT_TRANSACTIONS:
-                pass
-            assert code == ErrorCode.NONE
-        while offset_of(talk, "g", "t") != (ErrorCode.NONE, 4):
-            time.sleep(0.005)
+            wait_until(partial(is_ended, producer, commit=turn % 2 == 0), what=f"the end of turn {turn}")
+        wait_until(lambda: offset_of(talk, "g", "t") == (ErrorCode.NONE, 4), what="the offset is committed")
         for partition in (0, 1):
-            while end_offset(talk, "t", partition, committed=True) < end_offset(talk, "t", partition):
-                time.sleep(0.005)
+            wait_until(partial(is_settled, talk, "t", partition), what=f"partition {partition} is settled")
             assert values_of(talk, "t", partition) == [b"0"] * 3 + [b"2"] * 3 + [b"4"] * 3
 
 
@@ -213,13 +223,15 @@ def test_open_transactions_outlive_the_expiry_of_producers(tmp_path: Path) -> No
         plain = batch(b"x", producer_id=999, epoch=0, sequence=0, timestamp=int(time.time() * 1000))
         given = Data.PartitionProduceData(index=0, records=plain)
         talk.ask(ProduceRequest(acks=1, topic_data=[Data(name="t", partition_data=[given])]), 12)
-        while [each.producer_id for each in producers_of(talk, "t")] != [producer.producer_id]:
-            time.sleep(0.005)
+
+        def known() -> list[int]:
+            return [each.producer_id for each in producers_of(talk, "t")]
+
+        wait_until(lambda: known() == [producer.producer_id], what="the idle producer is forgotten")
         [state] = producers_of(talk, "t")
         assert state.current_txn_start_offset == 0
         producer.end()
-        while producers_of(talk, "t"):
-            time.sleep(0.005)
+        wait_until(lambda: not known(), what="the producer is forgotten once its transaction is over")
 
 
 def commit(producer: TransactionalProducer, group: str, topic: str, offset: int) -> int:

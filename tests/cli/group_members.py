@@ -13,6 +13,7 @@ from barnabas.client.address import parse_bootstrap
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.group_admin import GroupDescription
+from barnabas.testing.waiting import until
 
 STABLE_SECONDS_MAX = 60.0
 POLL_S = 0.1
@@ -77,12 +78,14 @@ class Member:
 
 async def until_stable(bootstrap: str, group: str, members: int) -> None:
     """Wait until a group has so many members, each with what it should have."""
-    async with Cluster(parse_bootstrap(bootstrap)) as cluster, asyncio.timeout(STABLE_SECONDS_MAX):
+    async with Cluster(parse_bootstrap(bootstrap)) as cluster:
         admin = Admin(cluster)
-        while True:
+
+        async def is_stable() -> bool:
             found = (await admin.describe_groups([group]))[group]
-            if isinstance(found, GroupDescription) and found.state == "Stable":
-                settled = [m for m in found.members if m.assignment and m.target in ((), m.assignment)]
-                if len(found.members) == len(settled) == members:
-                    return
-            await asyncio.sleep(LOOK_S)
+            if not isinstance(found, GroupDescription) or found.state != "Stable":
+                return False
+            settled = [m for m in found.members if m.assignment and m.target in ((), m.assignment)]
+            return len(found.members) == len(settled) == members
+
+        await until(is_stable, STABLE_SECONDS_MAX, f"{members} settled members of {group}")

@@ -12,6 +12,7 @@ from barnabas.client.address import parse_bootstrap
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.testing import Broker, apache
+from barnabas.testing.waiting import until
 
 from .conftest import RunTool
 from .group_members import Members
@@ -40,15 +41,25 @@ def empty_apache(apache_kafka: apache.ApacheKafka) -> str:
     return apache_kafka.bootstrap
 
 
+EMPTY_TIMEOUT_S = 100.0
+
+
 async def delete_everything(bootstrap: str) -> None:
     async with Cluster(parse_bootstrap(bootstrap)) as cluster:
         admin = Admin(cluster)
-        while groups := [listing.group_id for listing in await admin.list_groups()]:
-            await admin.delete_groups(groups)  # static members may be waited for
-            await asyncio.sleep(0.05)
+
+        async def has_no_groups() -> bool:
+            groups = [listing.group_id for listing in await admin.list_groups()]
+            if groups:
+                await admin.delete_groups(groups)  # static members may be waited for
+            return not groups
+
+        async def has_no_topics() -> bool:
+            return not await admin.list_topics()
+
+        await until(has_no_groups, EMPTY_TIMEOUT_S, "the end of all groups")
         await admin.delete_topics([topic.name for topic in await admin.list_topics()])
-        while await admin.list_topics():
-            await asyncio.sleep(0.05)
+        await until(has_no_topics, EMPTY_TIMEOUT_S, "the end of all topics")
 
 
 def replay(talk: str, broker: str, run_tool: RunTool) -> None:

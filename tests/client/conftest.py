@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-NEVER_MS = 86_400_000
+from both_brokers import KEEPS_ALL, parametrize_broker
 
 _numbers = itertools.count(1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "broker" in metafunc.fixturenames:
-        kinds: list[object] = ["barnabas"]
-        if metafunc.config.getoption("--apache"):
-            kinds.append(pytest.param("apache", marks=pytest.mark.java))
-        metafunc.parametrize("broker", kinds, indirect=True, scope="session")
+    parametrize_broker(metafunc)
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +24,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     from barnabas.testing import Broker
 
-    # Tests produce records of any age; none of them is to disappear while they look.
-    with Broker(
-        overrides={"log.retention.check.interval.ms": NEVER_MS, "log.initial.task.delay.ms": NEVER_MS}
-    ) as ours:
+    with Broker(overrides=KEEPS_ALL) as ours:
         yield ours.bootstrap
 
 

@@ -20,6 +20,7 @@ from barnabas.client.topic_admin import NewTopic
 from barnabas.client.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.compression import Compression
+from barnabas.testing.waiting import until
 
 READ_TIMEOUT_S = 20.0
 
@@ -63,8 +64,11 @@ def test_a_topic_is_created_described_and_deleted(broker: str, topic: str) -> No
         assert topic in [each.name for each in await admin.list_topics()]
         assert await admin.topic_name(topic_id) == topic
         await admin.delete_topics([topic])
-        while topic in [each.name for each in await admin.list_topics()]:
-            await asyncio.sleep(0.01)
+
+        async def is_gone() -> bool:
+            return topic not in [each.name for each in await admin.list_topics()]
+
+        await until(is_gone)
         assert await admin.topic_name(topic_id) is None
 
     on(broker, use)
@@ -115,15 +119,17 @@ def test_settings_of_a_topic_are_read_and_changed(broker: str, topic: str) -> No
             [entry] = [each for each in entries if each.name == "retention.ms"]
             return entry.value, entry.source
 
+        async def shows(value: str, source: ConfigSource) -> None:
+            async def it_does() -> bool:
+                return await retention() == (value, source)
+
+            await until(it_does, READ_TIMEOUT_S, f"{value} from {source.name}")
+
         assert await retention() == ("1000", ConfigSource.TOPIC)
         await admin.alter_configs(resource, {"retention.ms": "2000"})
-        async with asyncio.timeout(READ_TIMEOUT_S):
-            while await retention() != ("2000", ConfigSource.TOPIC):
-                await asyncio.sleep(0.01)
+        await shows("2000", ConfigSource.TOPIC)
         await admin.alter_configs(resource, {"retention.ms": None})
-        async with asyncio.timeout(READ_TIMEOUT_S):
-            while await retention() != ("604800000", ConfigSource.DEFAULT):
-                await asyncio.sleep(0.01)
+        await shows("604800000", ConfigSource.DEFAULT)
 
     on(broker, use)
 
@@ -132,9 +138,11 @@ def test_more_partitions_are_made(broker: str, topic: str) -> None:
     async def use(admin: Admin) -> None:
         await created(admin, NewTopic(topic, partitions=1))
         await admin.create_partitions({topic: 3})
-        async with asyncio.timeout(READ_TIMEOUT_S):
-            while len((await admin.describe_topics([topic]))[0].partitions) != 3:
-                await asyncio.sleep(0.01)
+
+        async def has_grown() -> bool:
+            return len((await admin.describe_topics([topic]))[0].partitions) == 3
+
+        await until(has_grown, READ_TIMEOUT_S)
 
     on(broker, use)
 

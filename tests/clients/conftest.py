@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-NEVER_MS = 86_400_000
+from both_brokers import KEEPS_ALL, parametrize_broker
 
 READY_TIMEOUT_S = 30.0
 _numbers = itertools.count(1)
@@ -36,11 +36,7 @@ class NewTopicName(Protocol):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "broker" in metafunc.fixturenames:
-        kinds: list[object] = ["barnabas"]
-        if metafunc.config.getoption("--apache"):
-            kinds.append(pytest.param("apache", marks=pytest.mark.java))
-        metafunc.parametrize("broker", kinds, indirect=True, scope="session")
+    parametrize_broker(metafunc)
 
 
 @pytest.fixture(scope="session")
@@ -52,11 +48,9 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
     from barnabas.testing import Broker
 
     # As the Apache Kafka node of the tests has it: a first member need not wait for others.
-    # Tests produce records of any age; none of them is to disappear while they look.
     overrides = {
         "group.initial.rebalance.delay.ms": 0,
-        "log.retention.check.interval.ms": NEVER_MS,
-        "log.initial.task.delay.ms": NEVER_MS,
+        **KEEPS_ALL,
     }
     with Broker(overrides=overrides) as ours:
         yield Served("barnabas", ours.bootstrap)

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from barnabas.testing.waiting import wait_until
 
 WORKER = Path(__file__).with_name("group_worker.py")
 TIMEOUT_S = 60.0
@@ -80,10 +81,7 @@ class Crowd:
         self.until(lambda: len(self.processed()) >= done + more, f"{more} records more")
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
-        while not condition():
-            assert time.monotonic() < deadline, f"waited for {what}; committed: {self.committed}"
-            time.sleep(PAUSE_S)
+        wait_until(condition, TIMEOUT_S, lambda: f"{what}; committed: {self.committed}")
 
     def finish(self) -> None:
         """No more records: everything produced is processed and committed, and no offset ever went back."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
@@ -17,6 +16,8 @@ from confluent_kafka.admin import (
 )
 from kafka.admin import ConfigResource as PythonResource
 from kafka.admin import ConfigResourceType, KafkaAdminClient
+
+from barnabas.testing.waiting import wait_until
 
 from .conftest import NewTopicName, Served
 
@@ -47,13 +48,6 @@ def change(admin: AdminClient, kind: ResourceType, resource: str, name: str, val
     admin.incremental_alter_configs([wanted])[wanted].result(TIMEOUT_S)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_brokers_settings_are_all_described(admin: AdminClient) -> None:
     found = described(admin, ConfigResource(ResourceType.BROKER, "1"))
     assert len([name for name in found if not name.startswith("barnabas.")]) >= 338
@@ -65,11 +59,11 @@ def test_a_brokers_settings_are_all_described(admin: AdminClient) -> None:
 def test_a_brokers_setting_is_changed_while_it_runs(admin: AdminClient) -> None:
     broker = ConfigResource(ResourceType.BROKER, "1")
     change(admin, ResourceType.BROKER, "1", SETTING, "14000")
-    wait_for(lambda: described(admin, broker)[SETTING].value == "14000")
+    wait_until(lambda: described(admin, broker)[SETTING].value == "14000")
     entry = described(admin, broker)[SETTING]
     assert entry.source == ConfigSource.DYNAMIC_BROKER_CONFIG.value
     change(admin, ResourceType.BROKER, "1", SETTING, None)
-    wait_for(lambda: described(admin, broker)[SETTING].value == "15000")
+    wait_until(lambda: described(admin, broker)[SETTING].value == "15000")
 
 
 @pytest.mark.parametrize(
@@ -103,9 +97,9 @@ def test_kafka_python_describes_and_changes_a_broker(python_admin: KafkaAdminCli
 
     assert shown() == "15000"
     python_admin.alter_configs([PythonResource(kind, "1", {SETTING: "13000"})])
-    wait_for(lambda: shown() == "13000")
+    wait_until(lambda: shown() == "13000")
     python_admin.reset_configs([PythonResource(kind, "1", {SETTING: None})])
-    wait_for(lambda: shown() == "15000")
+    wait_until(lambda: shown() == "15000")
 
 
 def test_kafka_python_lists_what_can_be_configured(

@@ -13,6 +13,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError
 
+from barnabas.testing.waiting import until
+
 from .conftest import NewTopicName, Served
 
 TIMEOUT_S = 60
@@ -135,8 +137,11 @@ def test_topics_partitions_and_settings_through_the_admin_client(
             assert topic in await admin.list_topics()
 
             await admin.create_partitions({topic: NewPartitions(4)})
-            while len((await admin.describe_topics([topic]))[0]["partitions"]) != 4:
-                await asyncio.sleep(0.01)
+
+            async def has_grown() -> bool:
+                return len((await admin.describe_topics([topic]))[0]["partitions"]) == 4
+
+            await until(has_grown)
 
             [answer] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
             [(_, _, _, _, entries)] = answer.resources

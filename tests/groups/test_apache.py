@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.records.batch import headers
 from barnabas.records.record import read_records
 from barnabas.testing.apache import ApacheKafka
+from barnabas.testing.waiting import wait_until
 from replication.transcript import SEPARATOR
 
 from .apache_side import ApacheSide
@@ -52,15 +52,15 @@ def side(kafka: ApacheKafka) -> Iterator[ApacheSide]:
 
 
 def wait_for_coordinator(side: ApacheSide) -> None:
-    deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
     conversation = Conversation(side)
-    while time.monotonic() < deadline:
+
+    def is_there() -> bool:
         found = side.ask("setup", FindCoordinatorRequest(coordinator_keys=["g"]), 4)
         assert isinstance(found, FindCoordinatorResponse)
         # Partitions are loaded a moment after they have a leader.
-        if not found.coordinators[0].error_code and " Dead " in conversation.answer("describe", {}):
-            return
-        time.sleep(0.1)
+        return not found.coordinators[0].error_code and " Dead " in conversation.answer("describe", {})
+
+    wait_until(is_there, COORDINATOR_TIMEOUT_S, "a coordinator")
 
 
 def commands(path: Path) -> list[str]:

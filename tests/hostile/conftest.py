@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -11,6 +10,7 @@ import pytest
 
 from barnabas.testing import Broker
 from barnabas.testing.apache import ApacheKafka
+from barnabas.testing.waiting import wait_until
 
 from .worker import Worker
 
@@ -57,13 +57,6 @@ def honest_work(port: int, topic: str) -> Iterator[Worker]:
     before = worker.rounds
     wait_until(lambda: worker.rounds > before + 20 or worker.error is not None)
     worker.finish()
-
-
-def wait_until(condition: Callable[[], bool], timeout: float = 30.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.005)
 
 
 def resident_bytes(pid: int) -> int:

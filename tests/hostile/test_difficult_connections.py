@@ -12,11 +12,12 @@ import pytest
 
 from barnabas.protocol import ApiKey
 from barnabas.testing import Broker
+from barnabas.testing.waiting import wait_until
 from interop.frames import Closed, Wire, framed, request
 from interop.requests import batch, fetch, produce
 from interop.talk import Talk, encode
 
-from .conftest import MIB, Starter, honest_work, resident_bytes, wait_until
+from .conftest import MIB, Starter, honest_work, resident_bytes
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)
 

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.testing.waiting import until
 from runtime.nodes import Node, run, settings_for
 
 
@@ -166,9 +167,7 @@ def test_another_broker_that_falls_silent_is_fenced(tmp_path: Path) -> None:
             want_fence=False,
         )
         assert not (await handle(beat)).is_fenced
-        async with asyncio.timeout(10):
-            while not node.controller.image.cluster.brokers[2].fenced:
-                await asyncio.sleep(0.02)
+        await until(lambda: node.controller.image.cluster.brokers[2].fenced)
         await node.kill()
 
     run(main)

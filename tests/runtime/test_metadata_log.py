@@ -19,6 +19,7 @@ from barnabas.runtime.disk import Disk
 from barnabas.storage import meta_properties
 from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.settings import LogSettings
+from barnabas.testing.waiting import until
 from runtime.nodes import CLUSTER_ID, Node, run, settings_for
 
 METADATA = "__cluster_metadata-0"
@@ -265,9 +266,7 @@ def test_snapshots_are_taken_when_enough_was_written(tmp_path: Path) -> None:
         await node.start()
         node.sync_in_threads()
         await node.create("large", 50)
-        async with asyncio.timeout(10):
-            while not list(folder(node).glob("*.checkpoint")):
-                await asyncio.sleep(0.01)
+        await until(lambda: list(folder(node).glob("*.checkpoint")))
         await node.stop()
 
     run(main)
@@ -280,9 +279,7 @@ def test_a_quiet_log_shows_signs_of_life(tmp_path: Path) -> None:
         await node.start()
         before = node.log.high_watermark
         published = len(node.published)
-        async with asyncio.timeout(10):
-            while node.log.high_watermark < before + 3:
-                await asyncio.sleep(0.01)
+        await until(lambda: node.log.high_watermark >= before + 3)
         assert len(node.published) == published
         assert node.controller.image.provenance.offset > before
         await node.stop()

@@ -15,8 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
-
-NEVER_MS = 86_400_000
+from both_brokers import KEEPS_ALL, parametrize_broker
 
 
 @pytest.fixture(scope="session")
@@ -69,11 +68,7 @@ class Served:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "broker" in metafunc.fixturenames:
-        kinds: list[object] = ["barnabas"]
-        if metafunc.config.getoption("--apache"):
-            kinds.append(pytest.param("apache", marks=pytest.mark.java))
-        metafunc.parametrize("broker", kinds, indirect=True, scope="session")
+    parametrize_broker(metafunc)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +76,5 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "apache":
         yield Served(request.getfixturevalue("apache_kafka").bootstrap)
         return
-    # Tests produce records of any age; none of them is to disappear while they look.
-    overrides = {"log.retention.check.interval.ms": NEVER_MS, "log.initial.task.delay.ms": NEVER_MS}
-    with Broker(overrides=overrides, in_process=False) as found:
+    with Broker(overrides=KEEPS_ALL, in_process=False) as found:
         yield found

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import wait_until
 
-from .topics import fill
+from .topics import consumed, fill
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 
@@ -81,26 +81,20 @@ def is_worker(process: psutil.Process) -> bool:
 
 
 def committed(broker: Broker, topic: str) -> list[int]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "unused",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-    found: list[int] = []
-    ends = 0
-    while ends < PARTITIONS:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error() is None:
-            found.append(int(message.value()))
-        else:
-            ends += 1
-    consumer.close()
-    return found
+    return [int(message.value()) for message in consumed(broker, topic, PARTITIONS)]
+
+
+def written(broker: Broker, topic: str) -> int:
+    """Offsets of all partitions, those of aborted records and markers included: how far the work is."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    try:
+        ends = [
+            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
+            for partition in range(PARTITIONS)
+        ]
+    finally:
+        consumer.close()
+    return sum(ends)
 
 
 @pytest.mark.slow
@@ -119,7 +113,8 @@ def test_each_input_is_in_the_output_once(tmp_path: Path, request: pytest.Fixtur
             for number in range(kills):
                 start, stop = total * number // kills, total * (number + 1) // kills
                 fill(broker, "source", ({"key": str(n), "value": str(n)} for n in range(start, stop)))
-                time.sleep(rng.uniform(0.2, 3))  # a random moment, not a wait
+                goal = rng.randrange(start, stop)  # somewhere in the work
+                wait_until(lambda goal=goal: written(broker, "target") >= goal, PATIENCE_S, f"{goal} records")
                 what: Any = rng.choice(("driver", "worker", "broker"))
                 if what == "driver":
                     application.kill()
@@ -129,11 +124,12 @@ def test_each_input_is_in_the_output_once(tmp_path: Path, request: pytest.Fixtur
                     broker.kill()
                     broker.start()
                 application.ensure()
-            deadline = time.monotonic() + PATIENCE_S + 20 * kills
-            while len(found := committed(broker, "target")) < total:
-                assert time.monotonic() < deadline, f"{len(found)} of {total} after {kills} kills"
+
+            def is_copied() -> bool:
                 application.ensure()
-                time.sleep(1)
-            assert sorted(found) == list(range(total))
+                return len(committed(broker, "target")) >= total
+
+            wait_until(is_copied, PATIENCE_S + 20 * kills, f"{total} records after {kills} kills")
+            assert sorted(committed(broker, "target")) == list(range(total))
         finally:
             application.kill()

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.client.partitioner import partition_for_key
 from barnabas.testing.broker import Broker
 
-from .topics import new_topic, reading, values
+from .topics import consumed, new_topic, reading, values
 
 
 def writing(frame: Any, broker: Broker, topic: str | None = None, **options: Any) -> Any:
@@ -21,29 +20,6 @@ def writing(frame: Any, broker: Broker, topic: str | None = None, **options: Any
     for name, value in options.items():
         writer = writer.option(name.replace("__", "."), str(value))
     return writer.mode("append")
-
-
-def consumed(broker: Broker, topic: str, partitions: int = 1) -> list[Any]:
-    """Read by librdkafka, so that nobody but us wrote them."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "unused",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    found, ends = [], 0
-    while ends < partitions:
-        message = consumer.poll(20)
-        assert message is not None
-        if message.error() is None:
-            found.append(message)
-        else:
-            ends += 1
-    consumer.close()
-    return found
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

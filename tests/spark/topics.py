@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.testing.broker import Broker
 
@@ -44,3 +44,26 @@ def reading(source: Any, broker: Broker, topic: str | None = None, **options: An
 
 def texts(frame: Any) -> list[str]:
     return sorted(row.v for row in frame.selectExpr("cast(value as string) v").collect())
+
+
+def consumed(broker: Broker, topic: str, partitions: int = 1) -> list[Any]:
+    """Read by librdkafka, so that nobody but us wrote them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    found, ends = [], 0
+    while ends < partitions:
+        message = consumer.poll(20)
+        assert message is not None
+        if message.error() is None:
+            found.append(message)
+        else:
+            ends += 1
+    consumer.close()
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from barnabas.records.batch import headers
 from barnabas.records.record import read_records
 from barnabas.testing.apache import ApacheKafka
+from barnabas.testing.waiting import wait_until
 from barnabas.transactions.records import encode
 from groups.apache_side import ApacheSide
 from groups.test_apache import commands
@@ -59,14 +59,12 @@ class Patient:
         return answer
 
     def wait_until_complete(self, name: str) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < deadline:
+        def is_complete() -> bool:
             answer = self.side.ask("looking", DescribeTransactionsRequest(transactional_ids=[name]), 0)
             assert isinstance(answer, DescribeTransactionsResponse)
-            if not answer.transaction_states[0].transaction_state.startswith("Prepare"):
-                return
-            time.sleep(0.01)
-        raise TimeoutError(f"{name} does not become complete")
+            return not answer.transaction_states[0].transaction_state.startswith("Prepare")
+
+        wait_until(is_complete, TIMEOUT_S, f"the end of {name}'s transaction")
 
 
 @pytest.fixture
@@ -81,28 +79,25 @@ def side(kafka: ApacheKafka) -> Iterator[ApacheSide]:
 
 def wait_for_coordinator(side: ApacheSide, kind: int, key: str) -> None:
     """Partitions are loaded a moment after they have a leader."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
+
+    def is_there() -> bool:
         found = side.ask("setup", FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), 4)
         assert isinstance(found, FindCoordinatorResponse)
         described = side.ask("setup", DescribeTransactionsRequest(transactional_ids=[key]), 0)
         assert isinstance(described, DescribeTransactionsResponse)
         is_loaded = described.transaction_states[0].error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-        if not found.coordinators[0].error_code and (kind == GROUP or is_loaded):
-            return
-        time.sleep(0.1)
-    raise TimeoutError(f"nobody coordinates {key}")
+        return not found.coordinators[0].error_code and (kind == GROUP or is_loaded)
+
+    wait_until(is_there, TIMEOUT_S, f"a coordinator of {key}")
 
 
 def wait_for_producer_ids(side: ApacheSide) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
+    def are_there() -> bool:
         answer = side.ask("setup", InitProducerIdRequest(transactional_id=None), 4)
         assert isinstance(answer, InitProducerIdResponse)
-        if not answer.error_code:
-            return
-        time.sleep(0.1)
-    raise TimeoutError("there are no producer ids")
+        return not answer.error_code
+
+    wait_until(are_there, TIMEOUT_S, "producer ids")
 
 
 @pytest.mark.parametrize("path", COMPARED, ids=lambda path: path.stem)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -19,12 +18,12 @@ from typing import Any
 
 from barnabas.broker.node import Node, StartError
 from barnabas.protocol import KafkaError
+from barnabas.runtime import garbage
 from barnabas.settings import BrokerSettings, SettingsError
 from barnabas.storage.errors import StorageError
 from barnabas.storage.names import PROCESS_ID
 
 log = logging.getLogger("barnabas")
-GC_THRESHOLD = 50_000  # young objects die by reference counts; cycles are rare
 
 
 def main(
@@ -35,6 +34,7 @@ def main(
     log_level: str = "INFO",
 ) -> int:
     """Run a node until it is told to stop."""
+    garbage.collect_rarely()
     logging.basicConfig(
         stream=sys.stderr,
         level=log_level,
@@ -84,10 +84,7 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
     await node.start()
     pid_file = Path(node.settings.log_dirs[0]) / PROCESS_ID
     pid_file.write_text(f"{os.getpid()}\n")
-    # What start-up made stays: the collector need not look at it again.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    garbage.keep_what_is_there()
     try:
         log.info(
             "node %d of cluster %s is ready at %s",

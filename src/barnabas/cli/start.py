@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, key_values
+from barnabas.runtime import garbage
 from barnabas.runtime.tcp_ports import free_ports
 from barnabas.settings.one_machine import one_node_properties
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, out: Output) -> int:
+    garbage.collect_rarely()
     from barnabas.broker.process import main
 
     if options.daemon:

@@ -95,16 +95,7 @@ class Connection(asyncio.Protocol):
 
     def version_for(self, request: type[Message], version_max: int | None = None) -> int:
         """The version that `send` would use, or UnsupportedApi."""
-        name = request.__name__.removesuffix("Request")
-        offered = self.versions.get(key_of(request))
-        if offered is None:
-            raise UnsupportedApi(self.address, name, "the broker does not offer this API")
-        version = newest_common(request, offered, version_max)
-        if version is None:
-            known = request.schema.versions
-            theirs = f"{offered[0]}-{offered[1]}"
-            raise UnsupportedApi(self.address, name, f"it offers versions {theirs}, we know {known!r}")
-        return version
+        return common_version(self.address, self.versions, request, version_max)
 
     async def send(
         self,
@@ -142,16 +133,8 @@ class Connection(asyncio.Protocol):
         if self._lost is not None or self._transport is None:
             raise self._lost or ConnectionLost(self.address, "it was never made")
         self._last_correlation_id = (self._last_correlation_id + 1) & CORRELATION_ID_MAX
-        key = key_of(type(request))
-        header = RequestHeader(
-            request_api_key=key,
-            request_api_version=version,
-            correlation_id=self._last_correlation_id,
-            client_id=self.client_id,
-        )
-        parts = [header.encode(request_header_version(key, version)), *request.encode_parts(version)]
-        length = sum(map(len, parts))
-        self._transport.writelines([_length.pack(length), *parts])
+        frame = request_frame(request, version, self._last_correlation_id, self.client_id)
+        self._transport.writelines(frame)
         return self._last_correlation_id
 
     async def close(self) -> None:
@@ -223,6 +206,35 @@ def key_of(request: type[Message]) -> int:
     key = request.schema.key
     assert key is not None, f"{request.__name__} is not a request"
     return key
+
+
+def common_version(
+    address: Address, offers: ApiRanges, request: type[Message], version_max: int | None = None
+) -> int:
+    """The newest version of a request that a broker with these offers and we know, or UnsupportedApi."""
+    name = request.__name__.removesuffix("Request")
+    offered = offers.get(key_of(request))
+    if offered is None:
+        raise UnsupportedApi(address, name, "the broker does not offer this API")
+    version = newest_common(request, offered, version_max)
+    if version is None:
+        known = request.schema.versions
+        theirs = f"{offered[0]}-{offered[1]}"
+        raise UnsupportedApi(address, name, f"it offers versions {theirs}, we know {known!r}")
+    return version
+
+
+def request_frame(request: Message, version: int, correlation_id: int, client_id: str) -> list[bytes]:
+    """A whole request in pieces: its length, its header, its body."""
+    key = key_of(type(request))
+    header = RequestHeader(
+        request_api_key=key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    parts = [header.encode(request_header_version(key, version)), *request.encode_parts(version)]
+    return [_length.pack(sum(map(len, parts))), *parts]
 
 
 def decode_answer(frame: bytes | memoryview, response: type[R], key: int, version: int) -> R:

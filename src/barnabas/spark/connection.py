@@ -13,12 +13,10 @@ from collections import deque
 from typing import TypeVar
 
 from barnabas.client.address import Address
-from barnabas.client.connection import decode_answer, key_of, reason_of
-from barnabas.client.errors import ConnectError, ConnectionLost, RequestTimeout, UnsupportedApi
-from barnabas.client.versions import ApiRanges, newest_common, versions_request
+from barnabas.client.connection import common_version, decode_answer, key_of, reason_of, request_frame
+from barnabas.client.errors import ConnectError, ConnectionLost, RequestTimeout
+from barnabas.client.versions import ApiRanges, versions_request
 from barnabas.protocol import ErrorCode, Message
-from barnabas.protocol.apis import request_header_version
-from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 R = TypeVar("R", bound=Message)
@@ -70,14 +68,7 @@ class BlockingConnection:
             version = min(theirs[0], version - 1) if theirs else 0
 
     def version_for(self, request: type[Message], version_max: int | None = None) -> int:
-        offered = self.versions.get(key_of(request))
-        name = request.__name__.removesuffix("Request")
-        if offered is None:
-            raise UnsupportedApi(self.address, name, "the broker does not offer this API")
-        version = newest_common(request, offered, version_max)
-        if version is None:
-            raise UnsupportedApi(self.address, name, f"it offers versions {offered[0]}-{offered[1]}")
-        return version
+        return common_version(self.address, self.versions, request, version_max)
 
     @property
     def is_idle(self) -> bool:
@@ -90,22 +81,14 @@ class BlockingConnection:
 
     def send(self, request: Message, version: int) -> None:
         self._last_id = (self._last_id + 1) & CORRELATION_ID_MAX
-        key = key_of(type(request))
-        header = RequestHeader(
-            request_api_key=key,
-            request_api_version=version,
-            correlation_id=self._last_id,
-            client_id=self.client_id,
-        )
-        parts = [header.encode(request_header_version(key, version)), *request.encode_parts(version)]
-        frame = b"".join([_length.pack(sum(map(len, parts))), *parts])
+        frame = request_frame(request, version, self._last_id, self.client_id)
         try:
-            self._socket.sendall(frame)
+            self._socket.sendall(b"".join(frame))
         except TimeoutError:
             raise RequestTimeout(self.address, type(request).__name__, self.timeout_ms) from None
         except OSError as error:
             raise ConnectionLost(self.address, reason_of(error)) from None
-        self._expected.append((self._last_id, type(request).__name__, key, version))
+        self._expected.append((self._last_id, type(request).__name__, key_of(type(request)), version))
 
     def receive(self, response: type[R], timeout_ms: int | None = None) -> R:
         """The next answer. Its `records` are views that are valid until the next call."""

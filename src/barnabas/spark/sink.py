@@ -183,14 +183,10 @@ class BatchWriter(DataSourceArrowWriter):
         self._id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_rows(self._options, iterator, self._work())
-
-    def _work(self) -> Work | None:
-        if not self._options.is_exactly_once:
-            return None
-        context = TaskContext.get()
-        assert context is not None
-        return Work(self._id, 0, context.partitionId())
+        work = None
+        if self._options.is_exactly_once:
+            work = Work(self._id, 0, task().partitionId())
+        return write_rows(self._options, iterator, work)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -198,14 +194,16 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_rows(self._options, iterator, self._work())
+        work = None
+        if self._options.is_exactly_once:
+            query, batch = (task().getLocalProperty(name) for name in (QUERY_PROPERTY, BATCH_PROPERTY))
+            if query is None or batch is None:
+                raise RuntimeError("exactlyOnce needs the query's id and batch, which Spark did not tell")
+            work = Work(query, int(batch), task().partitionId())
+        return write_rows(self._options, iterator, work)
 
-    def _work(self) -> Work | None:
-        if not self._options.is_exactly_once:
-            return None
-        context = TaskContext.get()
-        assert context is not None
-        query, batch = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
-        if query is None or batch is None:
-            raise RuntimeError("exactlyOnce needs the query's id and batch, which Spark did not tell")
-        return Work(query, int(batch), context.partitionId())
+
+def task() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "rows are written by tasks"
+    return context

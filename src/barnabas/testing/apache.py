@@ -50,16 +50,7 @@ class ApacheKafkaError(Exception):
 @functools.cache
 def available() -> str | None:
     """None when Apache Kafka can be run here, else the reason why not."""
-    if shutil.which("java") is None:
-        return "Java is not installed"
-    has_jars = (maven.cache_folder(NAME) / f"kafka_2.13-{VERSION}.jar").exists()
-    if not has_jars and shutil.which("mvn") is None:
-        return "Maven is not installed"
-    try:
-        jars()
-    except maven.MavenError as error:
-        return str(error)
-    return None
+    return maven.missing(NAME, SERVER)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -39,8 +40,7 @@ def cache_folder(name: str) -> Path:
 def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> Path:
     """The folder of a set. `artifacts` are group:artifact:version; the first one tells if it is there."""
     folder = cache_folder(name)
-    _, artifact, version = artifacts[0].split(":")
-    if (folder / f"{artifact}-{version}.jar").exists():
+    if jar(name, artifacts).exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
@@ -66,6 +66,25 @@ def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = 
         with contextlib.suppress(OSError):
             (Path(work) / "jars").rename(folder)
     return folder
+
+
+def missing(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> str | None:
+    """Why a set of jars cannot be used here; None when it can (it is fetched by this)."""
+    if shutil.which("java") is None:
+        return "Java is not installed"
+    if not jar(name, artifacts).exists() and shutil.which("mvn") is None:
+        return "Maven is not installed"
+    try:
+        fetch(name, artifacts, excluded_groups)
+    except MavenError as error:
+        return str(error)
+    return None
+
+
+def jar(name: str, artifacts: Sequence[str]) -> Path:
+    """The first jar of a set: where it is, the others are."""
+    _, artifact, version = artifacts[0].split(":")
+    return cache_folder(name) / f"{artifact}-{version}.jar"
 
 
 def pom(name: str, artifacts: Sequence[str]) -> str:

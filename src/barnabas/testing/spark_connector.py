@@ -6,7 +6,6 @@ Out: paths for `spark.jars`. Needs Maven the first time; `available()` says what
 from __future__ import annotations
 
 import functools
-import shutil
 from pathlib import Path
 
 from barnabas.testing import maven
@@ -23,15 +22,7 @@ IN_SPARK = ("org.scala-lang", "org.apache.hadoop", "org.slf4j", "com.google.code
 @functools.cache
 def available() -> str | None:
     """None when the connector can be used here, else the reason why not."""
-    if shutil.which("java") is None:
-        return "Java is not installed"
-    if not maven.cache_folder(NAME).exists() and shutil.which("mvn") is None:
-        return "Maven is not installed"
-    try:
-        jars()
-    except maven.MavenError as error:
-        return str(error)
-    return None
+    return maven.missing(NAME, ARTIFACTS, IN_SPARK)
 
 
 def jars() -> list[Path]:

@@ -1,0 +1,20 @@
+"""Tests of clients and tools run on our broker, and with `--apache` on Apache Kafka too."""
+
+from __future__ import annotations
+
+import pytest
+
+NEVER_MS = 86_400_000
+KEEPS_ALL = {  # tests produce records of any age; none of them is to disappear while they look
+    "log.retention.check.interval.ms": NEVER_MS,
+    "log.initial.task.delay.ms": NEVER_MS,
+}
+
+
+def parametrize_broker(metafunc: pytest.Metafunc) -> None:
+    """For `pytest_generate_tests` of a folder whose fixture `broker` takes the kind as its parameter."""
+    if "broker" in metafunc.fixturenames:
+        kinds: list[object] = ["barnabas"]
+        if metafunc.config.getoption("--apache"):
+            kinds.append(pytest.param("apache", marks=pytest.mark.java))
+        metafunc.parametrize("broker", kinds, indirect=True, scope="session")

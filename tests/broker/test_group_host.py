@@ -239,6 +239,19 @@ def test_deadlines_are_kept_by_one_timer(play: Play) -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("by_ms", [3_600_000, -3_600_000])
+def test_a_clock_that_is_set_ends_no_wait_early_or_late(play: Play, by_ms: int) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        late, early = world.ask(join(60_000)), world.ask(join(5))
+        world.clock.set_by_ms = by_ms
+        world.clock.ms += 5
+        assert (await resolved(early)).generation_id == 2
+        assert not late.is_done
+
+    play(scenario)
+
+
 def test_a_failed_write_drops_the_shard_and_replays_the_log(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:

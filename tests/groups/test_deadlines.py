@@ -56,6 +56,26 @@ def test_a_cancelled_deadline_is_not_due_and_can_be_set_again() -> None:
     assert drain(deadlines, 30) == ["a"]
 
 
+def test_a_clock_that_is_set_leaves_deadlines_as_far_off_as_they_were() -> None:
+    for by_ms in (3_600_000, -3_600_000, 7):
+        deadlines: Deadlines[Named] = Deadlines()
+        now_ms = 10_000_000
+        for name, in_ms in (("soon", 10), ("later", 5_000), ("again", 20), ("never", 30)):
+            deadlines.set(timer := Named(name), now_ms + in_ms)
+            if name == "again":
+                deadlines.set(timer, now_ms + 5)
+            elif name == "never":
+                timer.cancel()
+        assert drain(deadlines, now_ms) == []
+        deadlines.shift(by_ms)
+        now_ms += by_ms
+        assert drain(deadlines, now_ms) == []
+        assert drain(deadlines, now_ms + 10) == ["again", "soon"]
+        assert drain(deadlines, now_ms + 4_999) == []
+        assert drain(deadlines, now_ms + 5_000) == ["later"]
+        assert len(deadlines) == 0
+
+
 def test_a_million_heartbeats_leave_one_entry() -> None:
     deadlines: Deadlines[Named] = Deadlines()
     timer = Named("a")

@@ -122,7 +122,7 @@ class Coordinator(Generic[H]):
         if delta.topics is None:
             return
         self._partition_count = 0
-        now_ms = self.broker.clock.now_ms()
+        now_ms = self.deadlines.now_ms()
         for host in list(self.hosts.values()):
             host.metadata_changed(now_ms)
 

@@ -1,12 +1,15 @@
-"""One timer for all shards of a coordinator, set to the earliest deadline of any.
+"""One timer for all shards of a coordinator, set to the earliest deadline of any, and the time they go by.
 
-In: hosts, whose shards know their next deadline. Out: calls of `on_time`. Does not know: what is due.
+In: hosts, whose shards know their next deadline. Out: calls of `on_time`. Shards go by the wall clock, whose
+time they write down; when it is set, which a steady clock shows, they are told by how much.
+Does not know: what is due.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -15,12 +18,16 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.coordinator_host import CoordinatorHost
 
+log = logging.getLogger(__name__)
 LATE_MS = 1000  # a timer as late as this says that the process stood still
 SECOND_LOOK_MS = 50
+CLOCK_SET_MS = 250  # the two clocks drift apart by less between two looks
 
 
 class Deadlines:
-    __slots__ = ("_broker", "_deadlines", "_is_closed", "_is_current", "_numbers", "_timer", "_timer_ms")
+    __slots__ = (
+        "_ahead_ms", "_broker", "_deadlines", "_is_closed", "_is_current", "_numbers", "_timer", "_timer_ms",
+    )  # fmt: skip
 
     def __init__(self, broker: Broker, is_current: Callable[[CoordinatorHost[Any]], bool]) -> None:
         self._broker = broker
@@ -30,6 +37,32 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._is_closed = False
+        self._ahead_ms: int | None = None  # of the steady clock
+
+    def now_ms(self) -> int:
+        """The wall clock's time, after shards know if it was set."""
+        now_ms = self._broker.clock.now_ms()
+        ahead_ms = now_ms - self._broker.clock.steady_ms()
+        if self._ahead_ms is None:
+            self._ahead_ms = ahead_ms
+        elif abs(ahead_ms - self._ahead_ms) > CLOCK_SET_MS:
+            by_ms, self._ahead_ms = ahead_ms - self._ahead_ms, ahead_ms
+            self._clock_was_set(by_ms)
+        return now_ms
+
+    def _clock_was_set(self, by_ms: int) -> None:
+        log.warning("the clock was set by %d ms; sessions go on as before", by_ms)
+        hosts = [host for deadline_ms, _, host in self._deadlines if host.armed_ms == deadline_ms]
+        self._deadlines = []
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms += by_ms
+        for host in hosts:
+            host.armed_ms = None
+            if self._is_current(host):
+                host.shard.clock_was_set(by_ms)
+                self.arm(host)
 
     def close(self) -> None:
         self._is_closed = True
@@ -51,14 +84,14 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        delay_ms = max(deadline_ms - self._broker.clock.now_ms(), 0)
+        delay_ms = max(deadline_ms - self.now_ms(), 0)
         self._timer = self._broker.loop.call_later(delay_ms / 1000, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
         if self._is_closed:
             return
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self.now_ms()
         if now_ms - self._timer_ms > LATE_MS:
             # This process stood still: heartbeats may lie unread in the sockets. They come first.
             self._timer_ms = now_ms

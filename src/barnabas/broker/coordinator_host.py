@@ -57,6 +57,7 @@ class Shard(Protocol):
 
     def apply(self, entry: Any, /) -> None: ...
     def next_deadline_ms(self) -> int | None: ...
+    def clock_was_set(self, by_ms: int, /) -> None: ...
     def metadata_changed(self, image: MetadataImage, now_ms: int, /) -> Iterable[Any]: ...
     def unload(self) -> Iterable[tuple[Any, Message]]: ...
 
@@ -66,7 +67,7 @@ S = TypeVar("S", bound=Shard)
 
 class CoordinatorHost(Generic[S]):
     __slots__ = (
-        "_arm", "_broker", "_load_slots", "_load_times_ms", "_loading", "_uncommitted", "_waiting",
+        "_arm", "_broker", "_load_slots", "_load_times_ms", "_loading", "_now_ms", "_uncommitted", "_waiting",
         "armed_ms", "error", "journal", "load_task", "partition", "shard",
     )  # fmt: skip
 
@@ -74,6 +75,7 @@ class CoordinatorHost(Generic[S]):
         self._broker = coordinator.broker
         self._load_slots = coordinator.load_slots
         self._load_times_ms = coordinator.load_times_ms
+        self._now_ms: Callable[[], int] = coordinator.deadlines.now_ms
         self._arm: Callable[[CoordinatorHost[Any]], None] = coordinator.deadlines.arm
         self.partition = partition
         self.journal = CoordinatorJournal(partition, self.compression())
@@ -169,7 +171,7 @@ class CoordinatorHost(Generic[S]):
 
     def _activate(self) -> None:
         self._loading = None
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._now_ms()
         self.error = None
         self.take_all(self.loaded(now_ms), now_ms)
         self.metadata_changed(now_ms)
@@ -247,7 +249,7 @@ class CoordinatorHost(Generic[S]):
     def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
         if self.error is not None:
             return self.refusal(request, self.error, context.version)
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._now_ms()
         try:
             outcome = self.decide(request, context, now_ms)
             self.take(outcome, now_ms, request)

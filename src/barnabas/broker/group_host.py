@@ -78,7 +78,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         `deliver` or `settle`. What cannot be appended has changed nothing."""
         if self.error is not None:
             return refusal(request, self.error, context.version)
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._now_ms()
         outcome = self.decide(request, context, now_ms)
         try:
             if outcome.records:

@@ -76,6 +76,17 @@ class Deadlines(Generic[Timed]):
             return timer
         return None
 
+    def shift(self, by_ms: int) -> None:
+        """The clock was set: every deadline stays as far off as it was."""
+        queued = [timer for queued_ms, _, timer in self._heap if timer.queued_ms == queued_ms]
+        for start_ms, bucket in self._buckets.items():
+            queued += [timer for timer in bucket if timer.queued_ms == start_ms]
+        self._heap, self._buckets, self._bucket_starts, self._opened_ms = [], {}, [], -1
+        for timer in dict.fromkeys(queued):
+            timer.queued_ms = None
+            if timer.deadline_ms is not None:
+                self.set(timer, timer.deadline_ms + by_ms)
+
     def _queue(self, timer: Timed, deadline_ms: int) -> None:
         start_ms = deadline_ms >> BUCKET_BITS << BUCKET_BITS
         if start_ms <= self._opened_ms:

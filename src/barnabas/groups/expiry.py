@@ -36,6 +36,10 @@ class Expiry:
     def next_deadline_ms(self) -> int | None:
         return self._deadline_ms
 
+    def clock_was_set(self, by_ms: int) -> None:
+        if self._deadline_ms is not None:
+            self._deadline_ms += by_ms
+
     def on_time(
         self,
         now_ms: int,

@@ -36,6 +36,9 @@ class GroupKind(Protocol):
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]: ...
 
+    def clock_was_set(self, by_ms: int) -> None:
+        """Sessions and other deadlines end no earlier and no later for it."""
+
     def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]: ...
 
     def unload(self) -> list[tuple[Token, Message]]:

@@ -140,6 +140,12 @@ class GroupShard:
                 found = deadline_ms
         return found
 
+    def clock_was_set(self, by_ms: int) -> None:
+        """Deadlines count time that nobody can set; what is written down has the time that people read."""
+        for kind in self._kinds:
+            kind.clock_was_set(by_ms)
+        self._expiry.clock_was_set(by_ms)
+
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         outcomes = [outcome for kind in self._kinds for outcome in kind.on_time(now_ms, image)]
         return outcomes + self._expiry.on_time(now_ms, self._group_ids, self._kind_of)

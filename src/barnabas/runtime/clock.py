@@ -10,9 +10,15 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall clock time in milliseconds, as records carry it."""
 
+    def steady_ms(self) -> int:
+        """Milliseconds since some moment: nobody can set this one."""
+
 
 class SystemClock:
     __slots__ = ()
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def steady_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

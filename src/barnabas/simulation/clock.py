@@ -17,4 +17,7 @@ class SimulatedClock:
         self.skew_ms = 0
 
     def now_ms(self) -> int:
-        return EPOCH_MS + int(self._seconds() * 1000) + self.skew_ms
+        return EPOCH_MS + self.steady_ms() + self.skew_ms
+
+    def steady_ms(self) -> int:
+        return int(self._seconds() * 1000)

@@ -186,6 +186,12 @@ class TransactionShard:
         expiry_ms = self._expiry.next_deadline_ms()
         return expiry_ms if deadline_ms is None else min(deadline_ms, expiry_ms)
 
+    def clock_was_set(self, by_ms: int) -> None:
+        """The next looks stay as far off as they were. Transactions began at a time of the wall clock, which
+        is in the log and counts for whoever coordinates next."""
+        self._timeouts.clock_was_set(by_ms)
+        self._expiry.clock_was_set(by_ms)
+
     def on_time(
         self, now_ms: int, image: MetadataImage, producer_ids: ProducerIds
     ) -> list[TransactionOutcome]:

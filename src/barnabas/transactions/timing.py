@@ -31,6 +31,9 @@ class Timeouts:
         if not self.ongoing:
             self._check_ms = now_ms + self.settings.abort_check_interval_ms
 
+    def clock_was_set(self, by_ms: int) -> None:
+        self._check_ms += by_ms
+
     def next_deadline_ms(self) -> int | None:
         return self._check_ms if self.ongoing else None
 
@@ -50,6 +53,9 @@ class Expiry:
         self.settings = settings
         self._check_ms = now_ms + settings.id_expiration_check_interval_ms
         self._remaining: Iterator[str] | None = None
+
+    def clock_was_set(self, by_ms: int) -> None:
+        self._check_ms += by_ms
 
     def next_deadline_ms(self) -> int:
         return self._check_ms

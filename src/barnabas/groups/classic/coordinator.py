@@ -130,6 +130,9 @@ class ClassicGroups:
     def next_deadline_ms(self) -> int | None:
         return self.state.deadlines.next_ms()
 
+    def clock_was_set(self, by_ms: int) -> None:
+        self.state.deadlines.shift(by_ms)
+
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         """What is due, in turns: after a long silence there may be much, and others want to be served."""
         outcomes = []

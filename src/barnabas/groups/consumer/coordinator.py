@@ -182,6 +182,9 @@ class ConsumerGroups:
     def next_deadline_ms(self) -> int | None:
         return self.state.deadlines.next_ms()
 
+    def clock_was_set(self, by_ms: int) -> None:
+        self.state.deadlines.shift(by_ms)
+
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         """At most one outcome a group: its records are applied before the group is decided on again."""
         expired: dict[str, dict[str, ConsumerMember]] = {}

@@ -7,12 +7,13 @@ Does not know: what the jars are for.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from barnabas.spark.jars import cache_folder
 
 FETCH_TIMEOUT_S = 600.0
 
@@ -29,12 +30,6 @@ SETTINGS = """<settings>
 
 class MavenError(Exception):
     """The jars could not be fetched; the message says why."""
-
-
-def cache_folder(name: str) -> Path:
-    """Where a set of jars is kept."""
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "barnabas" / name
 
 
 def fetch(name: str, artifacts: Sequence[str], excluded_groups: Sequence[str] = ()) -> Path:

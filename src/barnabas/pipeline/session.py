@@ -1,0 +1,101 @@
+"""A Spark session for a pipeline: Delta Lake, the drivers it needs, and settings that suit small batches.
+
+In: the pipeline's `spark` part and which sets of jars are needed. Out: a session: local, on a cluster, or of
+a Spark Connect server. Does not know: what is run on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.model import Pipeline, SparkPart, TableSource
+from barnabas.spark import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What costs most on small batches: a task for each of 200 partitions that hold a few rows, and 50 tasks to
+# look at the newest version of a table.
+SETTINGS: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "8",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.python.worker.reuse": "true",
+}
+JDBC_SETS = {"jdbc:postgresql:": "postgresql", "jdbc:sqlite:": "sqlite", "jdbc:mysql:": "mysql"}
+
+
+class SessionError(Exception):
+    """Spark cannot be started here; the message says what is missing."""
+
+
+def jar_sets(pipeline: Pipeline) -> list[str]:
+    """Delta, and the drivers of the databases that are named."""
+    found = ["delta"]
+    for source in pipeline.sources:
+        if isinstance(source, TableSource):
+            found += [name for prefix, name in JDBC_SETS.items() if source.address.startswith(prefix)]
+    return list(dict.fromkeys(found))
+
+
+def open_session(pipeline: Pipeline, application: str = "", **settings: str) -> SparkSession:
+    """The session of an application of this pipeline, `batch` or `streaming`; `settings` come last."""
+    name = "-".join(part for part in ("barnabas", pipeline.name, application) if part)
+    return session(pipeline.spark, jar_sets(pipeline), name, settings)
+
+
+def session(
+    spark: SparkPart,
+    sets: Sequence[str] = ("delta",),
+    name: str = "barnabas",
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    wanted = {**SETTINGS, **spark.settings, **(settings or {})}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark's own
+        if spark.remote:
+            builder = SparkSession.builder.remote(spark.remote)
+            # A server has its jars and its static settings already.
+            static = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.ui.", "spark.python.")
+            for key, value in wanted.items():
+                if not key.startswith(static):
+                    builder = builder.config(key, value)
+            return builder.getOrCreate()
+        check_java()
+        # Workers run with the same interpreter as the driver, whatever `python3` of the PATH is.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        own = [part for part in wanted.pop("spark.jars", "").split(",") if part]
+        files = [*own, *(str(path) for path in jars.jars(*sets))]
+        builder = (
+            SparkSession.builder.master(spark.master).appName(name).config("spark.jars", ",".join(files))
+        )
+        for key, value in wanted.items():
+            builder = builder.config(key, value)
+        found = builder.getOrCreate()
+        found.sparkContext.setLogLevel("ERROR")
+        return found
+
+
+def check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
+        raise SessionError(
+            "Spark needs Java 17 or newer: install it (on Debian: apt install openjdk-17-jre-headless)"
+        )

@@ -16,14 +16,17 @@ from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, Offs
 NO_EXPIRY = -1
 Place = tuple[str, int]
 TopicOffsets = dict[int, OffsetCommitValue]
+Item = tuple[Place, OffsetCommitValue]
+GroupOffsets = Item | dict[Place, OffsetCommitValue]
+"""Groups with one offset are the many: a table for each would take three times the room."""
 
 
 class Offsets:
     __slots__ = ("_by_group", "_places", "_topics", "pending")
 
     def __init__(self) -> None:
-        # One table a group, and one place (topic and partition) for all groups that have an offset there.
-        self._by_group: dict[str, dict[Place, OffsetCommitValue]] = {}
+        self._by_group: dict[str, GroupOffsets] = {}
+        # One place (topic and partition) for all groups that have an offset there.
         self._places: dict[Place, Place] = {}
         self._topics: dict[str, int] = {}  # how many offsets of groups are in a topic
         self.pending = PendingOffsets()
@@ -47,21 +50,31 @@ class Offsets:
             self._put(*key, value)
 
     def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
-        offsets = self._by_group.get(group_id)
-        if offsets is None:
-            offsets = self._by_group[group_id] = {}
         place = (topic, partition)
-        if place not in offsets:
-            place = self._places.setdefault(place, place)
-            topic = place[0]
-            self._topics[topic] = self._topics.get(topic, 0) + 1
-        offsets[place] = value
+        offsets = self._by_group.get(group_id)
+        if isinstance(offsets, tuple) and offsets[0] == place:
+            self._by_group[group_id] = (offsets[0], value)
+            return
+        if isinstance(offsets, dict) and place in offsets:
+            offsets[place] = value
+            return
+        place = self._places.setdefault(place, place)
+        topic = place[0]
+        self._topics[topic] = self._topics.get(topic, 0) + 1
+        if offsets is None:
+            self._by_group[group_id] = (place, value)
+        elif isinstance(offsets, dict):
+            offsets[place] = value
+        else:
+            self._by_group[group_id] = dict((offsets, (place, value)))
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
-        offsets = self._by_group.get(group_id, {})
-        if offsets.pop((topic, partition), None) is None:
+        if self.get(group_id, topic, partition) is None:
             return
-        if not offsets:
+        offsets = self._by_group[group_id]
+        if isinstance(offsets, dict):
+            del offsets[topic, partition]
+        if not offsets or isinstance(offsets, tuple):
             del self._by_group[group_id]
         self._topics[topic] -= 1
         if not self._topics[topic]:
@@ -72,12 +85,21 @@ class Offsets:
     def of_group(self, group_id: str) -> dict[str, TopicOffsets]:
         """All offsets of a group, by topic and partition."""
         found: dict[str, TopicOffsets] = {}
-        for (topic, partition), value in self._by_group.get(group_id, {}).items():
+        for (topic, partition), value in self._items(group_id):
             found.setdefault(topic, {})[partition] = value
         return found
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
-        return self._by_group.get(group_id, {}).get((topic, partition))
+        offsets, place = self._by_group.get(group_id), (topic, partition)
+        if isinstance(offsets, dict):
+            return offsets.get(place)
+        return offsets[1] if offsets is not None and offsets[0] == place else None
+
+    def _items(self, group_id: str) -> Iterable[Item]:
+        offsets = self._by_group.get(group_id)
+        if offsets is None:
+            return ()
+        return offsets.items() if isinstance(offsets, dict) else (offsets,)
 
     def has_any(self, group_id: str) -> bool:
         return group_id in self._by_group
@@ -101,16 +123,16 @@ class Offsets:
 
     def tombstones(self, group_id: str) -> list[Entry]:
         """Records that remove every offset of a group, pending ones too."""
-        found = [tombstone(group_id, *place) for place in self._by_group.get(group_id, ())]
+        found = [tombstone(group_id, *place) for place, _ in self._items(group_id)]
         found += [tombstone(*key) for key in self.pending.of_group(group_id) if self.get(*key) is None]
         return found
 
     def tombstones_of_topic(self, topic: str) -> Iterator[Entry]:
         """Records that remove the offsets of all groups in a topic that is gone."""
         places = [place for place in self._places if place[0] == topic]
-        for group_id, offsets in self._by_group.items() if places else ():
+        for group_id in self._by_group if places else ():
             for place in places:
-                if place in offsets:
+                if self.get(group_id, *place) is not None:
                     yield tombstone(group_id, *place)
         for key in self.pending.of_topic(topic):
             if self.get(*key) is None:

@@ -11,12 +11,16 @@ from typing import Any
 
 from barnabas.controller import heartbeat, producer_ids, registration
 from barnabas.controller.activation import activate
+from barnabas.controller.alter_partition import alter_partition
+from barnabas.controller.balancing import balance_leaders, elect_unclean_leaders
 from barnabas.controller.context import Context
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
 from barnabas.controller.decision import Decision
 from barnabas.controller.delete_topics import delete_topics
 from barnabas.controller.directories import assign_replicas_to_dirs
+from barnabas.controller.elections import elect_leaders
+from barnabas.controller.reassignments import alter_partition_reassignments
 from barnabas.controller.sessions import BrokerSessions
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.delta import MetadataDelta
@@ -24,14 +28,17 @@ from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.metadata.transactions import TransactionFilter
 from barnabas.metadata.versions import release_level, supported_features
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError, Message, Struct
-from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
+from barnabas.protocol.log_records.metadata import ConfigRecord, RegisterBrokerRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.settings.broker import BrokerSettings
 
@@ -239,6 +246,90 @@ class Cluster:
         )
         return producer_ids.allocate(self.context, request)
 
+    def do_isr(
+        self,
+        broker: str,
+        partition: str,
+        isr: str,
+        epoch: str = "",
+        version: str = "",
+        lives: str = "",
+        recovering: str = "",
+    ) -> Decision[Any]:
+        """AlterPartition, with the epochs that the leader should know unless they are given."""
+        topic, _, number = partition.rpartition("-")
+        known = self.image.topics.by_name[topic]
+        now = known.partitions.get(int(number))
+        asked = AlterPartitionRequest.TopicData
+        brokers = self.image.cluster.brokers
+        ids = [int(each) for each in isr.split(",") if each]
+        epochs = [int(each) for each in lives.split(",")] if lives else [brokers[each].epoch for each in ids]
+        request = AlterPartitionRequest(
+            broker_id=int(broker),
+            broker_epoch=brokers[int(broker)].epoch,
+            topics=[
+                asked(
+                    topic_id=known.id,
+                    partitions=[
+                        asked.PartitionData(
+                            partition_index=int(number),
+                            leader_epoch=int(epoch) if epoch else now.leader_epoch if now else 0,
+                            partition_epoch=int(version) if version else now.partition_epoch if now else 0,
+                            leader_recovery_state=1 if recovering else 0,
+                            new_isr_with_epochs=[
+                                asked.PartitionData.BrokerState(broker_id=each, broker_epoch=life)
+                                for each, life in zip(ids, epochs, strict=True)
+                            ],
+                        )
+                    ],
+                )
+            ],
+        )
+        return alter_partition(self.context, request)
+
+    def do_reassign(self, partition: str, to: str = "", keep_factor: str = "") -> Decision[Any]:
+        topic, _, number = partition.rpartition("-")
+        asked = AlterPartitionReassignmentsRequest.ReassignableTopic
+        request = AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=not keep_factor,
+            topics=[
+                asked(
+                    name=topic,
+                    partitions=[
+                        asked.ReassignablePartition(
+                            partition_index=int(number),
+                            replicas=[int(each) for each in to.split(",")] if to else None,
+                        )
+                    ],
+                )
+            ],
+        )
+        return alter_partition_reassignments(self.context, request)
+
+    def do_elect(self, partition: str = "", kind: str = "preferred") -> Decision[Any]:
+        topic, _, number = partition.rpartition("-")
+        asked = ElectLeadersRequest.TopicPartitions
+        request = ElectLeadersRequest(
+            election_type=0 if kind == "preferred" else 1,
+            topic_partitions=[asked(topic=topic, partitions=[int(number)])] if partition else None,
+        )
+        return elect_leaders(self.context, request)
+
+    def do_balance(self) -> Decision[Any]:
+        return Decision(None, balance_leaders(self.context).records)
+
+    def do_elect_unclean(self) -> Decision[Any]:
+        return Decision(None, elect_unclean_leaders(self.context).records)
+
+    def do_set(self, topic: str, **configs: str) -> str:
+        self.apply(
+            [
+                ConfigRecord(resource_type=2, resource_name=topic, name=name.replace("_", "."), value=value)
+                for name, value in configs.items()
+            ]
+        )
+        return ""
+
     def do_partitions(self, topic: str) -> str:
         lines = []
         for number, partition in self.image.topics.by_name[topic].partitions.items():
@@ -248,6 +339,10 @@ class Cluster:
                 text += f" elr={list(partition.elr)} last={list(partition.last_known_elr)}"
             if partition.leader_recovery_state:
                 text += " recovering"
+            if partition.adding_replicas or partition.removing_replicas:
+                text += (
+                    f" adding={list(partition.adding_replicas)} removing={list(partition.removing_replicas)}"
+                )
             lines.append(text)
         return "\n".join(lines)
 

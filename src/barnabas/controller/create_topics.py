@@ -207,6 +207,18 @@ def assigned_partition(
     context: Context, number: int, replicas: tuple[int, ...], factor: int | None
 ) -> PartitionRegistration:
     """A new partition on brokers that somebody chose; CreatePartitions uses it too."""
+    check_assignment(context, replicas, factor)
+    partition = context.new_partition(replicas)
+    if partition is None:
+        raise bad_assignment(
+            f"All brokers specified in the manual partition assignment for partition {number} are fenced "
+            "or in controlled shutdown."
+        )
+    return partition
+
+
+def check_assignment(context: Context, replicas: tuple[int, ...], factor: int | None) -> None:
+    """Brokers that somebody chose for a partition; `factor` is how many others of the topic have."""
     if not replicas:
         raise bad_assignment("The manual partition assignment includes an empty replica list.")
     previous: int | None = None
@@ -225,13 +237,6 @@ def assigned_partition(
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but "
             f"this is not consistent with previous partitions, which have {factor} replica(s)."
         )
-    partition = context.new_partition(replicas)
-    if partition is None:
-        raise bad_assignment(
-            f"All brokers specified in the manual partition assignment for partition {number} are fenced "
-            "or in controlled shutdown."
-        )
-    return partition
 
 
 def usable_brokers(context: Context) -> list[UsableBroker]:

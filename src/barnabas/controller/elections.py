@@ -11,8 +11,8 @@ from typing import Any
 
 from barnabas.controller.context import Context
 from barnabas.controller.decision import Decision
-from barnabas.controller.leadership import change, rules_for
-from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration
+from barnabas.controller.leadership import rules_for
+from barnabas.controller.partition_change import Election, Wanted, build
 from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import PartitionChangeRecord
@@ -76,28 +76,20 @@ def _elect(context: Context, name: str, number: int, kind: int) -> PartitionChan
     partition = topic.partitions.get(number)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}")
-    if kind == UNCLEAN:
-        return _elect_any(context, topic, number, partition)
-    preferred = partition.replicas[0]
-    if partition.leader == preferred:
+    is_there = partition.leader == partition.replicas[0] if kind == PREFERRED else partition.leader >= 0
+    if is_there:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    if preferred not in partition.isr or not context.is_active(preferred):
-        raise KafkaError(
-            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-            f"The preferred leader {preferred} is not in sync, or not there.",
-        )
-    return PartitionChangeRecord(partition_id=number, topic_id=topic.id, leader=preferred)
-
-
-def _elect_any(
-    context: Context, topic: TopicImage, number: int, partition: PartitionRegistration
-) -> PartitionChangeRecord:
-    if partition.leader != NO_LEADER:
-        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    rules = rules_for(context, topic, context.is_active, unclean_allowed=True)
-    record = change(partition, topic.id, number, partition.isr, rules)
+    election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
+    rules = rules_for(context, topic, context.is_active, asks_topic=False)
+    record = build(partition, topic.id, number, Wanted(election=election), rules)
     if record is None:
-        raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica is there to lead.")
+        if kind == PREFERRED:
+            raise KafkaError(
+                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+            )
+        raise KafkaError(
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
+        )
     return record
 
 

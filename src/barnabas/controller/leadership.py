@@ -1,40 +1,20 @@
 """Leadership: who leads a partition, who is in sync and who stays eligible, after brokers come and go.
 
 In: a partition, the brokers that leave its ISR, the brokers that may lead. Out: a PartitionChangeRecord, or
-nothing when all stays as it is. Eligible leader replicas (KIP-966): when too few are in sync to acknowledge
-writes, those that were in sync last stay eligible, and the last leader is remembered.
+nothing when all stays as it is (see `partition_change` for what follows from a change).
 Does not know: why brokers come and go; reassignments change replicas elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 from barnabas.controller.context import Context
-from barnabas.metadata.partitions import (
-    NO_LEADER,
-    NO_LEADER_CHANGE,
-    NO_RECOVERY_CHANGE,
-    RECOVERING,
-    PartitionRegistration,
-    is_online,
-)
+from barnabas.controller.partition_change import Rules, Wanted, build
+from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration
 from barnabas.metadata.topics import TopicImage
-from barnabas.metadata.versions import NO_EPOCH_BUMP_ON_ISR_SHRINK
+from barnabas.metadata.versions import DIRECTORY_ASSIGNMENT, NO_EPOCH_BUMP_ON_ISR_SHRINK
 from barnabas.protocol.log_records.metadata import PartitionChangeRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What decides an election in one topic."""
-
-    may_lead: Callable[[int], bool]
-    log_dirs: Callable[[int], tuple[bytes, ...]]  # a broker's directories that are online
-    min_insync_replicas: int
-    elr_enabled: bool
-    unclean_allowed: bool
-    bump_epoch_on_isr_shrink: bool
 
 
 def change(
@@ -49,95 +29,18 @@ def change(
 
     `unclean` are brokers that lost what they had not synced: they are no longer eligible.
     """
-    elr = _eligible(partition, isr, rules, unclean)
-    leader, is_unclean = _elect(partition, isr, elr, rules)
-    record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
-    if leader != partition.leader:
-        record.leader = leader
-        if is_unclean:
-            isr, elr = (leader,), ()
-            if partition.leader_recovery_state != RECOVERING:
-                record.leader_recovery_state = RECOVERING
-        elif leader in elr:
-            isr, elr = (leader,), tuple(replica for replica in elr if replica != leader)
-    if elr != partition.elr:
-        record.eligible_leader_replicas = list(elr)
-    # Without eligible leader replicas the last ISR is kept, or nobody could ever lead again.
-    if (isr or rules.elr_enabled) and isr != partition.isr:
-        record.isr = list(isr)
-    _bump_epoch_on_shrink(record, partition, isr, rules)
-    _remember_leader(record, partition, rules)
-    return None if _changes_nothing(record) else record
-
-
-def _eligible(
-    partition: PartitionRegistration, isr: tuple[int, ...], rules: Rules, unclean: Collection[int]
-) -> tuple[int, ...]:
-    if not rules.elr_enabled or len(isr) >= rules.min_insync_replicas:
-        return ()
-    were_in_sync = {*partition.elr, *partition.isr}
-    return tuple(sorted(replica for replica in were_in_sync if replica not in isr and replica not in unclean))
-
-
-def _elect(
-    partition: PartitionRegistration, isr: tuple[int, ...], elr: tuple[int, ...], rules: Rules
-) -> tuple[int, bool]:
-    """The leader, and whether electing it may lose records. The current one stays while it can."""
-    candidates = isr or elr
-    if partition.leader in candidates and _may_lead(partition, partition.leader, rules):
-        return partition.leader, False
-    for replica in partition.replicas:
-        if replica in candidates and _may_lead(partition, replica, rules):
-            return replica, False
-    if rules.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
-        last = partition.last_known_elr[0]
-        if _may_lead(partition, last, rules):
-            return last, True
-    if rules.unclean_allowed:
-        for replica in partition.replicas:
-            if _may_lead(partition, replica, rules):
-                return replica, True
-    return NO_LEADER, False
-
-
-def _may_lead(partition: PartitionRegistration, replica: int, rules: Rules) -> bool:
-    """A broker leads only what lies in a directory that it has."""
-    return rules.may_lead(replica) and is_online(partition.directory_of(replica), rules.log_dirs(replica))
-
-
-def _bump_epoch_on_shrink(
-    record: PartitionChangeRecord, partition: PartitionRegistration, isr: tuple[int, ...], rules: Rules
-) -> None:
-    shrinks = record.isr is not None and not set(partition.isr) <= set(isr)
-    if rules.bump_epoch_on_isr_shrink and shrinks and record.leader == NO_LEADER_CHANGE:
-        record.leader = partition.leader
-
-
-def _remember_leader(record: PartitionChangeRecord, partition: PartitionRegistration, rules: Rules) -> None:
-    """The last known leader, from when nobody is in sync until somebody leads again."""
-    if not rules.elr_enabled:
-        return
-    if record.isr == [] and partition.leader != NO_LEADER and partition.last_known_elr != (partition.leader,):
-        record.last_known_elr = [partition.leader]
-    elif partition.last_known_elr:
-        leads = record.leader >= 0 or (record.leader == NO_LEADER_CHANGE and partition.leader != NO_LEADER)
-        if leads:
-            record.last_known_elr = []
-
-
-def _changes_nothing(record: PartitionChangeRecord) -> bool:
-    return (
-        record.leader == NO_LEADER_CHANGE
-        and record.isr is None
-        and record.eligible_leader_replicas is None
-        and record.last_known_elr is None
-        and record.leader_recovery_state == NO_RECOVERY_CHANGE
-    )
+    return build(partition, topic_id, number, Wanted(isr=isr, unclean=unclean), rules)
 
 
 def rules_for(
-    context: Context, topic: TopicImage, may_lead: Callable[[int], bool], *, unclean_allowed: bool = False
+    context: Context,
+    topic: TopicImage,
+    may_lead: Callable[[int], bool],
+    *,
+    unclean_allowed: bool = False,
+    asks_topic: bool = True,
 ) -> Rules:
+    """`asks_topic`: whether the topic's setting may allow unclean elections."""
     first = topic.partitions.get(0)
     brokers = context.image.cluster.brokers
 
@@ -150,8 +53,9 @@ def rules_for(
         log_dirs=log_dirs,
         min_insync_replicas=context.min_insync_replicas(topic.name, len(first.replicas) if first else 1),
         elr_enabled=context.image.features.elr_enabled,
-        unclean_allowed=unclean_allowed or context.unclean_election_allowed(topic.name),
+        unclean_allowed=unclean_allowed or (asks_topic and context.unclean_election_allowed(topic.name)),
         bump_epoch_on_isr_shrink=context.level < NO_EPOCH_BUMP_ON_ISR_SHRINK,
+        default_directory=context.default_directory if context.level >= DIRECTORY_ASSIGNMENT else None,
     )
 
 

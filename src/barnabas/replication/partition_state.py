@@ -1,56 +1,231 @@
-"""One partition as its leader sees it: leader epoch, in-sync replicas, high watermark.
+"""One partition as its replicas see it: leader epoch, in-sync replicas, what followers have, high watermark.
 
-In: the leader's own log end, and followers' as their fetches show them. Out: the high watermark, up to which
-records are on every in-sync replica and may be read. With one replica it follows the log end.
-Does not know: logs, the controller that changes the ISR, the clock.
+In: the leader's own log end, and followers' as their fetches show them; what the controller committed. Out:
+the high watermark, up to which records are on every in-sync replica and may be read, and which change of the
+ISR to propose. While a proposal is under way the high watermark waits for the larger of both sets (KIP-497).
+Does not know: logs, how the controller is asked, the clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.replication.follower_progress import FollowerProgress
+
+NO_EPOCH = -1
+LAG_MS_MAX = 30_000
+
+MayJoin = Callable[[int, int], bool]
+"""Whether a broker, in the life with this epoch, may be in sync: it is there, and not on its way out."""
+
+
+def anybody(replica_id: int, broker_epoch: int) -> bool:
+    return True
 
 
 class PartitionState:
     """Invariant: the high watermark never falls, except by truncation, and never passes the log end."""
 
-    __slots__ = ("_follower_ends", "high_watermark", "isr", "leader_epoch", "log_end_offset", "replica_id")
+    __slots__ = (
+        "_may_join",
+        "epoch_start_offset",
+        "followers",
+        "high_watermark",
+        "is_alone",
+        "isr",
+        "lag_ms_max",
+        "leader_epoch",
+        "log_end_offset",
+        "maximal_isr",
+        "min_isr",
+        "partition_epoch",
+        "proposed_isr",
+        "replica_id",
+    )
 
-    def __init__(self, replica_id: int, log_end_offset: int = 0, high_watermark: int = 0) -> None:
+    def __init__(
+        self,
+        replica_id: int,
+        log_end_offset: int = 0,
+        high_watermark: int = 0,
+        *,
+        may_join: MayJoin = anybody,
+        lag_ms_max: int = LAG_MS_MAX,
+    ) -> None:
         self.replica_id = replica_id  # this broker's
-        self.leader_epoch = -1
-        self.isr: tuple[int, ...] = ()
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        self.epoch_start_offset = 0
+        self.isr: tuple[int, ...] = ()  # committed; while a shrink is proposed, without those who leave
+        self.maximal_isr: tuple[int, ...] = ()  # committed or proposed, whichever has more
+        self.proposed_isr: tuple[int, ...] | None = None  # the controller was asked for it
+        self.min_isr = 1  # `min.insync.replicas`; fewer are enough where there are fewer replicas
+        self.lag_ms_max = lag_ms_max
         self.log_end_offset = log_end_offset
         self.high_watermark = min(high_watermark, log_end_offset)
-        self._follower_ends: dict[int, int] = {}  # in-sync followers; -1 until they fetch in this epoch
+        self.is_alone = True  # no other replica: the high watermark follows the log end
+        self.followers: dict[int, FollowerProgress] = {}
+        self._may_join = may_join
 
-    def lead(self, leader_epoch: int, isr: Sequence[int]) -> bool:
-        """Become leader in an epoch, or take over a changed ISR; True when the high watermark moved.
+    # -- leading
 
-        What a follower had in an older epoch proves nothing in a new one.
+    def lead(
+        self,
+        leader_epoch: int,
+        isr: Sequence[int],
+        replicas: Sequence[int] = (),
+        partition_epoch: int = NO_EPOCH,
+        now_ms: int = 0,
+        *,
+        was_leading: bool = True,
+    ) -> bool:
+        """Become leader in an epoch, or take over what the controller committed; True when the high watermark
+        moved. What a follower had in an older epoch proves nothing in a new one.
         """
-        known = self._follower_ends if leader_epoch == self.leader_epoch else {}
-        self.leader_epoch = leader_epoch
-        self.isr = tuple(isr)
-        self._follower_ends = {
-            replica: known.get(replica, -1) for replica in isr if replica != self.replica_id
+        replicas = replicas or isr
+        is_new_epoch = leader_epoch != self.leader_epoch
+        known = self.followers
+        self.followers = {
+            replica: known.get(replica) or FollowerProgress()
+            for replica in replicas
+            if replica != self.replica_id
         }
-        return self._advance()
+        if is_new_epoch or not was_leading:
+            self.epoch_start_offset = self.log_end_offset
+            for replica, follower in self.followers.items():
+                follower.begin_epoch(self.log_end_offset, now_ms, in_sync=replica in isr)
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.is_alone = not self.followers
+        self._commit(tuple(isr))
+        return self.advance(now_ms)
 
-    def advance_log_end(self, log_end_offset: int) -> bool:
-        """Note an append; True when the high watermark moved."""
+    def follow(self, leader_epoch: int, partition_epoch: int) -> None:
+        """Somebody else leads: the high watermark is what the leader says."""
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.followers = {}
+        self.is_alone = False
+        self._commit(())
+
+    def advance_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
+        """Note an append of the leader; True when the high watermark moved."""
         self.log_end_offset = log_end_offset
-        if not self._follower_ends:
+        if self.is_alone:
             if log_end_offset <= self.high_watermark:
                 return False
             self.high_watermark = log_end_offset
             return True
-        return self._advance()
+        return self.advance(now_ms)
 
-    def advance_follower(self, replica_id: int, log_end_offset: int) -> bool:
-        """Note up to where an in-sync follower has the log; True when the high watermark moved."""
-        known = self._follower_ends.get(replica_id)
-        if known is None or log_end_offset <= known:
+    def advance_follower(
+        self,
+        replica_id: int,
+        fetch_offset: int,
+        now_ms: int = 0,
+        log_start_offset: int = -1,
+        broker_epoch: int = NO_EPOCH,
+    ) -> bool:
+        """A follower fetches from here: what is below is in its log. True when the high watermark moved."""
+        follower = self.followers.get(replica_id)
+        if follower is None:
             return False
-        self._follower_ends[replica_id] = log_end_offset
-        return self._advance()
+        if NO_EPOCH != broker_epoch < follower.broker_epoch:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {replica_id} fetches as of epoch {broker_epoch}, it has {follower.broker_epoch} now",
+            )
+        had = follower.log_end_offset
+        follower.fetched(fetch_offset, self.log_end_offset, now_ms)
+        follower.log_start_offset = log_start_offset
+        follower.broker_epoch = broker_epoch
+        return fetch_offset != had and self.advance(now_ms)
+
+    def advance(self, now_ms: int) -> bool:
+        """Whether the high watermark can move, and it did. A replica that is about to come back in sync is
+        waited for, or it never would; with too few in sync nothing is committed (KIP-966).
+        """
+        if len(self.isr) < min(self.min_isr, len(self.followers) + 1):
+            return False
+        high_watermark = self.log_end_offset
+        maximal = self.maximal_isr
+        for replica, follower in self.followers.items():
+            if follower.log_end_offset < high_watermark and (
+                replica in maximal
+                or (
+                    follower.is_caught_up(self.log_end_offset, now_ms, self.lag_ms_max)
+                    and self._may_join(replica, follower.broker_epoch)
+                )
+            ):
+                high_watermark = follower.log_end_offset
+        if high_watermark <= self.high_watermark:
+            return False
+        self.high_watermark = high_watermark
+        return True
+
+    @property
+    def has_enough_in_sync(self) -> bool:
+        """Whether `acks=all` is kept with those who are in sync now, or will be if the controller agrees."""
+        return len(self.maximal_isr) >= min(self.min_isr, len(self.followers) + 1)
+
+    # -- the ISR
+
+    def joining(self, replica_id: int) -> tuple[int, ...] | None:
+        """The ISR to propose because this follower has caught up; None when there is nothing to propose."""
+        follower = self.followers.get(replica_id)
+        if (
+            follower is None
+            or self.proposed_isr is not None
+            or replica_id in self.isr
+            or follower.log_end_offset < max(self.high_watermark, self.epoch_start_offset)
+            or not self._may_join(replica_id, follower.broker_epoch)
+        ):
+            return None
+        return (*self.isr, replica_id)
+
+    def lagging(self, now_ms: int) -> tuple[int, ...]:
+        """In-sync followers that have not been at the end of the log for too long."""
+        if self.proposed_isr is not None or len(self.isr) < 2:
+            return ()
+        followers, end = self.followers, self.log_end_offset
+        return tuple(
+            replica
+            for replica in self.isr
+            if replica != self.replica_id
+            and not (replica in followers and followers[replica].is_caught_up(end, now_ms, self.lag_ms_max))
+        )
+
+    def propose(self, isr: Sequence[int]) -> None:
+        """The controller is being asked for this ISR: count on neither it nor the old one alone."""
+        wanted = tuple(isr)
+        self.proposed_isr = wanted
+        self.maximal_isr = (*self.isr, *(replica for replica in wanted if replica not in self.isr))
+        self.isr = tuple(replica for replica in self.isr if replica in wanted)
+
+    def settle(self, isr: Sequence[int], leader_epoch: int, partition_epoch: int, now_ms: int) -> bool:
+        """The controller has committed an ISR; True when the high watermark moved."""
+        if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            return False  # the metadata log was faster
+        self.partition_epoch = partition_epoch
+        self._commit(tuple(isr))
+        return self.advance(now_ms)
+
+    def withdraw(self, isr: Sequence[int]) -> None:
+        """The controller has refused: the ISR is what it was, `isr`."""
+        self._commit(tuple(isr))
+
+    def _commit(self, isr: tuple[int, ...]) -> None:
+        self.isr = self.maximal_isr = isr
+        self.proposed_isr = None
+
+    # -- following
+
+    def learn_high_watermark(self, high_watermark: int) -> bool:
+        """The leader has told its own; True when this one moved."""
+        high_watermark = min(high_watermark, self.log_end_offset)
+        if high_watermark <= self.high_watermark:
+            return False
+        self.high_watermark = high_watermark
+        return True
 
     def truncate(self, log_end_offset: int) -> None:
         """The log was cut: nothing above its new end is committed here any more."""
@@ -62,11 +237,3 @@ class PartitionState:
         if first_unstable_offset is None:
             return self.high_watermark
         return min(first_unstable_offset, self.high_watermark)
-
-    def _advance(self) -> bool:
-        slowest = min(self._follower_ends.values(), default=self.log_end_offset)
-        high_watermark = min(slowest, self.log_end_offset)
-        if high_watermark <= self.high_watermark:
-            return False
-        self.high_watermark = high_watermark
-        return True

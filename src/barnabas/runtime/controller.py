@@ -3,6 +3,9 @@
 In: controller requests from the node's own broker (`handle`, in process) and, through the CONTROLLER
 listener, from others. Out: responses; committed images go to the listeners of the metadata log.
 
+A controller is active while its node leads the quorum: from `activate` (called when the log's epoch is open)
+to `renounce`. It refuses with NOT_CONTROLLER otherwise.
+
 How a node that is its own quorum starts (some milliseconds, three syncs of the log):
   1. `broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log behind it.
   2. `Controller(settings, cluster_id, metadata_log, clock, rng)`, then `await controller.start(bootstrap)`:
@@ -20,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -59,7 +62,7 @@ from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlte
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.raft.quorum_description import describe_quorum
 from barnabas.runtime.clock import Clock
-from barnabas.runtime.metadata_log import MetadataLog
+from barnabas.runtime.metadata_log import NO_TRANSACTION, MetadataLog
 from barnabas.runtime.shard import Shard
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.errors import SettingsError
@@ -90,6 +93,8 @@ _RARE = {
     ApiKey.ALTER_CLIENT_QUOTAS: ("quotas", "alter_client_quotas"),
     ApiKey.UPDATE_FEATURES: ("features", "update_features"),
     ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
+    ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_partition_reassignments"),
 }
 
 
@@ -109,9 +114,9 @@ class _Machine:
     def __init__(self, log: MetadataLog, sessions: BrokerSessions) -> None:
         self.log = log
         self.sessions = sessions
-        self.image: MetadataImage = log.loaded.image
-        self.registered_at = log.loaded.registered_at
-        self.transactions: TransactionFilter = log.loaded.transactions
+        self.image: MetadataImage = log.last_image
+        self.registered_at = log.uncommitted.registered_at
+        self.transactions: TransactionFilter = log.uncommitted.transactions.copy()
 
     def apply(self, records: Sequence[Message], first_offset: int) -> None:
         delta = MetadataDelta(self.image)
@@ -120,7 +125,8 @@ class _Machine:
             if type(record) is RegisterBrokerRecord:
                 self.registered_at[record.broker_id] = first_offset + index
         self.image = delta.apply(self.log.provenance())
-        self.log.applied(delta, self.image)
+        held = self.transactions.copy() if self.transactions.is_open else NO_TRANSACTION
+        self.log.applied(delta, self.image, records, held)
 
 
 class Controller:
@@ -139,9 +145,12 @@ class Controller:
         self._log = metadata_log
         self._clock = clock
         self._rng = rng
-        self._sessions = BrokerSessions(settings["broker.session.timeout.ms"])
-        self._machine = _Machine(metadata_log, self._sessions)
-        self._shard: Shard[Message] = Shard(self._machine, metadata_log)
+        self._incarnation_id = rng.randbytes(16)
+        self._sessions: BrokerSessions
+        self._machine: _Machine
+        self._shard: Shard[Message] | None = None  # while this controller is the active one
+        self._bootstrap: Sequence[Message] = ()
+        self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
         self._timer: asyncio.TimerHandle | None = None
         self._fencing: asyncio.Task[None] | None = None
@@ -161,40 +170,69 @@ class Controller:
         return leader.node_id if leader is not None else -1
 
     @property
+    def incarnation_id(self) -> bytes:
+        return self._incarnation_id
+
+    @property
     def kraft_version(self) -> int:
         return self._log.membership.kraft_version
 
+    @property
+    def is_active(self) -> bool:
+        return self._shard is not None
+
+    def prepare(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
+        """What an activation needs: the first records of a new cluster, where this controller listens."""
+        self._bootstrap = bootstrap
+        if listeners is not None:
+            self._listeners = listeners
+
     async def start(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
-        """Leads the quorum from here on. `listeners` are the controller's own, if ports were chosen late."""
-        unsupported = reason_unsupported(self._machine.image.features.finalized)
+        """Leads a quorum of this one node from here on."""
+        self.prepare(bootstrap, listeners)
+        unsupported = reason_unsupported(self._log.image.features.finalized)
         if unsupported is not None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, unsupported)
-        self._log.lead()
+        self._log.lead_alone()
+        await self.activate()
+
+    def activate(self) -> Awaitable[object]:
+        """This node leads the quorum: decisions are taken here from now on. The first ones, to wait for."""
+        self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
+        machine = self._machine = _Machine(self._log, self._sessions)
+        shard = self._shard = Shard(machine, self._log)
         min_insync_replicas: int = self._settings["min.insync.replicas"]
-        image, transactions = self._machine.image, self._machine.transactions
-        first = activate(image, transactions.is_open, bootstrap, min_insync_replicas)
-        writes = [self._shard.write(lambda: Decision(None, first))]
-        if self._settings.is_controller:
-            request = self._own_registration(listeners or self._settings.advertised_controller_listeners)
-            writes.append(self._shard.write(lambda: self._register_self(request)))
+        image, transactions = machine.image, machine.transactions
+        first = activate(image, transactions.is_open, self._bootstrap, min_insync_replicas)
+        writes = [shard.write(lambda: Decision(None, first))]
+        request = self.registration()
+        writes.append(shard.write(lambda: self._register_self(request)))
         secrets = self._secrets
         if secrets is not None:
-            writes.append(self._shard.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
-        await asyncio.gather(*writes)
+            writes.append(shard.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
         now_ms = self._last_tick_ms = self._session_ms()
-        for broker in self._machine.image.cluster.brokers.values():
+        is_alone = len(self._log.membership.voters.ids) == 1
+        for broker in image.cluster.brokers.values():
             # Our own broker starts with us: what was registered before is gone, no timeout to wait for.
-            if not broker.fenced and not (broker.id == self._settings.node_id and self._settings.is_broker):
+            is_own = broker.id == self._settings.node_id and self._settings.is_broker and is_alone
+            if not broker.fenced and not is_own:
                 self._sessions.touch(broker.id, now_ms)
         self._schedule_tick()
+        return asyncio.gather(*writes)
+
+    def renounce(self, error: KafkaError) -> None:
+        """This node does not lead any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._shard is not None:
+            self._shard.close(error)
+            self._shard = None
 
     async def stop(self) -> None:
         """Decides nothing any more; what was decided is still committed by the log."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self.renounce(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
         if self._fencing is not None:
             await asyncio.wait([self._fencing])
-        self._shard.close(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
 
     # Requests
 
@@ -215,13 +253,16 @@ class Controller:
     async def _handle(
         self, request: Message, version: int | None, take_mutations: Callable[[int], None]
     ) -> Message:
+        shard = self._shard
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
         decide = _decision_on(request)
         if decide is not None:
-            return await self._shard.write(lambda: decide(self._context(take_mutations), request))
+            return await shard.write(lambda: decide(self._context(take_mutations), request))
         if isinstance(request, BrokerHeartbeatRequest):
-            return await self._shard.write(lambda: self._heartbeat(request))
+            return await shard.write(lambda: self._heartbeat(request))
         if isinstance(request, BrokerRegistrationRequest):
-            return await self._shard.write(lambda: self._register_broker(request))
+            return await shard.write(lambda: self._register_broker(request))
         if isinstance(request, DescribeQuorumRequest):
             return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
         raise KafkaError(
@@ -287,10 +328,10 @@ class Controller:
 
     # The controller's own registration
 
-    def _own_registration(self, listeners: Sequence[EndPoint]) -> ControllerRegistrationRequest:
+    def registration(self) -> ControllerRegistrationRequest:
         return ControllerRegistrationRequest(
             controller_id=self._settings.node_id,
-            incarnation_id=self._context().new_uuid(),
+            incarnation_id=self._incarnation_id,
             listeners=[
                 ControllerRegistrationRequest.Listener(
                     name=each.name,
@@ -298,7 +339,7 @@ class Controller:
                     port=each.port,
                     security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
                 )
-                for each in listeners
+                for each in self._listeners
             ],
             features=[
                 ControllerRegistrationRequest.Feature(
@@ -322,7 +363,7 @@ class Controller:
 
     def _tick(self) -> None:
         """Every half a second: a sign of life in a quiet log, silent brokers, the next snapshot."""
-        if self._shard.error is not None or self._log.error is not None:
+        if self._shard is None or self._shard.error is not None or self._log.error is not None:
             return
         if 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10:
             self._write_no_op()
@@ -342,7 +383,8 @@ class Controller:
         try:
             self._log.append(records)
         except KafkaError as error:
-            self._shard.close(error)
+            if self._shard is not None:
+                self._shard.close(error)
             return
         self._machine.apply(records, first_offset)
 
@@ -351,8 +393,11 @@ class Controller:
         return self._sessions.expired([broker.id for broker in brokers if not broker.fenced], now_ms)
 
     async def _fence_silent(self) -> None:
+        shard = self._shard
         try:
-            fenced = await self._shard.write(lambda: heartbeats.fence_silent(self._context()))
+            if shard is None:
+                return
+            fenced = await shard.write(lambda: heartbeats.fence_silent(self._context()))
             if fenced is not None:
                 logger.warning("broker %d is fenced: it was silent for longer than its session", fenced)
         except KafkaError as error:

@@ -15,6 +15,8 @@ from barnabas.broker.routes import handles
 from barnabas.broker.throttling import tell
 from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
@@ -80,4 +82,10 @@ unregister_broker = handles(UnregisterBrokerRequest, "0-0", needs=needs.alter_cl
 )
 assign_replicas_to_dirs = handles(
     AssignReplicasToDirsRequest, "0-0", needs=needs.cluster_action(), listeners=CONTROLLER
+)(to_controller)
+alter_partition = handles(AlterPartitionRequest, "2-3", needs=needs.cluster_action(), listeners=CONTROLLER)(
+    to_controller
+)
+alter_partition_reassignments = handles(
+    AlterPartitionReassignmentsRequest, "0-1", needs=needs.alter_cluster(), listeners=BOTH
 )(to_controller)

@@ -1,0 +1,40 @@
+"""What a leader knows of one follower: how much of the log it has, and when it last had all of it.
+
+In: the follower's fetches. Out: whether it keeps up. A follower that fetches from where the leader's log
+ended at its fetch before was at the end then: so one that is always a little behind a busy leader still keeps up.
+Does not know: the ISR, the clock.
+"""
+
+from dataclasses import dataclass
+
+UNKNOWN_OFFSET = -1
+NEVER = -(2**62)  # in time
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    log_end_offset: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
+    broker_epoch: int = -1  # tells one life of the broker from the next
+    caught_up_ms: int = NEVER
+    fetched_ms: int = NEVER
+    leader_end_at_fetch: int = UNKNOWN_OFFSET
+
+    def begin_epoch(self, leader_end_offset: int, now_ms: int, *, in_sync: bool) -> None:
+        """A new leader epoch: nothing is known, and who was in sync has a period to show that it is."""
+        self.log_end_offset = self.log_start_offset = UNKNOWN_OFFSET
+        self.broker_epoch = -1
+        self.caught_up_ms = self.fetched_ms = now_ms if in_sync else NEVER
+        self.leader_end_at_fetch = leader_end_offset if in_sync else UNKNOWN_OFFSET
+
+    def fetched(self, fetch_offset: int, leader_end_offset: int, now_ms: int) -> None:
+        if fetch_offset >= leader_end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif fetch_offset >= self.leader_end_at_fetch >= 0:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.log_end_offset = fetch_offset
+        self.leader_end_at_fetch = leader_end_offset
+        self.fetched_ms = now_ms
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
+        return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_ms_max

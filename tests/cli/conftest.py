@@ -14,6 +14,8 @@ import pytest
 from barnabas.cli.main import main
 from both_brokers import KEEPS_ALL, parametrize_broker
 
+from .children import Child
+
 _numbers = itertools.count(1)
 
 
@@ -77,3 +79,12 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 def fresh_name(request: pytest.FixtureRequest) -> Callable[[], str]:
     stem = re.sub(r"[^A-Za-z0-9-]+", "-", request.node.originalname)[:60]
     return lambda: f"{stem}-{next(_numbers)}"
+
+
+@pytest.fixture
+def children() -> Iterator[list[Child]]:
+    started: list[Child] = []
+    yield started
+    for child in started:
+        child.kill()
+        child.communicate()

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from barnabas.cli import librdkafka
 from barnabas.testing.ports import free_ports
 
+from .children import Child, start
 from .conftest import RunTool
 
 TIMEOUT_S = 30.0
@@ -30,25 +31,8 @@ def produce(run_tool: RunTool, broker: str, topic: str, text: str, *more: str) -
     assert ran.status == 0, ran.errors
 
 
-@pytest.fixture
-def children() -> Iterator[list[subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
-    for child in started:
-        child.kill()
-        child.communicate()
-
-
-def start(children: list[subprocess.Popen[bytes]], *arguments: str) -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "barnabas", *arguments]
-    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
-    children.append(child)
-    return child
-
-
 def test_a_consumer_follows_and_an_interrupt_ends_it(
-    broker: str, topic: str, run_tool: RunTool, children: list[subprocess.Popen[bytes]]
+    broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     produce(run_tool, broker, topic, "first\n")
     server = ("--bootstrap-server", broker, "--topic", topic)
@@ -63,7 +47,7 @@ def test_a_consumer_follows_and_an_interrupt_ends_it(
 
 
 def test_a_consumer_ends_when_nobody_reads_it_any_more(
-    broker: str, topic: str, run_tool: RunTool, children: list[subprocess.Popen[bytes]]
+    broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     """As in `| head -1`, and although no further record comes."""
     produce(run_tool, broker, topic, "first\n")
@@ -77,7 +61,7 @@ def test_a_consumer_ends_when_nobody_reads_it_any_more(
 
 
 def test_an_interrupted_producer_has_sent_what_it_read(
-    broker: str, topic: str, run_tool: RunTool, children: list[subprocess.Popen[bytes]]
+    broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     child = start(children, "produce", "--bootstrap-server", broker, "--topic", topic, "--timeout", "1")
     assert child.stdin is not None
@@ -103,7 +87,7 @@ def test_partitions_that_appear_are_followed(
     broker: str,
     topic: str,
     run_tool: RunTool,
-    children: list[subprocess.Popen[bytes]],
+    children: list[Child],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     code = (

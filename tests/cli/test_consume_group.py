@@ -2,16 +2,15 @@
 
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from barnabas.cli.consume_group import group_of
 from barnabas.cli.parsing import ToolError
 
+from .children import Child, start
 from .conftest import Ran, RunTool
 from .group_members import Members
 
@@ -47,23 +46,6 @@ def lag_of(run_tool: RunTool, broker: str, group: str) -> int:
     return sum(int(line.split()[5]) for line in ran.lines if line.startswith(f"{group} "))
 
 
-@pytest.fixture
-def children() -> Iterator[list[subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
-    for child in started:
-        child.kill()
-        child.communicate()
-
-
-def start(children: list[subprocess.Popen[bytes]], *arguments: str) -> subprocess.Popen[bytes]:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "barnabas", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    children.append(child)
-    return child
-
-
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_every_record_is_printed_once_over_several_runs(
     broker: str, topic: str, run_tool: RunTool, protocol: str
@@ -87,7 +69,7 @@ def test_nothing_is_committed_if_that_is_asked_for(broker: str, topic: str, run_
 
 
 def test_members_share_and_one_that_is_interrupted_leaves_at_once(
-    broker: str, topic: str, run_tool: RunTool, children: list[subprocess.Popen[bytes]]
+    broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     with Members(broker) as members:
         members.join(topic, topic, client_id="ann")
@@ -118,7 +100,7 @@ def test_topics_by_expression_are_read_by_a_group_too(broker: str, topic: str, r
 
 
 def test_under_kafkas_name_a_group_is_made_up_that_commits_nothing(
-    broker: str, topic: str, run_tool: RunTool, children: list[subprocess.Popen[bytes]]
+    broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     before = set(groups_of(run_tool, broker))
     produce(run_tool, broker, topic, 1)
@@ -135,7 +117,7 @@ def test_under_kafkas_name_a_group_is_made_up_that_commits_nothing(
 
 
 def test_under_our_name_no_group_is_made_up(
-    broker: str, topic: str, run_tool: RunTool, children: list[subprocess.Popen[bytes]]
+    broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     before = groups_of(run_tool, broker)
     produce(run_tool, broker, topic, 1)

@@ -1,0 +1,1 @@
+"""The demo: a shop's orders, payments and page views, everything that a pipeline meets, in one command."""

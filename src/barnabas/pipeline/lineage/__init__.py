@@ -1,0 +1,1 @@
+"""Lineage: which source, table and column everything comes from; as OpenLineage events and as a picture."""

@@ -1,0 +1,94 @@
+"""When batch work is due: cron expressions, and when each job ran last.
+
+In: jobs with a cron expression, the time. Out: those that are due, in the order they were given, and how
+long until the next one. A job that never ran is due at once; one that was missed, however often, is due
+once. When each ran is kept in one small file, written anew as a whole.
+Does not know: what a job does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cronsim import CronSim
+
+FILE_NAME = "schedule.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`every` is a cron expression in UTC, or None for work that is due only when asked for."""
+
+    kind: str
+    name: str
+    every: str | None
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def next_time(expression: str, after: datetime) -> datetime:
+    return next(CronSim(expression, after))
+
+
+def is_due(expression: str | None, ran: datetime | None, now: datetime) -> bool:
+    if expression is None:
+        return False
+    return ran is None or next_time(expression, ran) <= now
+
+
+class Schedule:
+    """The jobs of a pipeline, and when each of them began last."""
+
+    def __init__(self, folder: Path, jobs: Sequence[Job]) -> None:
+        self.path = folder / FILE_NAME
+        self.jobs = tuple(jobs)
+        self._ran = read(self.path)
+
+    def due(self, now: datetime) -> list[Job]:
+        return [job for job in self.jobs if is_due(job.every, self.ran(job), now)]
+
+    def ran(self, job: Job) -> datetime | None:
+        return self._ran.get(job.key)
+
+    def next_of(self, job: Job, now: datetime) -> datetime | None:
+        """When the job is due next; now, where it is due already."""
+        if job.every is None:
+            return None
+        ran = self.ran(job)
+        return now if ran is None else max(now, next_time(job.every, ran))
+
+    def seconds_until_next(self, now: datetime, most: float) -> float:
+        times = [at for job in self.jobs if (at := self.next_of(job, now)) is not None]
+        return min([most, *((at - now).total_seconds() for at in times)])
+
+    def done(self, job: Job, began: datetime) -> None:
+        """The job began then and has ended well: it is due again by its expression."""
+        self._ran[job.key] = began
+        write(self.path, self._ran)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """What changed is due at once."""
+        for key in keys:
+            self._ran.pop(key, None)
+        write(self.path, self._ran)
+
+
+def read(path: Path) -> dict[str, datetime]:
+    try:
+        found = json.loads(path.read_text())
+        return {str(key): datetime.fromisoformat(at).astimezone(UTC) for key, at in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}  # absent, or torn by hand: every job is due, and doing one again changes nothing
+
+
+def write(path: Path, ran: dict[str, datetime]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps({key: at.isoformat() for key, at in sorted(ran.items())}, indent=1))
+    beside.replace(path)

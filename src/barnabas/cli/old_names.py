@@ -26,6 +26,7 @@ CLASSES = {
     "FeatureCommand": "kafka-features",
     "LeaderElectionCommand": "kafka-leader-election",
     "PreferredReplicaLeaderElectionCommand": "kafka-leader-election",
+    "ReassignPartitionsCommand": "kafka-reassign-partitions",
     "ClientMetricsCommand": "kafka-client-metrics",
     "TransactionsCommand": "kafka-transactions",
     "ReplicaVerificationTool": "kafka-replica-verification",

@@ -46,6 +46,13 @@ TOOLS = (
     ),
     Tool("features", "features", "show and change the feature levels of a cluster", "kafka-features"),
     Tool("leader-election", "leader_election", "elect leaders of partitions", "kafka-leader-election"),
+    Tool(
+        "reassign-partitions",
+        "reassign_partitions",
+        "move replicas to other brokers or log dirs",
+        "kafka-reassign-partitions",
+    ),
+    Tool("drain", "drain", "move everything away from a broker"),
     Tool("client-metrics", "client_metrics", "choose the metrics that clients send", "kafka-client-metrics"),
     Tool(
         "transactions", "transactions", "show transactions, find and abort hanging ones", "kafka-transactions"

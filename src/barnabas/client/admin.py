@@ -13,6 +13,7 @@ from barnabas.client.group_admin import GroupAdmin
 from barnabas.client.group_offset_admin import GroupOffsetAdmin
 from barnabas.client.offset_admin import OffsetAdmin
 from barnabas.client.quota_admin import QuotaAdmin
+from barnabas.client.reassignment_admin import ReassignmentAdmin
 from barnabas.client.record_admin import RecordAdmin
 from barnabas.client.scram_admin import ScramAdmin
 from barnabas.client.topic_admin import TopicAdmin
@@ -22,6 +23,7 @@ from barnabas.client.voter_admin import VoterAdmin
 
 class Admin(
     TopicAdmin,
+    ReassignmentAdmin,
     ConfigAdmin,
     OffsetAdmin,
     RecordAdmin,

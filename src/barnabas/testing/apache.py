@@ -141,6 +141,10 @@ class ApacheKafka:
             "group.initial.rebalance.delay.ms": "0",
         }
 
+    def override(self, settings: Mapping[str, str]) -> None:
+        """Settings for the next start."""
+        self._settings |= settings
+
     @property
     def pid(self) -> int:
         if self._process is None:

@@ -28,6 +28,12 @@ class TransactionFilter:
     def is_open(self) -> bool:
         return self._held is not None
 
+    def copy(self) -> TransactionFilter:
+        """The same state; what passes through one does not change the other."""
+        other = TransactionFilter()
+        other._held = None if self._held is None else list(self._held)
+        return other
+
     def pass_on(self, records: Iterable[Message]) -> Iterator[Message]:
         for record in records:
             kind = type(record)

@@ -13,6 +13,7 @@ from barnabas.protocol import NULL_UUID
 from barnabas.raft.voters import VoterSet
 
 OBSERVERS_MAX = 10_000
+OBSERVER_MS = 300_000  # without a fetch, then it is forgotten
 
 
 @dataclass(slots=True)
@@ -21,6 +22,17 @@ class ReplicaProgress:
     end_offset: int = -1  # below it everything is durable on that node
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
+    fetched_leader_end: int = -1  # where the leader's log ended at the fetch before
+
+    def note(self, end_offset: int, now_ms: int, leader_end_offset: int) -> None:
+        """A fetch from here. Caught up is who has all that was there when it fetched before."""
+        if end_offset >= leader_end_offset:
+            self.last_caught_up_ms = now_ms
+        elif 0 <= self.fetched_leader_end <= end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.end_offset = end_offset
+        self.last_fetch_ms = now_ms
+        self.fetched_leader_end = leader_end_offset
 
 
 class Leader:
@@ -43,22 +55,41 @@ class Leader:
         self.epoch_start_offset = epoch_start_offset
         self.voters = voters
         self.high_watermark = -1  # unknown until an entry of this epoch is committed
-        self.observers: dict[int, ReplicaProgress] = {}
+        self.observers: dict[tuple[int, bytes], ReplicaProgress] = {}
         self._progress = {voter.id: ReplicaProgress(voter.directory_id) for voter in voters.voters.values()}
 
     def synced(self, end_offset: int, now_ms: int) -> bool:
         """Our own log is durable up to here; True when that committed something."""
         return self.replicated(self.node_id, end_offset, now_ms, end_offset)
 
+    def fetched(
+        self, node_id: int, directory_id: bytes, end_offset: int, now_ms: int, leader_end_offset: int
+    ) -> bool:
+        """A fetch of a voter or observer; True when it committed something."""
+        if node_id < 0:
+            return False
+        if self.voters.is_voter(node_id, directory_id):
+            return self.replicated(node_id, end_offset, now_ms, leader_end_offset)
+        observer = self.observers.get((node_id, directory_id))
+        if observer is None:
+            if len(self.observers) >= OBSERVERS_MAX:
+                return False
+            observer = self.observers[node_id, directory_id] = ReplicaProgress(directory_id)
+        observer.note(end_offset, now_ms, leader_end_offset)
+        return False
+
+    def forget_observers(self, now_ms: int) -> None:
+        """Those that have not fetched for minutes are gone, as far as anybody knows."""
+        for key, observer in list(self.observers.items()):
+            if now_ms - observer.last_fetch_ms > OBSERVER_MS:
+                del self.observers[key]
+
     def replicated(self, node_id: int, end_offset: int, now_ms: int, leader_end_offset: int) -> bool:
         """A voter's log is durable up to here; True when that committed something."""
         progress = self._progress.get(node_id)
         if progress is None:
             return False
-        progress.end_offset = max(progress.end_offset, end_offset)
-        progress.last_fetch_ms = now_ms
-        if end_offset >= leader_end_offset:
-            progress.last_caught_up_ms = now_ms
+        progress.note(max(progress.end_offset, end_offset), now_ms, leader_end_offset)
         return self._advance()
 
     def _advance(self) -> bool:

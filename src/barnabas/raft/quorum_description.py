@@ -47,7 +47,7 @@ def _partition(leader: Leader, version: int, end_offset: int, now_ms: int) -> Pa
         leader_epoch=leader.epoch,
         high_watermark=leader.high_watermark,
         current_voters=voters,
-        observers=[_state(node, progress, version) for node, progress in leader.observers.items()],
+        observers=[_state(node, progress, version) for (node, _), progress in leader.observers.items()],
     )
 
 

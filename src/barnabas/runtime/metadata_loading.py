@@ -1,9 +1,9 @@
 """Loading the metadata log: the newest snapshot, then the records behind it.
 
-In: the folder's snapshots and the log. Out: the image, the quorum's members, where brokers registered, and
-whether a metadata transaction was left open. A damaged snapshot is passed over for the one before it, if the
-log still reaches back that far.
-Does not know: elections, what is committed: whoever leads next commits all of it.
+In: the folder's snapshots and the log. Out: the image, what may not be committed yet, the quorum's members.
+Where this node is the only voter, all of the log is committed, since it will lead. Otherwise the leader will
+say what is. A damaged snapshot is passed over for the one before it, if the log still reaches back that far.
+Does not know: elections.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from barnabas.metadata.transactions import TransactionFilter
 from barnabas.protocol import Message
 from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
 from barnabas.raft.snapshot_ids import SnapshotId
-from barnabas.raft.voters import Membership
+from barnabas.raft.voters import Membership, Voter
 from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader, headers
 from barnabas.records.control import read_control
 from barnabas.records.record import iter_records
+from barnabas.replication.leader_epochs import LeaderEpochs
 from barnabas.runtime import snapshot_files
 from barnabas.runtime.disk import Disk
+from barnabas.runtime.uncommitted import Uncommitted, read_batch
 
 READ_BYTES = 4 << 20
 
@@ -59,28 +61,55 @@ class QuorumLog(Protocol):
     def roll(self) -> None: ...
     def truncate_fully_and_start_at(self, offset: int) -> None: ...
     def close(self) -> None: ...
+    def truncate_to(self, offset: int) -> bool: ...
+    def assign_epoch(self, epoch: int, start_offset: int) -> None: ...
+    @property
+    def epochs(self) -> LeaderEpochs: ...
 
 
 @dataclass(slots=True)
 class Loaded:
+    membership: Membership
     image: MetadataImage = EMPTY_IMAGE
-    membership: Membership = field(default_factory=Membership)
+    memberships: list[tuple[int, Membership]] = field(default_factory=list)  # by offset
     last_epoch: int = 0  # of the last batch
-    registered_at: dict[int, int] = field(default_factory=dict)  # broker -> offset of its registration
-    transactions: TransactionFilter = field(default_factory=TransactionFilter)
+    uncommitted: Uncommitted = field(default_factory=lambda: Uncommitted(TransactionFilter(), {}))
     snapshots: dict[SnapshotId, int] = field(default_factory=dict)  # with their sizes
     bytes_since_snapshot: int = 0
 
+    def note(self, message: Message, offset: int) -> None:
+        after = self.membership.replay(message, offset)
+        if after is not self.membership:
+            self.membership = after
+            self.memberships.append((offset, after))
 
-def load(disk: Disk, log: QuorumLog, membership: Membership) -> Loaded:
+
+def load(disk: Disk, log: QuorumLog, membership: Membership, local: Voter) -> Loaded:
     """`membership` is what the configuration says; the snapshot and the log override it."""
-    loaded = Loaded(membership=membership)
+    loaded, start = _begin(disk, log, membership)
+    if not _is_alone(loaded, local):
+        _load_uncommitted(log, loaded, start)
+        if _is_alone(loaded, local):
+            _commit_all(loaded, log.end_offset)
+        return loaded
+    _load_committed(log, loaded, start)
+    if not _is_alone(loaded, local):  # others became voters since the snapshot
+        loaded, start = _begin(disk, log, membership)
+        _load_uncommitted(log, loaded, start)
+    return loaded
+
+
+def _is_alone(loaded: Loaded, local: Voter) -> bool:
+    return loaded.membership.voters.is_sole(local.id, local.directory_id)
+
+
+def _begin(disk: Disk, log: QuorumLog, membership: Membership) -> tuple[Loaded, int]:
+    loaded = Loaded(membership)
     loaded.snapshots = snapshot_files.list_snapshots(disk, log.directory)
     start = _load_snapshot(disk, log, loaded)
     if start > log.end_offset:
         log.truncate_fully_and_start_at(start)
-    _load_tail(log, loaded, start)
-    return loaded
+    return loaded, start
 
 
 def _load_snapshot(disk: Disk, log: QuorumLog, loaded: Loaded) -> int:
@@ -93,12 +122,13 @@ def _load_snapshot(disk: Disk, log: QuorumLog, loaded: Loaded) -> int:
             logger.error("%s; using what is older", error)
             del loaded.snapshots[snapshot]
             continue
+        offset = snapshot.end_offset - 1
         loaded.membership = found.membership
+        loaded.memberships.append((offset, found.membership))
         loaded.last_epoch = snapshot.epoch
         if found.records:
             loaded.image = found.image(snapshot)
-        offset = snapshot.end_offset - 1
-        loaded.registered_at = dict.fromkeys(loaded.image.cluster.brokers, offset)
+        loaded.uncommitted.registered_at.update(dict.fromkeys(loaded.image.cluster.brokers, offset))
         return snapshot.end_offset
     if log.log_start_offset > 0:
         raise snapshot_files.CorruptSnapshot(
@@ -107,8 +137,9 @@ def _load_snapshot(disk: Disk, log: QuorumLog, loaded: Loaded) -> int:
     return 0
 
 
-def _load_tail(log: QuorumLog, loaded: Loaded, start: int) -> None:
+def _load_committed(log: QuorumLog, loaded: Loaded, start: int) -> None:
     delta = MetadataDelta(loaded.image)
+    uncommitted = loaded.uncommitted
     last: BatchHeader | None = None
     for data, position, header in _batches(log, start):
         last = header
@@ -116,15 +147,32 @@ def _load_tail(log: QuorumLog, loaded: Loaded, start: int) -> None:
         if header.is_control:
             for control in read_control(data, position=position):
                 if isinstance(control.content, Message):
-                    loaded.membership = loaded.membership.replay(control.content, control.offset)
+                    loaded.note(control.content, control.offset)
             continue
         if header.record_count == 1 and data[position + BATCH_OVERHEAD : position + header.size] == _NO_OP:
             continue
-        delta.replay_all(loaded.transactions.pass_on(_records(data, position, loaded.registered_at)))
+        records = _records(data, position, uncommitted.registered_at)
+        delta.replay_all(uncommitted.transactions.pass_on(records))
     if last is not None:
         loaded.last_epoch = last.partition_leader_epoch
         at = Provenance(last.last_offset, last.partition_leader_epoch, last.max_timestamp)
         loaded.image = delta.apply(at)
+
+
+def _load_uncommitted(log: QuorumLog, loaded: Loaded, start: int) -> None:
+    for data, position, header in _batches(log, start):
+        batch = read_batch(data, position, header)
+        loaded.bytes_since_snapshot += header.size
+        loaded.last_epoch = batch.epoch
+        for offset, control in batch.controls:
+            loaded.note(control, offset)
+        loaded.uncommitted.add(batch)
+
+
+def _commit_all(loaded: Loaded, end_offset: int) -> None:
+    found = loaded.uncommitted.commit(loaded.image, end_offset)
+    if found is not None:
+        _, loaded.image = found
 
 
 def _batches(log: QuorumLog, start: int) -> Iterator[tuple[bytes, int, BatchHeader]]:

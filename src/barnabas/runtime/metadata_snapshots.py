@@ -53,6 +53,15 @@ class MetadataSnapshots:
         return None if image.is_empty or snapshot in self._files else snapshot
 
     @property
+    def ids(self) -> list[SnapshotId]:
+        """The oldest first."""
+        return sorted(self._files)
+
+    def add(self, snapshot: SnapshotId, size_bytes: int, last_timestamp_ms: int) -> None:
+        """One that came from elsewhere."""
+        self._files = {**self._files, snapshot: SnapshotFile(size_bytes, last_timestamp_ms)}
+
+    @property
     def first_end_offset(self) -> int:
         """Where the log may start: what is older is in every snapshot."""
         return min(self._files).end_offset

@@ -1,0 +1,90 @@
+"""The difference of two images as records: what a node must be told that skipped a part of the log.
+
+In: the image it has, the image of the snapshot it was given. Out: records that make the second of the first,
+so that listeners hear of exactly what changed.
+Does not know: snapshots, files, offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barnabas.metadata.configs import ConfigResource, ResourceType
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.security import SecurityImage
+from barnabas.metadata.snapshot import image_records
+from barnabas.protocol import Message
+from barnabas.protocol.log_records import metadata as records
+
+
+def difference(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
+    """Removals first, then whatever is new or has another value."""
+    yield from _gone(before, after)
+    for record in image_records(after):
+        if isinstance(record, records.TopicRecord):
+            if record.topic_id not in before.topics.by_id:
+                yield record
+        elif isinstance(record, records.PartitionRecord):
+            known = before.topics.by_id.get(record.topic_id)
+            now = after.topics.by_id[record.topic_id].partitions[record.partition_id]
+            if known is None or known.partitions.get(record.partition_id) != now:
+                yield record
+        elif isinstance(record, records.ConfigRecord):
+            resource = ConfigResource(record.resource_type, record.resource_name)
+            is_old = resource.type != ResourceType.TOPIC or _same_topic(before, after, resource.name)
+            if not is_old or before.configs.of(resource).get(record.name) != record.value:
+                yield record
+        elif isinstance(record, records.RegisterBrokerRecord):
+            if before.cluster.brokers.get(record.broker_id) != after.cluster.brokers[record.broker_id]:
+                yield record
+        else:
+            yield record
+
+
+def _same_topic(before: MetadataImage, after: MetadataImage, name: str) -> bool:
+    one, other = before.topics.by_name.get(name), after.topics.by_name.get(name)
+    return one is not None and other is not None and one.id == other.id
+
+
+def _gone(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
+    for topic in before.topics.by_id.values():
+        if topic.id not in after.topics.by_id:
+            yield records.RemoveTopicRecord(topic_id=topic.id)
+    for broker in before.cluster.brokers.values():
+        if broker.id not in after.cluster.brokers:
+            yield records.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    for resource, values in before.configs.by_resource.items():
+        kept = after.configs.of(resource)
+        for name in values:
+            if name not in kept:
+                yield records.ConfigRecord(
+                    resource_type=resource.type, resource_name=resource.name, name=name, value=None
+                )
+    for feature in before.features.finalized:
+        if feature not in after.features.finalized:
+            yield records.FeatureLevelRecord(name=feature, feature_level=0)
+    yield from _gone_quotas(before, after)
+    yield from _gone_security(before.security, after.security)
+
+
+def _gone_quotas(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
+    for entity, values in before.quotas.by_entity.items():
+        kept = after.quotas.by_entity.get(entity, {})
+        parts = [
+            records.ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in entity
+        ]
+        for key, value in values.items():
+            if key not in kept:
+                yield records.ClientQuotaRecord(entity=parts, key=key, value=value, remove=True)
+
+
+def _gone_security(before: SecurityImage, after: SecurityImage) -> Iterator[Message]:
+    for acl_id in before.acls:
+        if acl_id not in after.acls:
+            yield records.RemoveAccessControlEntryRecord(id=acl_id)
+    for user in before.scram:
+        if user not in after.scram:
+            yield records.RemoveUserScramCredentialRecord(name=user.name, mechanism=user.mechanism)
+    for token_id in before.tokens:
+        if token_id not in after.tokens:
+            yield records.RemoveDelegationTokenRecord(token_id=token_id)

@@ -1,0 +1,23 @@
+"""Who leads, as an answer of the quorum tells it: an id, an epoch, and where newer versions know it.
+
+In: the fields of Fetch, FetchSnapshot, Vote and their relatives. Out: `LeaderHint`.
+Does not know: whether it is still true.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class LeaderHint(NamedTuple):
+    leader_id: int = -1
+    epoch: int = 0
+    host: str = ""  # empty: the voters tell, or nobody
+    port: int = 0
+
+
+def hint_from(leader_id: int, epoch: int, node_endpoints: Any) -> LeaderHint:
+    for node in node_endpoints:
+        if node.node_id == leader_id:
+            return LeaderHint(leader_id, epoch, node.host, node.port)
+    return LeaderHint(leader_id, epoch)

@@ -8,26 +8,11 @@ Does not know: batch headers, compression, Arrow, Spark.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Function = TypeVar("Function", bound="Callable[..., Any]")
-
-try:
-    from numba import njit
-except ImportError:  # pragma: no cover - the extra installs it
-
-    def compiled(function: Function) -> Function:
-        return function
-else:
-
-    def compiled(function: Function) -> Function:
-        return cast("Function", njit(cache=True, nogil=True)(function))
-
+from barnabas.spark.compiling import compiled, copy_bytes
 
 BROKEN = -1  # what `scan` answers when lengths do not fit together
 
@@ -128,9 +113,7 @@ def gather(data: Any, at: Any, sizes: Any, offsets: Any, out: Any, valid: Any) -
         size = sizes[row]
         if size >= 0:
             valid[row >> 3] |= np.uint8(1 << (row & 7))
-            position = at[row]
-            for index in range(size):
-                out[written + index] = data[position + index]
+            copy_bytes(out, written, data, at[row], size)
             written += size
     offsets[len(at)] = written
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.spark.kernel import compiled
+from barnabas.spark.compiling import compiled, copy_bytes
 
 BODY_OVERHEAD_MAX = 32  # attributes, deltas, lengths and the number of headers of one record
 
@@ -72,9 +72,10 @@ def put_varint(out: Any, position: int, number: int) -> int:
 @compiled
 def put_bytes(out: Any, position: int, data: Any, at: int, size: int) -> int:
     position = put_varint(out, position, size)
-    for index in range(size):
-        out[position + index] = data[at + index]
-    return position + max(size, 0)
+    if size <= 0:
+        return position
+    copy_bytes(out, position, data, at, size)
+    return position + size
 
 
 @compiled

@@ -1,0 +1,130 @@
+"""What the stores' databases have in common: one transaction, seen through a few verbs; and names of tables.
+
+In: SQL with `?` for values. Out: rows, Arrow tables. `duckdb_store` and `postgres_store` have one each.
+Does not know: views, parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.pipeline.views.layout import Column, Layout
+
+KEY, FROM, TO, VERSION = "_key", "_from", "_to", "_version"
+KEY_CHARS_MAX = 500
+VIEW_CHARS_MAX = 40
+
+
+class Missing(Exception):
+    """A table is gone: the view got another layout since it was looked up. Ask again."""
+
+
+class Session(Protocol):
+    """One transaction."""
+
+    def run(self, sql: str, *values: Any) -> None: ...
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]: ...
+
+    def table(self, sql: str, schema: pa.Schema | None, *values: Any) -> pa.Table:
+        """The result as Arrow; `schema` where it is known."""
+        ...
+
+    def load(self, name: str, rows: pa.Table) -> None:
+        """A temporary table, there until the transaction ends."""
+        ...
+
+    def count(self, sql: str, *values: Any) -> int:
+        """Runs a change and says how many rows it touched."""
+        ...
+
+
+class Dialect(Protocol):
+    """What is written differently in each database."""
+
+    name: str  # as sqlglot calls it
+
+    def type_of(self, type: str) -> str: ...
+
+    def indexed(self, column: Column) -> str:
+        """What follows the table in CREATE INDEX."""
+        ...
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def listed(names: Iterable[str], table: str = "") -> str:
+    prefix = f"{table}." if table else ""
+    return ", ".join(prefix + quoted(name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one view and layout. A new layout gets new ones, so that readers of the old are not
+    disturbed."""
+
+    view: str
+    generation: int
+
+    @property
+    def now(self) -> str:
+        """The merged view, a row a key."""
+        return self._name("now")
+
+    @property
+    def past(self) -> str:
+        """Rows that were in `now` once: from a version until another."""
+        return self._name("past")
+
+    @property
+    def speed(self) -> str:
+        """Rows of speed parts beyond the horizon."""
+        return self._name("speed")
+
+    def index(self, number: int) -> str:
+        return self._name(f"index_{number}")
+
+    def _name(self, role: str) -> str:
+        view = self.view
+        if len(view) > VIEW_CHARS_MAX:  # PostgreSQL cuts longer names off
+            view = (
+                view[: VIEW_CHARS_MAX - 9] + "_" + hashlib.blake2b(view.encode(), digest_size=4).hexdigest()
+            )
+        return quoted(f"{view}__{self.generation}_{role}")
+
+
+def with_keys(rows: pa.Table, layout: Layout) -> pa.Table:
+    """Adds `_key`: all keys in one text, nulls included. Each value stands behind its length, so that no two
+    combinations of values look the same."""
+    parts = [key_text(rows[column.name].combine_chunks()) for column in layout.keys]
+    if not parts:
+        texts = pa.array([""] * rows.num_rows, pa.string())
+    else:
+        texts = pc.binary_join_element_wise(*parts, "") if len(parts) > 1 else parts[0]
+    if rows.num_rows and pc.max(pc.utf8_length(texts)).as_py() > KEY_CHARS_MAX:
+        texts = pa.array(list(map(shortened, texts.to_pylist())), pa.string())
+    return rows.append_column(KEY, texts)
+
+
+def key_text(values: pa.Array) -> pa.Array:
+    if pa.types.is_binary(values.type):
+        text = pa.array([None if value is None else value.hex() for value in values.to_pylist()], pa.string())
+    else:
+        text = values.cast(pa.string())
+    size = pc.utf8_length(text).cast(pa.string())
+    return pc.fill_null(pc.binary_join_element_wise(size, text, ":"), "-:")
+
+
+def shortened(text: str) -> str:
+    """Long keys by their hash: an index has a limit on what it takes."""
+    if len(text) <= KEY_CHARS_MAX:
+        return text
+    return "#" + hashlib.blake2b(text.encode(), digest_size=24).hexdigest()

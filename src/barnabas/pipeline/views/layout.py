@@ -1,0 +1,148 @@
+"""What a view's rows look like: columns, their plain types, and how each is merged.
+
+In: the schema of a view's SQL. Out: `Layout`, the same for the layers, the store and the answers, with a
+fingerprint that changes when parts of one layout could not be merged with parts of another.
+Does not know: Spark, the store.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+ARROW: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+class Role(enum.StrEnum):
+    KEY = "key"
+    MEASURE = "measure"
+    DERIVED = "derived"
+    HIDDEN = "hidden"
+
+
+class Merge(enum.StrEnum):
+    SUM = "sum"
+    COUNT = "count"
+    MIN = "min"
+    MAX = "max"
+    LAST = "last"
+    DISTINCT = "distinct"
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type of one of our type names; ValueError for one that views cannot hold."""
+    if decimal := DECIMAL.fullmatch(name):
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    try:
+        return ARROW[name]
+    except KeyError:
+        raise ValueError(f"views hold plain values, not {name}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a view. Types are Spark's names; `expression` is there for derived ones only."""
+
+    name: str
+    type: str
+    role: Role
+    merge: Merge | None = None
+    expression: str | None = None
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return arrow_type(self.type)
+
+
+def last_at(measure: str) -> str:
+    """The hidden column with the event time of a `last` measure."""
+    return f"_at_{measure}"
+
+
+def sketch_of(measure: str) -> str:
+    """The hidden column with the sketch of a `distinct` measure."""
+    return f"_sketch_{measure}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns of a view in the order of its SQL: keys and measures, then hidden ones, then derived ones.
+
+    `source` tells the master data (its table and identity) and the SQL: parts of another source never mix.
+    """
+
+    view: str
+    columns: tuple[Column, ...]
+    source: str
+
+    @cached_property
+    def keys(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.role is Role.KEY)
+
+    @cached_property
+    def measures(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.role is Role.MEASURE)
+
+    @cached_property
+    def derived(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.role is Role.DERIVED)
+
+    @cached_property
+    def stored(self) -> tuple[Column, ...]:
+        """What parts carry and the store keeps."""
+        return tuple(column for column in self.columns if column.role is not Role.DERIVED)
+
+    @cached_property
+    def visible(self) -> tuple[Column, ...]:
+        """What answers show."""
+        return tuple(column for column in self.columns if column.role is not Role.HIDDEN)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(column.name, column.arrow) for column in self.stored])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return hashlib.blake2b(self.to_json().encode(), digest_size=12).hexdigest()
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {"view": self.view, "source": self.source, "columns": list(map(asdict, self.columns))}
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Layout:
+        value = json.loads(text)
+        return cls(value["view"], tuple(map(column_from, value["columns"])), value["source"])
+
+
+def column_from(value: Mapping[str, Any]) -> Column:
+    return Column(
+        name=value["name"],
+        type=value["type"],
+        role=Role(value["role"]),
+        merge=Merge(value["merge"]) if value["merge"] else None,
+        expression=value["expression"],
+    )

@@ -1,0 +1,39 @@
+"""Distinct counts that can be merged: HyperLogLog sketches in Apache DataSketches' format, as Spark writes
+them.
+
+In: sketches as bytes. Out: their union as bytes, and estimates.
+Does not know: where the values came from. Few values (a few hundred) are counted exactly, many within two
+percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from datasketches import hll_sketch, hll_union, tgt_hll_type  # type: ignore[import-untyped]
+
+LG_K = 12  # Spark's own default: 4 KB a full sketch, 1.6 percent
+
+
+def union(sketches: Iterable[bytes | None]) -> bytes | None:
+    """One sketch of all values that are in any of them; None where there is none."""
+    merged: hll_union | None = None
+    for sketch in sketches:
+        if sketch is not None:
+            merged = merged or hll_union(LG_K)
+            merged.update(hll_sketch.deserialize(bytes(sketch)))
+    if merged is None:
+        return None
+    return bytes(merged.get_result(tgt_hll_type.HLL_8).serialize_compact())
+
+
+def estimate(sketch: bytes | None) -> int:
+    return 0 if sketch is None else round(hll_sketch.deserialize(bytes(sketch)).get_estimate())
+
+
+def of(values: Iterable[str]) -> bytes:
+    """A sketch of these strings, for those who have no Spark at hand."""
+    sketch = hll_sketch(LG_K, tgt_hll_type.HLL_8)
+    for value in values:
+        sketch.update(value)
+    return bytes(sketch.serialize_compact())

@@ -1,0 +1,58 @@
+"""`python -m barnabas.pipeline.serving`: the serving process of a pipeline.
+
+In: arguments; secrets by environment only, so that no list of processes shows them: BARNABAS_SERVING_TOKEN
+(opens the inner part to the layers) and BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`).
+Out: an exit code.
+
+    python -m barnabas.pipeline.serving --name shop --folder lake/_barnabas --port 8088 --ready
+    lake/_barnabas/serving.json
+
+Does not know: the pipeline's file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.pipeline.serving.process import Settings, serve
+from barnabas.pipeline.serving.store import KEEP_HORIZONS, Limits
+
+
+def settings_of(arguments: Sequence[str] | None = None) -> Settings:
+    parser = argparse.ArgumentParser(
+        prog="barnabas.pipeline.serving", description="Serves the views of a pipeline."
+    )
+    parser.add_argument("--name", required=True, help="the pipeline's name")
+    parser.add_argument("--folder", type=Path, required=True, help="where the embedded store lies")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8088, help="0: any that is free; see --ready")
+    parser.add_argument(
+        "--keep-horizons", type=int, default=KEEP_HORIZONS, help="how far time travel goes back"
+    )
+    parser.add_argument("--ready", type=Path, help="a file that tells url and pid once requests are answered")
+    parser.add_argument(
+        "--ends-with-parent", action="store_true", help="ends when the process that started it does"
+    )
+    parser.add_argument("--statement-ms-max", type=int, default=Limits().statement_ms_max)
+    parser.add_argument("--rows-max", type=int, default=Limits().rows_max)
+    given = parser.parse_args(arguments)
+    return Settings(
+        store=os.environ.get("BARNABAS_SERVING_STORE") or "duckdb",
+        name=given.name,
+        folder=given.folder,
+        token=os.environ.get("BARNABAS_SERVING_TOKEN", ""),
+        host=given.host,
+        port=given.port,
+        keep_horizons=given.keep_horizons,
+        ready=given.ready,
+        ends_with_parent=given.ends_with_parent,
+        limits=Limits(statement_ms_max=given.statement_ms_max, rows_max=given.rows_max),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(serve(settings_of()))

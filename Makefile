@@ -45,7 +45,7 @@ test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (ne
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
 
-simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|...)
+simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|cluster|...)
 	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0))
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 
-from barnabas.simulation.histories.catalogue import HISTORIES
+from barnabas.simulation.histories.catalogue import ALL_HISTORIES, NAMED
 from barnabas.simulation.history import Result, Verdict, live, shrink
 
 EXIT_STATUS = {Verdict.GOOD: 0, Verdict.WRONG: 1, Verdict.STUCK: 2, Verdict.CRASHED: 3}
@@ -22,13 +22,13 @@ FAILURES_MAX = 20
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m barnabas.simulation", description=__doc__)
-    parser.add_argument("--history", choices=[*HISTORIES, "all"], default="all")
+    parser.add_argument("--history", choices=list(NAMED), default="all")
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds of each history")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="this seed alone, with its events")
     parser.add_argument("--no-shrink", action="store_true", help="leave the faults as the seed has them")
     options = parser.parse_args()
-    names = list(HISTORIES) if options.history == "all" else [options.history]
+    names = NAMED[options.history]
     if options.seed is not None:
         return replay(names, options.seed)
     return explore(names, range(options.first, options.first + options.seeds), not options.no_shrink)
@@ -38,7 +38,7 @@ def replay(names: list[str], seed: int) -> int:
     logging.getLogger("barnabas").setLevel(logging.INFO)
     status = 0
     for name in names:
-        result = live(HISTORIES[name], seed, on_line=print)
+        result = live(ALL_HISTORIES[name], seed, on_line=print)
         report(result)
         status = status or EXIT_STATUS[result.verdict]
     return status
@@ -49,10 +49,10 @@ def explore(names: list[str], seeds: range, shrinks: bool) -> int:
     told, failures = started, 0
     for seed in seeds:
         for name in names:
-            result = live(HISTORIES[name], seed)
+            result = live(ALL_HISTORIES[name], seed)
             verdicts[f"{name} {result.verdict.value}"] += 1
             if result.verdict is not Verdict.GOOD:
-                report(shrink(HISTORIES[name], result) if shrinks else result)
+                report(shrink(ALL_HISTORIES[name], result) if shrinks else result)
                 status = status or EXIT_STATUS[result.verdict]
                 failures += 1
         if failures >= FAILURES_MAX:

@@ -1,4 +1,4 @@
-"""A simulated client: a process with connections to the node, and a job that begins anew after a kill.
+"""A simulated client: a process with connections to its node, and a job that begins anew after a kill.
 
 In: a job, requests. Out: answers, or None when it is not known what became of a request (the connection was
 lost, no answer came in time). Does not know: what the requests mean.
@@ -7,14 +7,13 @@ lost, no answer came in time). Does not know: what the requests mean.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
 from barnabas.protocol import Message
-from barnabas.simulation.node import SimulatedNode
 from barnabas.simulation.process import Process
 from barnabas.simulation.world import World
 
@@ -31,12 +30,12 @@ class SimulatedClient:
 
     process: Process
 
-    def __init__(self, world: World, node: SimulatedNode, name: str, job: Job) -> None:
+    def __init__(self, world: World, bootstrap: Sequence[Address], name: str, job: Job) -> None:
         self.world = world
         self.host = name
         self.rng = world.rng(name)
         self.lives = 0
-        self._address = Address(*node.bootstrap)
+        self._bootstrap = bootstrap
         self._job = job
         self._start()
 
@@ -45,7 +44,7 @@ class SimulatedClient:
         process = self.process = self.world.process(self.host)
         process.on_end.append(lambda: self.world.network.killed(process))
         self.cluster = Cluster(
-            [self._address],
+            self._bootstrap,
             client_id=self.host,
             connect_timeout_ms=CONNECT_TIMEOUT_MS,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
@@ -75,7 +74,7 @@ class SimulatedClient:
     ) -> R | None:
         """The answer; None when nobody knows what became of the request."""
         try:
-            connection = await self.cluster.connection_to(self._address, purpose)
+            connection = await self.cluster.connection_to(self._bootstrap[0], purpose)
             return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
         except ClientError:
             return None

@@ -44,11 +44,28 @@ class Kind(Enum):
     RESET_ALL = "reset all connections"
     FULL = "fill the disk"
     FAILING = "let the disk fail"
+    # Of clusters, where the fault's number says which node, or which two.
+    CUT_NODES = "cut the nodes' link"
+    CUT_NODES_ONE_WAY = "cut the nodes' link one way"
+    ISOLATE = "cut the node off the others"
+    SLOW_NODES = "slow down the nodes' link"
+    RESET_NODES = "reset the connections of node"
+    WIPE = "wipe the disk of node"
+    CLOCK = "let the clock jump of node"
 
 
 POWER_KINDS = (Kind.POWER, Kind.POWER_AT_OPERATION)
 DISK_KINDS = (Kind.FULL, Kind.FAILING)
-ALL_KINDS: tuple[Kind, ...] = tuple(kind for kind in Kind if kind not in DISK_KINDS)
+CLUSTER_KINDS = (
+    Kind.CUT_NODES,
+    Kind.CUT_NODES_ONE_WAY,
+    Kind.ISOLATE,
+    Kind.SLOW_NODES,
+    Kind.RESET_NODES,
+    Kind.WIPE,
+    Kind.CLOCK,
+)
+ALL_KINDS: tuple[Kind, ...] = tuple(kind for kind in Kind if kind not in DISK_KINDS + CLUSTER_KINDS)
 WITHOUT_POWER = tuple(kind for kind in ALL_KINDS if kind not in POWER_KINDS)
 
 

@@ -1,8 +1,9 @@
 """A node in the simulation: the real `broker.node.Node` on a simulated machine, started again when it ends.
 
-In: settings, and faults: `kill` (written bytes stay), `lose_power` (unsynced ones may go),
-`stop_at_operation` (either of them between two operations of the disk), `pause`, `stop` (in order). Out: the
-broker while it is up.
+In: settings, and faults: `kill` (written bytes stay), `lose_power` (unsynced ones may go), `wipe` (all of
+them go), `stop_at_operation` (between two operations of the disk), `pause`, `stop` (in order), a clock that
+jumps. Out: the broker while it is up. A node of a cluster comes with the cluster's id and is formatted as an
+operator would do it; one that is alone formats itself.
 Does not know: clients, checks, when faults happen.
 """
 
@@ -11,8 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Any, cast
 
+from barnabas.broker.formatting import FormatRequest, format_directories
 from barnabas.broker.node import Node, StartError
 from barnabas.protocol import KafkaError
 from barnabas.runtime.sockets import Sockets
@@ -30,16 +33,29 @@ RESTART_S = 0.5
 START_FAILURES_MAX = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """How a node belongs to a cluster: what its disk is formatted with."""
+
+    cluster_id: str
+    request: FormatRequest
+
+
 class SimulatedNode:
-    def __init__(self, world: World, node_id: int = 1, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        node_id: int = 1,
+        properties: Mapping[str, str] | None = None,
+        membership: Membership | None = None,
+    ) -> None:
         self.world = world
+        self.node_id = node_id
         self.host = f"node-{node_id}"
         self.clock = SimulatedClock(world.loop.time)
-        self.disk = SimulatedDisk(now_ms=self.clock.now_ms)
-        self.disk.makedirs("/data")
-        self.disk.sync_directory("/")
-        self.disk.observer = lambda kind, path: world.trace.note("disk", self.host, kind, path)
+        self.membership = membership
         self.properties = {**settings_of(node_id, self.host), **(properties or {})}
+        self.disk = self._empty_disk()
         self.process: Process | None = None
         self.node: Node | None = None  # while it is up
         self.lives = 0
@@ -53,6 +69,27 @@ class SimulatedNode:
         self._disk_was_bad = False  # at some time of this life
         self._rng = world.rng(f"{self.host}/power")
         self._context = copy_context()
+        self._is_wiped = False
+        self._format()
+
+    def _empty_disk(self) -> SimulatedDisk:
+        disk = SimulatedDisk(now_ms=self.clock.now_ms)
+        disk.makedirs("/data")
+        disk.sync_directory("/")
+        disk.observer = lambda kind, path: self.world.trace.note("disk", self.host, kind, path)
+        return disk
+
+    def _format(self) -> None:
+        if self.membership is not None:
+            rng = self.world.rng(f"{self.host}/format-{self.lives}")
+            format_directories(
+                BrokerSettings.load(self.properties),
+                self.membership.cluster_id,
+                self.membership.request,
+                now_ms=self.clock.now_ms(),
+                random_bytes=rng.randbytes,
+                disk=self.disk,
+            )
 
     @property
     def bootstrap(self) -> tuple[str, int]:
@@ -94,7 +131,7 @@ class SimulatedNode:
         process.on_end.append(self._end_of_life)
         node = Node(
             BrokerSettings.load(self.properties),
-            format_empty=True,
+            format_empty=self.membership is None,
             clock=self.clock,
             rng=self.world.rng(f"{self.host}/life-{self.lives}"),
             disk=disk,
@@ -123,6 +160,14 @@ class SimulatedNode:
 
     def lose_power(self) -> None:
         self._end(loses_power=True)
+
+    def wipe(self) -> None:
+        """Its disk is broken; the machine comes back with an empty one, formatted anew."""
+        self._is_wiped = True
+        self._end(loses_power=True)
+
+    def jump_clock(self, by_ms: int) -> None:
+        self.clock.skew_ms += by_ms
 
     def _end(self, *, loses_power: bool) -> None:
         if self.process is not None and self.process.is_alive:
@@ -195,11 +240,16 @@ class SimulatedNode:
             for told in self.on_power_loss:
                 told()
             self.world.network.lost_power(self.process)
-            self.disk = self.disk.after_power_loss(self._rng)
+            if self._is_wiped:
+                self.disk.stop()
+                self.disk = self._empty_disk()
+                self._format()
+            else:
+                self.disk = self.disk.after_power_loss(self._rng)
         else:
             self.world.network.killed(self.process)
             self.disk = self.disk.after_kill()
-        self._loses_power = False
+        self._loses_power = self._is_wiped = False
         self._soon(self._ended.set)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from barnabas.simulation.histories.cluster import ClusterHistory
+from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
@@ -11,4 +13,18 @@ HISTORIES: dict[str, Make] = {
     RecordsHistory.name: RecordsHistory,
     GroupsHistory.name: GroupsHistory,
     TransactionsHistory.name: TransactionsHistory,
+}
+
+# Of several nodes: `--history cluster` means all of these.
+CLUSTER_HISTORIES: dict[str, Make] = {
+    ClusterHistory.name: ClusterHistory,
+    ClusterGroupsHistory.name: ClusterGroupsHistory,
+    ClusterTransactionsHistory.name: ClusterTransactionsHistory,
+}
+ALL_HISTORIES = HISTORIES | CLUSTER_HISTORIES
+NAMED: dict[str, list[str]] = {
+    **{name: [name] for name in ALL_HISTORIES},
+    "one-node": list(HISTORIES),
+    "cluster": list(CLUSTER_HISTORIES),
+    "all": list(ALL_HISTORIES),
 }

@@ -62,9 +62,14 @@ class GroupsHistory:
         self._topic_id = b""
         self._stage: Stage
 
+    def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
+        return Stage(world, properties)
+
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
         compacted = COMPACTED if self.compacts else {}
-        stage = self._stage = Stage(world, {**GROUP_SETTINGS, **compacted, **self.promise.properties})
+        stage = self._stage = self.make_stage(
+            world, {**GROUP_SETTINGS, **compacted, **self.promise.properties}
+        )
         await stage.open()
         self._topic_id = await create_topic(stage, TOPIC, self.partitions)
         workers = []

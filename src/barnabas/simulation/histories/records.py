@@ -17,7 +17,7 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.faults import Plan, plan
 from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.stage import Stage, create_topic, kinds_of, promise_of
@@ -55,6 +55,7 @@ class Known:
 class RecordsHistory:
     name = "records"
     seconds_max = 600.0
+    seconds = SECONDS
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
@@ -72,17 +73,29 @@ class RecordsHistory:
         self._losses_forgiven = 0
         self._stage: Stage
 
+    def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
+        return Stage(world, properties)
+
+    @property
+    def survives_power_loss(self) -> bool:
+        return self.promise.survives_power_loss
+
+    def others(self) -> dict[str, Job]:
+        """Clients of histories that have more of them."""
+        return {}
+
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
         properties = dict(self.promise.properties)
         if self.roll_ms:
             properties["log.roll.ms"] = self.roll_ms
         world.loop.thread_ms_mean = self.thread_ms
-        stage = self._stage = Stage(world, properties)
+        stage = self._stage = self.make_stage(world, properties)
         await stage.open()
         await create_topic(stage, TOPIC, len(self.known))
         producers = [stage.add(f"producer-{index}", self._produce) for index in range(self.producers)]
         readers = [stage.add(f"reader-{index}", self._read) for index in range(self.readers)]
-        await stage.suffer(faults, SECONDS, [*producers, *readers])
+        others = [stage.add(name, job) for name, job in self.others().items()]
+        await stage.suffer(faults, self.seconds, [*producers, *readers, *others])
         self._is_over = True
         names = {client.host for client in producers}
         await stage.until(lambda: names <= self._done, SECONDS_TO_RECOVER, "producers end their last batch")
@@ -96,7 +109,7 @@ class RecordsHistory:
 
     def _forgive(self) -> int:
         """How often the power was lost with what was acknowledged; clients know nothing then."""
-        if self.promise.survives_power_loss:
+        if self.survives_power_loss:
             return 0
         losses = self._stage.node.power_losses
         if losses > self._losses_forgiven:

@@ -1,4 +1,4 @@
-"""The stage of a history with one node: it comes up, clients work, faults happen and end, all must go on.
+"""The stage of a history: its node comes up, clients work, faults happen and end, all must go on.
 
 In: which promise the settings make, who the clients are. Out: the order of events that all histories share.
 Does not know: what the clients do, what is checked.
@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol
 
+from barnabas.client.address import Address
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.simulation.client import Job, SimulatedClient
@@ -59,25 +61,62 @@ def kinds_of(promise: Promise, rng: Random) -> tuple[Kind, ...]:
     return promise.kinds + DISK_KINDS if rng.random() < DISK_CHANCE else promise.kinds
 
 
+class Machines(Protocol):
+    """What a history needs of its node, or of its cluster."""
+
+    on_power_loss: list[Callable[[], None]]
+
+    @property
+    def is_up(self) -> bool: ...
+
+    @property
+    def lives(self) -> int: ...
+
+    @property
+    def power_losses(self) -> int: ...
+
+    async def supervise(self) -> None: ...
+
+
+class Happening(Protocol):
+    def schedule(self, faults: Plan) -> None: ...
+
+    def mend(self) -> None: ...
+
+
 class Stage:
+    """With one node."""
+
+    replication_factor = 1
+
     def __init__(self, world: World, properties: dict[str, str]) -> None:
         self.world = world
-        self.node = SimulatedNode(world, properties=properties)
         self.clients: list[SimulatedClient] = []
         self.faults_are_over = False
+        self.node = self._build(properties)
+
+    def _build(self, properties: dict[str, str]) -> Machines:
+        self._one = SimulatedNode(self.world, properties=properties)
+        return self._one
+
+    def _client(self, name: str, job: Job) -> SimulatedClient:
+        return SimulatedClient(self.world, [Address(*self._one.bootstrap)], name, job)
+
+    def _happening(self, clients: Sequence[SimulatedClient]) -> Happening:
+        return Faults(self.world, self._one, clients)
 
     async def open(self) -> None:
         self.world.start(self.node.supervise())
         await self.until(lambda: self.node.is_up, 30, "the node starts")
 
     def add(self, name: str, job: Job) -> SimulatedClient:
-        client = SimulatedClient(self.world, self.node, name, job)
+        client = self._client(name, job)
         self.clients.append(client)
         return client
 
     async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
         """Let the faults happen, and then no more of them."""
-        happening = Faults(self.world, self.node, clients)
+        happening = self._happening(clients)
         happening.schedule(faults)
         await asyncio.sleep(seconds)
         self.world.loop.call_soon(happening.mend)
@@ -97,7 +136,9 @@ class Stage:
 async def create_topic(stage: Stage, name: str, partitions: int) -> bytes:
     """A topic, made by a client before anything goes wrong; its id."""
     created: list[bytes] = []
-    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=stage.replication_factor
+    )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
 
     async def create(client: SimulatedClient) -> None:

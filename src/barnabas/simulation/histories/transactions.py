@@ -68,10 +68,13 @@ class TransactionsHistory:
         self._outputs_done: dict[int, int] = {}  # inputs known to be processed, by partition
         self._stage: Stage
 
+    def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
+        return Stage(world, properties)
+
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
         world.loop.thread_ms_mean = self.thread_ms
         compacted = COMPACTED if self.compacts else {}
-        stage = self._stage = Stage(world, {**SETTINGS, **compacted, **self.promise.properties})
+        stage = self._stage = self.make_stage(world, {**SETTINGS, **compacted, **self.promise.properties})
         await stage.open()
         await create_topic(stage, OUTPUT, self.outputs)
         if self.inputs:

@@ -1,0 +1,51 @@
+"""Groups and transactions on a cluster: the same clients and the same checks as on one node, while their
+coordinators fail over and the partitions that they write to change their leaders.
+"""
+
+from __future__ import annotations
+
+from barnabas.simulation.faults import Plan
+from barnabas.simulation.histories.cluster_stage import PROMISES, ClusterStage, cluster_plan, shape_of
+from barnabas.simulation.histories.groups import GroupsHistory
+from barnabas.simulation.histories.stage import SYNCED, Stage
+from barnabas.simulation.histories.transactions import TransactionsHistory
+from barnabas.simulation.world import World, rng_of
+
+SECONDS = 6.0
+FAULTS_MAX = 7
+
+
+class ClusterGroupsHistory(GroupsHistory):
+    name = "cluster-groups"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        rng = rng_of(seed, "cluster")
+        self.shape = shape_of(rng)
+        self.cluster_promise = rng.choice(PROMISES)
+        self.promise = SYNCED  # nothing is forgiven
+        self.faults: Plan = cluster_plan(
+            rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
+        )
+
+    def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
+        own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
+        return ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+
+
+class ClusterTransactionsHistory(TransactionsHistory):
+    name = "cluster-transactions"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        rng = rng_of(seed, "cluster")
+        self.shape = shape_of(rng)
+        self.cluster_promise = rng.choice(PROMISES)
+        self.promise = SYNCED  # nothing is forgiven
+        self.faults: Plan = cluster_plan(
+            rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
+        )
+
+    def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
+        own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
+        return ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)

@@ -1,0 +1,151 @@
+"""The stage of a history with several nodes: which there are, what is promised, what may happen to them.
+
+In: randomness. Out: a shape, a promise with faults that may try it, and a `Stage` whose node is a cluster,
+with clients that find their way and checks that look at all times. Does not know: what clients do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from barnabas.simulation.client import Job, SimulatedClient
+from barnabas.simulation.cluster import Shape, SimulatedCluster
+from barnabas.simulation.cluster_checks import ClusterChecks
+from barnabas.simulation.cluster_faults import ClusterFaults
+from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Kind, Plan, plan
+from barnabas.simulation.histories.stage import Happening, Machines, Stage
+from barnabas.simulation.routed_client import RoutedClient
+from barnabas.simulation.world import World
+
+DISK_CHANCE = 0.15
+DURATION_S_MEAN = 1.5
+CALM_S = 90.0
+# Nobody ends, nothing that was written is lost.
+DISTURBANCES = (
+    Kind.PAUSE,
+    Kind.STOP,
+    Kind.CUT_NODES,
+    Kind.CUT_NODES,
+    Kind.CUT_NODES_ONE_WAY,
+    Kind.CUT_NODES_ONE_WAY,
+    Kind.ISOLATE,
+    Kind.ISOLATE,
+    Kind.SLOW_NODES,
+    Kind.RESET_NODES,
+    Kind.CLOCK,
+    Kind.PAUSE_CLIENT,
+    Kind.KILL_CLIENT,
+    Kind.CUT,
+    Kind.CUT_TO,
+    Kind.CUT_FROM,
+    Kind.SLOW,
+    Kind.RESET,
+)
+KILLS = (Kind.KILL, Kind.KILL, Kind.KILL, Kind.KILL_AT_OPERATION)
+POWERS = (Kind.POWER, Kind.POWER, Kind.POWER_AT_OPERATION)
+assert set(CLUSTER_KINDS) <= {*DISTURBANCES, Kind.WIPE}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPromise:
+    """What replication promises with `acks=all` and two in-sync replicas: nothing acknowledged is lost, when
+    processes die in any number; when the power goes, in any number if logs are synced, else once."""
+
+    name: str
+    kinds: tuple[Kind, ...]
+    properties: dict[str, str] = field(default_factory=dict)
+    loses_one: bool = False
+    survives_power_loss: bool = True
+
+
+KILLED = ClusterPromise("killed", DISTURBANCES + KILLS)
+SYNCED = ClusterPromise("synced", DISTURBANCES + KILLS + POWERS, {"log.flush.interval.messages": "1"})
+ONE_LOST = ClusterPromise("one lost", DISTURBANCES, loses_one=True)
+PROMISES = (KILLED, KILLED, SYNCED, ONE_LOST)
+
+SHAPES = (
+    ((1,), (2, 3, 4)),
+    ((1, 2, 3), (1, 2, 3)),
+    ((1, 2, 3), (1, 2, 3)),
+    ((1, 2, 3), (1, 2, 3, 4)),
+    ((1, 2, 3), (4, 5, 6)),
+    ((1, 2, 3), (4, 5, 6, 7)),
+    ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)),
+)
+
+
+def shape_of(rng: Random) -> Shape:
+    controllers, brokers = rng.choice(SHAPES)
+    return Shape(controllers, brokers, is_dynamic=rng.random() < 0.5)
+
+
+def cluster_plan(
+    rng: Random, promise: ClusterPromise, shape: Shape, *, until_s: float, count_max: int
+) -> list[Fault]:
+    kinds = promise.kinds + (DISK_KINDS if rng.random() < DISK_CHANCE else ())
+    faults = plan(rng, kinds, until_s=until_s, count_max=count_max, duration_s_mean=DURATION_S_MEAN)
+    if promise.loses_one:
+        faults.append(loss(rng, shape, until_s))
+    return sorted(faults, key=lambda fault: fault.at_s)
+
+
+def loss(rng: Random, shape: Shape, until_s: float) -> Fault:
+    """One broker loses its power, or all of its disk. A voter's disk is never wiped: static voters that
+    forget their votes are outside of what Raft can bear."""
+    wipeable = [place for place, node_id in enumerate(shape.ids) if node_id not in shape.controllers]
+    kind = rng.choice((Kind.POWER, Kind.WIPE)) if wipeable else Kind.POWER
+    places = wipeable if kind is Kind.WIPE else list(range(len(shape.ids)))
+    number = rng.choice(places) + len(shape.ids) * rng.randrange(1, 4)
+    return Fault(round(rng.uniform(0.5, until_s), 3), kind, round(rng.uniform(0.1, 3.0), 3), number)
+
+
+class ClusterStage(Stage):
+    def __init__(self, world: World, properties: dict[str, str], shape: Shape) -> None:
+        self.shape = shape
+        self.replication_factor = min(3, len(shape.brokers))
+        super().__init__(world, properties)
+        self.checks = ClusterChecks(self.cluster)
+
+    def _build(self, properties: dict[str, str]) -> Machines:
+        self.cluster = SimulatedCluster(self.world, self.shape, properties)
+        return self.cluster
+
+    def _client(self, name: str, job: Job) -> SimulatedClient:
+        return RoutedClient(self.world, self.cluster.brokers, name, job)
+
+    def _happening(self, clients: Sequence[SimulatedClient]) -> Happening:
+        return ClusterFaults(self.cluster, clients)
+
+    async def open(self) -> None:
+        self.world.trace.note("cluster", self.shape)
+        await super().open()
+        await self.until(self.has_all_brokers, 30, "all brokers are in service")
+        self.world.start(self.checks.run())
+
+    async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
+        await super().suffer(faults, seconds, clients)
+        await self.until(self.is_whole, CALM_S, "all replicas are in sync again")
+
+    def has_all_brokers(self) -> bool:
+        image = self.cluster.image()
+        return image is not None and all(
+            image.cluster.is_active(broker_id) for broker_id in self.shape.brokers
+        )
+
+    def is_whole(self) -> bool:
+        """All brokers are in service, all partitions have leaders, all replicas are in sync and stay."""
+        image = self.cluster.image()
+        return (
+            self.has_all_brokers()
+            and image is not None
+            and all(
+                each.leader >= 0
+                and set(each.isr) == set(each.replicas)
+                and not each.adding_replicas
+                and not each.removing_replicas
+                for topic in image.topics.by_id.values()
+                for each in topic.partitions.values()
+            )
+        )

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker import topology
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.dynamic_settings import DynamicSettings
+from barnabas.broker.held_answers import Purgatory
+from barnabas.broker.replication_throttle import ReplicationThrottle
 from barnabas.controller.context import unlimited
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.protocol import ErrorCode
@@ -21,6 +23,7 @@ from barnabas.protocol.messages.create_topics import CreateTopicsRequest, Create
 if TYPE_CHECKING:
     from barnabas.broker.cleaning import Cleaning
     from barnabas.broker.client_metrics_door import ClientMetricsDoor
+    from barnabas.broker.controller_channel import ControllerChannel
     from barnabas.broker.directory_assignments import DirectoryAssignments
     from barnabas.broker.group_coordinator import GroupCoordinator
     from barnabas.broker.log_dir_moves import LogDirMoves
@@ -34,10 +37,14 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import FetchSessions
     from barnabas.runtime.clock import Clock
     from barnabas.runtime.controller import Controller
+    from barnabas.runtime.quorum import Quorum
     from barnabas.runtime.threads import Threads
     from barnabas.settings import BrokerSettings
     from barnabas.settings.secrets import Secrets
     from barnabas.storage.log_dirs import LogDirs
+
+SelectReplica = Callable[["Partition", str, str], int]
+"""The replica that a consumer in a rack, on a listener, should read a partition from."""
 
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
@@ -62,6 +69,10 @@ class Broker:
         self.threads = threads
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
+        self.purgatory = Purgatory(self.loop)
+        self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time
+        self.leader_throttle = ReplicationThrottle(self, "leader")
+        self.select_replica: SelectReplica | None = None  # `replica.selector.class`
         self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000)
         self.image: MetadataImage = EMPTY_IMAGE
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
@@ -70,7 +81,9 @@ class Broker:
         self.log_dirs: LogDirs
         self.directories: DirectoryAssignments
         self.moves: LogDirMoves
-        self.controller: Controller
+        self.own_controller: Controller | None = None  # of this node, active or not
+        self.controller: ControllerChannel  # the way to the active one
+        self.quorum: Quorum
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
@@ -99,6 +112,15 @@ class Broker:
 
     def is_internal(self, topic: str) -> bool:
         return topic in topology.INTERNAL_TOPICS
+
+    def may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a broker, in the life of this epoch (-1: any), may be among the in-sync replicas."""
+        found = self.image.cluster.brokers.get(broker_id)
+        return found is not None and found.is_active and broker_epoch in (-1, found.epoch)
+
+    def followers_seen(self, broker_id: int) -> None:
+        """A follower has fetched, whatever of."""
+        self.follower_fetches_ms[broker_id] = int(self.loop.time() * 1000)
 
     def leadership_changed(self, partition: Partition) -> None:
         """An internal partition is led here, or not any more: its coordinator must know."""

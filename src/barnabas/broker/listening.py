@@ -40,10 +40,19 @@ class Listening:
         settings = broker.settings
         self._limits = {CLIENTS: ConnectionLimits(settings), CONTROLLER: ConnectionLimits(settings)}
 
-    async def start(self, bound: Mapping[str, socket.socket]) -> None:
-        """Open every listener of the settings; OSError names the address that cannot be had."""
+    async def open_controllers(self, bound: Mapping[str, socket.socket]) -> None:
+        """Open the controllers' listeners: the quorum needs them before there can be anything else."""
         routes.load_handlers()
+        for endpoint in self._broker.settings.controller_listeners:
+            await self._open(endpoint, bound[endpoint.name])
+
+    async def start(self, bound: Mapping[str, socket.socket]) -> None:
+        """Open every listener of the settings that is not; OSError names the address that cannot be had."""
+        routes.load_handlers()
+        open_now = {listener.name for listener in self.listeners}
         for endpoint in self._broker.settings.listeners:
+            if endpoint.name in open_now:
+                continue
             if endpoint.name in bound:
                 await self._open(endpoint, bound[endpoint.name])
             else:
@@ -53,6 +62,12 @@ class Listening:
         dynamic.on_change(("listeners",), self._listeners_changed)
         self._broker.quotas.on_change.append(self._quotas_changed)
         self._quotas_changed()
+
+    async def close_for_clients(self) -> None:
+        """Close all but the controllers' listeners."""
+        for listener in [each for each in self.listeners if each.kind == CLIENTS]:
+            await listener.close()
+            self.listeners.remove(listener)
 
     async def stop(self) -> None:
         for task in list(self._tasks):

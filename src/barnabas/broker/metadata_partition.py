@@ -72,26 +72,26 @@ def open_metadata_log(
         metadata_log = MetadataLog(log, context.disk, clock, local, static_membership(settings), policy)
     except (KafkaError, ValueError) as error:
         raise StorageError(f"the metadata in {directory} cannot be read: {error}") from error
-    reason = _reason_not_ours(metadata_log, local)
+    reason = None
+    if settings.is_controller:
+        reason = _reason_not_ours(metadata_log, local, has_others=bool(settings.bootstrap_servers))
     if reason is not None:
         raise StorageError(f"{directory}: {reason}")
     return metadata_log
 
 
-def _reason_not_ours(metadata_log: MetadataLog, local: Voter) -> str | None:
+def _reason_not_ours(metadata_log: MetadataLog, local: Voter, has_others: bool) -> str | None:
     """Why this node cannot be the controller of what it found; None when it can."""
     unsupported = reason_unsupported(metadata_log.image.features.finalized)
     if unsupported is not None:
         return unsupported
     voters = metadata_log.membership.voters
-    if voters.is_sole(local.id, local.directory_id):
-        return None
-    if not voters.ids:
+    if voters.ids == (local.id,) and not voters.is_sole(local.id, local.directory_id):
+        theirs, ours = to_text(voters.voters[local.id].directory_id), to_text(local.directory_id)
+        return f"voter {local.id} has the directory {theirs}, not {ours}"
+    if not voters.ids and not has_others:
         return "its quorum has no voters; set controller.quorum.voters, or format with --standalone"
-    if voters.ids == (local.id,):
-        known = to_text(voters.voters[local.id].directory_id)
-        return f"voter {local.id} has the directory {known}, not {to_text(local.directory_id)}"
-    return f"node {local.id} is not its only voter, they are {', '.join(map(str, voters.ids))}"
+    return None
 
 
 def local_voter(settings: BrokerSettings, directory_id: bytes, listeners: tuple[EndPoint, ...]) -> Voter:

@@ -1,9 +1,9 @@
 """The node: everything that one process runs, put together, started in order, and stopped in order.
 
-In: settings. Out: a broker and controller that serve. Start: bind (a busy port touches nothing), lock and
-identify the log directories, lead the quorum, register, load the logs, be unfenced, listen. Stop is the
-same backwards, and leaves folders that need no recovery. The sequence of the metadata part is described in
-`runtime.controller`.
+In: settings. Out: a broker, a controller or both, that serve. Start: bind (a busy port touches nothing), lock
+and identify the log directories, take a seat in the quorum; a broker then registers, loads its logs, is
+unfenced, listens. Stop is the same backwards, and leaves folders that need no recovery. The sequence of the
+metadata part is described in `runtime.controller`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,10 +29,10 @@ from barnabas.broker.listening import Listening
 from barnabas.broker.log_dir_moves import LogDirMoves
 from barnabas.broker.log_dir_states import LogDirStates
 from barnabas.broker.maintenance import Maintenance
-from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions import Partitions
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.quorum_seat import QuorumSeat
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.secret_key import secrets_of
 from barnabas.broker.tick import Tick
@@ -43,7 +43,6 @@ from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIds
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from barnabas.runtime.clock import Clock, SystemClock
-from barnabas.runtime.controller import Controller
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import Threads
@@ -55,11 +54,14 @@ from barnabas.storage.meta_properties import random_directory_id
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
+    from barnabas.metadata.delta import MetadataDelta
+    from barnabas.metadata.image import MetadataImage
     from barnabas.storage.log import Log
 
 log = logging.getLogger("barnabas.node")
 THREADS = 8
 SHUTDOWN_PATIENCE_MS = 10_000
+HEARTBEAT_LANE = "heartbeat"
 
 
 class StartError(Exception):
@@ -127,57 +129,98 @@ class Node:
             settings["max.incremental.fetch.session.cache.slots"], self._rng
         )
 
-        controllers = self._with_real_ports(settings.advertised_controller_listeners)
-        self._metadata_log = open_metadata_log(
-            settings, self._metadata_directory_id(), context, clock, controllers
+        seat = self._seat = QuorumSeat(
+            settings,
+            cluster_id,
+            self._metadata_directory_id(),
+            context,
+            clock,
+            secrets,
+            self._with_real_ports(settings.advertised_controller_listeners),
         )
-        self._controller = broker.controller = Controller(
-            settings, cluster_id, self._metadata_log, clock, self._rng, secrets
-        )
-        await self._controller.start(load_bootstrap(context.disk, settings.metadata_log_dir), controllers)
+        broker.quorum, broker.controller, broker.own_controller = seat.quorum, seat.channel, seat.controller
+        seat.log.on_failure = self._failed
+        arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
+        tick = Tick(arena, loop.call_soon, self._sync)
+        self._listening = Listening(broker, tick, self._socket_port)
+        if seat.quorum.is_alone:
+            await seat.start()
+        else:
+            seat.log.run_slow_work_with(self._threads.run)
+            await self._listen(self._listening.open_controllers)
+            await seat.start()
+        if settings.is_broker:
+            await self._start_broker(tick)
+        else:
+            self._follow_as_controller()
+            await self._listen(self._listening.start)
+        seat.log.run_slow_work_with(self._threads.run)
+        await self._serve_metrics()
+
+    def _follow_as_controller(self) -> None:
+        """A controller that is no broker needs of the metadata what answers to requests need."""
+        broker, metadata = self.broker, self._seat.log
+
+        def take(image: MetadataImage) -> None:
+            broker.image = image
+            broker.dynamic.take(image.configs)
+
+        def publish(delta: MetadataDelta, image: MetadataImage) -> None:
+            take(image)
+            broker.quotas.publish(delta, image)
+
+        take(metadata.image)
+        broker.quotas.take(metadata.image.quotas)
+        metadata.add_listener(publish)
+
+    async def _start_broker(self, tick: Tick) -> None:
+        broker, settings, seat = self.broker, self.settings, self._seat
+        metadata = seat.log
+        beat_patience_ms: int = settings["broker.session.timeout.ms"] // 2
         self._lifecycle = BrokerLifecycle(
-            self._identity(cluster_id),
-            self._controller.handle,
-            lambda: self._metadata_log.image.provenance.offset,
+            self._identity(broker.cluster_id),
+            lambda request: seat.channel.send(request, patience_ms=beat_patience_ms, lane=HEARTBEAT_LANE),
+            lambda: metadata.image.provenance.offset,
             settings["broker.heartbeat.interval.ms"],
         )
-        broker.epoch = await self._lifecycle.register()
+        broker.epoch = await self._lifecycle.register(settings["initial.broker.registration.timeout.ms"])
+        await seat.has_read(broker.epoch)
         broker.producer_ids = ProducerIds(
-            lambda: self._controller.handle(
+            lambda: seat.channel.send(
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
             )
         )
-        broker.dynamic.take(self._metadata_log.image.configs)
-        broker.quotas.take(self._metadata_log.image.quotas)
-        settings = broker.settings
-        arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
-        tick = Tick(arena, loop.call_soon, self._sync)
+        broker.dynamic.take(metadata.image.configs)
         replicas = Replicas(broker, tick)
         broker.groups = GroupCoordinator(broker, self._rng)
         broker.transactions = TransactionCoordinator(broker)
         replicas.on_leadership = broker.leadership_changed
         broker.directories = DirectoryAssignments(
-            settings.node_id, lambda: self._lifecycle.epoch, self._controller.handle
+            settings.node_id, lambda: self._lifecycle.epoch, seat.channel.send
         )
-        await self._threads.run(replicas.load, self._metadata_log.image)
-        replicas.take_over(self._metadata_log.image)
+        await self._threads.run(replicas.load, metadata.image)
+        # From here to the last listener nothing may wait: what is committed meanwhile would be missed.
+        broker.dynamic.take(metadata.image.configs)
+        broker.quotas.take(metadata.image.quotas)
+        replicas.take_over(metadata.image)
         broker.moves = LogDirMoves(broker, replicas)
         self._dir_states = LogDirStates(broker, replicas, self._lifecycle, self._failed)
-        self._metadata_log.add_listener(replicas.publish)
-        self._metadata_log.add_listener(broker.groups.publish)
-        self._metadata_log.add_listener(broker.transactions.publish)
-        self._metadata_log.add_listener(broker.quotas.publish)
         broker.client_metrics = ClientMetricsDoor(broker, self._rng.randbytes)
-        self._metadata_log.add_listener(broker.client_metrics.publish)
         broker.cleaning = Cleaning(broker)
-        self._metadata_log.add_listener(broker.cleaning.publish)
-        self._metadata_log.on_failure = self._failed
+        for listener in (
+            replicas.publish,
+            broker.groups.publish,
+            broker.transactions.publish,
+            broker.quotas.publish,
+            broker.client_metrics.publish,
+            broker.cleaning.publish,
+        ):
+            metadata.add_listener(listener)
         await self._lifecycle.unfence()
-        self._metadata_log.run_slow_work_with(self._threads.run)
-        await self._listen(tick)
+        metadata.run_slow_work_with(self._threads.run)
+        await self._listen(self._listening.start)
         broker.groups.start()
         broker.transactions.start()
-        await self._serve_metrics()
         self._maintenance = Maintenance(broker)
         self._maintenance.start()
         broker.moves.resume()
@@ -185,6 +228,11 @@ class Node:
 
     def _format(self) -> None:
         """A new cluster of this one node, in folders that are empty."""
+        if not may_found_cluster(self.settings):
+            raise StartError(
+                f"{self.settings.log_dirs[0]} is not formatted: use `barnabas storage format` with the id of "
+                "the cluster that this node shall belong to"
+            )
         cluster_id = uuid.to_text(random_directory_id(self._rng.randbytes(16)))
         request = FormatRequest(standalone=not self.settings.voters)
         try:
@@ -276,19 +324,19 @@ class Node:
             for endpoint in advertised
         )
 
-    async def _listen(self, tick: Tick) -> None:
-        self._listening = Listening(self.broker, tick, self._socket_port)
+    async def _listen(self, opening: Callable[[Mapping[str, socket.socket]], Awaitable[None]]) -> None:
         try:
-            await self._listening.start(self._sockets)
+            await opening(self._sockets)
         except OSError as error:
             raise StartError(error.strerror) from None
 
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listening.listeners)
         quota_gauges.register(self.broker, self._listening.limits)
-        group_gauges.register(self.broker)
-        cleaner_gauges.register(self.broker)
-        transaction_gauges.register(self.broker)
+        if self.settings.is_broker:
+            group_gauges.register(self.broker)
+            cleaner_gauges.register(self.broker)
+            transaction_gauges.register(self.broker)
         port: int = self.settings["barnabas.metrics.port"]
         if port < 0:
             return
@@ -302,8 +350,9 @@ class Node:
 
     @property
     def bootstrap(self) -> str:
-        """The address for clients: the first listener that is not the controller's."""
-        first = next(listener for listener in self._listening.listeners if listener.kind == "broker")
+        """The address for clients: the first listener that is not the controller's, where there is one."""
+        found = self._listening.listeners
+        first = next((listener for listener in found if listener.kind == "broker"), found[0])
         host = first.endpoint.host if first.endpoint.host not in ("", "0.0.0.0", "::") else "127.0.0.1"
         return f"{host}:{first.port}"
 
@@ -311,6 +360,24 @@ class Node:
 
     async def stop(self) -> None:
         """Leave in order: the next start needs no recovery."""
+        if self.settings.is_broker:
+            await self._stop_broker()
+        if self._metrics_server is not None:
+            self._metrics_server.close()
+        await self._seat.stop()
+        await self._listening.stop()
+        if self._dir_states is not None:
+            self._dir_states.is_closed = True
+        await self._seat.close()
+        assert self._log_dirs is not None
+        if self.settings.is_broker:
+            self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())
+            await self._threads.run(partial(self._log_dirs.close, self._lifecycle.epoch))
+        else:
+            self._log_dirs.abandon()
+        self._threads.close()
+
+    async def _stop_broker(self) -> None:
         await self._maintenance.stop()
         await self.broker.moves.close()
         await self.broker.directories.close()
@@ -318,17 +385,7 @@ class Node:
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
         await self.broker.transactions.close()
         await self.broker.groups.close()
-        if self._metrics_server is not None:
-            self._metrics_server.close()
-        await self._listening.stop()
-        await self._controller.stop()
-        if self._dir_states is not None:
-            self._dir_states.is_closed = True
-        await self._metadata_log.close()
-        assert self._log_dirs is not None
-        self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())
-        await self._threads.run(partial(self._log_dirs.close, self._lifecycle.epoch))
-        self._threads.close()
+        await self._listening.close_for_clients()
 
 
 def is_empty(settings: BrokerSettings, disk: Disk = REAL_DISK) -> bool:
@@ -336,15 +393,16 @@ def is_empty(settings: BrokerSettings, disk: Disk = REAL_DISK) -> bool:
     return all(holds_nothing(disk, folder) for folder in {*settings.log_dirs, settings.metadata_log_dir})
 
 
-def check_supported(settings: BrokerSettings) -> None:
-    """One node that is its own quorum is what there is so far."""
-    if not (settings.is_broker and settings.is_controller):
-        raise StartError("process.roles must be broker,controller: nodes with one role come with the cluster")
+def may_found_cluster(settings: BrokerSettings) -> bool:
+    """Whether this node alone can be a cluster: it votes, and nobody else is named."""
+    if not settings.is_controller:
+        return False
     others = [voter for voter in settings.voters if voter.id != settings.node_id]
-    if others:
-        raise StartError(
-            f"controller.quorum.voters names node {others[0].id}: several nodes come with the cluster"
-        )
+    return not others and len(settings.bootstrap_servers) <= 1
+
+
+def check_supported(settings: BrokerSettings) -> None:
+    """What cannot be done yet is refused before anything is touched."""
     if settings["authorizer.class.name"]:
         raise StartError(
             "authorizer.class.name is set, and no authorizer is there yet to enforce its rules: remove it"

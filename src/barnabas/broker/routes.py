@@ -77,7 +77,7 @@ class Route:
         self.flexible_response = apis.response_header_version(key, version) >= 1
 
 
-_endpoints: dict[int, Endpoint] = {}
+_endpoints: dict[str, dict[int, Endpoint]] = {"broker": {}, "controller": {}}  # by kind of listener
 
 
 def handles(
@@ -96,7 +96,7 @@ def handles(
 
     def register(function: H) -> H:
         version_min, version_max = int(low), int(high or low)
-        _endpoints[key] = Endpoint(
+        endpoint = Endpoint(
             key=key,
             request=request,
             version_min=version_min,
@@ -108,6 +108,8 @@ def handles(
             fallback=fallback,
             unstable_max=unstable_max,
         )
+        for kind in endpoint.listeners:
+            _endpoints[kind][key] = endpoint
         return function
 
     return register
@@ -123,7 +125,8 @@ def load_handlers() -> None:
 
 def endpoints(listener: str = "broker") -> list[Endpoint]:
     """What is served on a listener of this kind, in the order of api keys."""
-    return [_endpoints[key] for key in sorted(_endpoints) if listener in _endpoints[key].listeners]
+    served = _endpoints[listener]
+    return [served[key] for key in sorted(served)]
 
 
 class Router:
@@ -147,8 +150,8 @@ class Router:
 
     def find(self, key: int, version: int) -> Route | None:
         """The route of a request, or None for an API or version that is not served here."""
-        endpoint = _endpoints.get(key)
-        if endpoint is None or self._kind not in endpoint.listeners:
+        endpoint = _endpoints[self._kind].get(key)
+        if endpoint is None:
             return None
         if endpoint.version_min <= version <= endpoint.last_version(self._serves_unstable):
             handler = endpoint.handler

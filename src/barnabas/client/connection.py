@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from barnabas.client.address import Address
 from barnabas.client.errors import ConnectError, ConnectionLost, RequestTimeout, UnsupportedApi
@@ -147,8 +147,7 @@ class Connection(asyncio.Protocol):
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
 
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(ConnectionLost(self.address, reason_of(error) if error else "the broker closed it"))

@@ -1,7 +1,7 @@
 """Where logs end and where they part: whether a replica's log is a beginning of the leader's.
 
-In: the offset and epoch at which a replica wants to go on, what the leader's log holds. Out: that it may, where
-it must truncate, or which snapshot it needs first.
+In: the offset and epoch at which a replica wants to go on, what the leader's log holds. Out: that it may,
+where it must truncate, or which snapshot it needs first.
 Does not know: reading, requests.
 """
 

@@ -24,6 +24,11 @@ logger = logging.getLogger(__name__)
 
 Send = Callable[[Message], Awaitable[Any]]
 RETRY_MS = 100
+MAY_PASS = (
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
 SHUTDOWN_BEAT_MS = 50
 
 
@@ -58,9 +63,15 @@ class BrokerLifecycle:
         self.epoch = -1
         self.is_fenced = True
 
-    async def register(self) -> int:
-        """Registers this broker, fenced at first; its epoch. A refusal is a KafkaError."""
+    async def register(self, patience_ms: int = 0) -> int:
+        """Registers this broker, fenced at first; its epoch. A refusal is a KafkaError. As long as patience
+        lasts it waits for a controller, and for the session of an earlier life of this broker to end."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience_ms / 1000
         response = await self._send(self._registration())
+        while response.error_code in MAY_PASS and loop.time() < deadline:
+            await asyncio.sleep(RETRY_MS / 1000)
+            response = await self._send(self._registration())
         if response.error_code != ErrorCode.NONE:
             raise KafkaError(
                 ErrorCode(response.error_code),
@@ -97,7 +108,13 @@ class BrokerLifecycle:
 
     async def unfence(self) -> None:
         """Beats until the controller unfences this broker, and goes on beating in the background."""
-        while (await self._beat()).is_fenced:
+        while True:
+            try:
+                if not (await self._beat()).is_fenced:
+                    break
+            except KafkaError as error:
+                if error.code not in MAY_PASS:
+                    raise
             await asyncio.sleep(RETRY_MS / 1000)
         self._beating = asyncio.get_running_loop().create_task(self._keep_beating())
 

@@ -1,4 +1,4 @@
-"""A copy of `__cluster_metadata-0`: fetched from the leader, truncated where it differs, image where committed.
+"""A copy of `__cluster_metadata-0`: fetched from the leader, truncated where it differs, an image of it.
 
 In: batches, snapshots and the high watermark of a leader. Out: committed images, handed with their deltas to
 listeners; the voters in force; what this copy can give to others: batches, snapshots, where epochs ended.
@@ -112,6 +112,9 @@ class MetadataReplica:
     def add_listener(self, listener: Listener) -> None:
         """Called in the order of the log with what each commit changed. It must not raise."""
         self._listeners.append(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        self._listeners.remove(listener)
 
     def run_slow_work_with(self, run_slow: RunSlow) -> None:
         """From now on syncs and snapshots run beside the loop. Before that they are made where they fall:

@@ -42,6 +42,10 @@ class Quorum:
         return self._settings.is_controller and is_sole
 
     @property
+    def kraft_version(self) -> int:
+        return self._log.membership.kraft_version
+
+    @property
     def leading(self) -> Leading:
         leader, local = self._log.leader, self._log.local
         if leader is not None:

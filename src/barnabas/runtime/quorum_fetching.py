@@ -82,7 +82,6 @@ class Fetching:
         )
         return FetchRequest(
             cluster_id=self._cluster_id,
-            replica_id=log.local.id,
             replica_state=FetchRequest.ReplicaState(replica_id=log.local.id),
             max_wait_ms=WAIT_MS,
             min_bytes=0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from barnabas.broker.context import RequestContext
+from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.broker.needs import cluster_action
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
@@ -13,4 +14,4 @@ from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIds
 
 @handles(AllocateProducerIdsRequest, "0", needs=cluster_action(), listeners="controller")
 def allocate_producer_ids(request: AllocateProducerIdsRequest, context: RequestContext) -> Awaitable[Message]:
-    return context.broker.controller.handle(request, context.version)
+    return to_controller(request, context)

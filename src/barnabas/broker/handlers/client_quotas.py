@@ -11,6 +11,7 @@ import socket
 
 from barnabas.broker import needs
 from barnabas.broker.context import RequestContext
+from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_client_quotas import (
@@ -57,7 +58,7 @@ async def alter_client_quotas(
         else:
             known.append(entry)
     request.entries = known
-    response: AlterClientQuotasResponse = await context.broker.controller.handle(request, context.version)
+    response: AlterClientQuotasResponse = await to_controller(request, context)
     response.entries += refused
     return response
 

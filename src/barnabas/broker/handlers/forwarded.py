@@ -1,18 +1,20 @@
 """Requests that the controller decides: topics, partitions, configurations, the quorum.
 
 The broker passes them on as they are. On one node that is a call; between nodes it is the same message in
-an envelope.
+an envelope. A controller that is asked directly and is not the active one says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from barnabas.broker import needs
 from barnabas.broker.client_quotas import Mutations
 from barnabas.broker.context import RequestContext
 from barnabas.broker.routes import handles
 from barnabas.broker.throttling import tell
+from barnabas.controller.context import unlimited
 from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
@@ -44,7 +46,7 @@ def change_topics(request: Message, context: RequestContext) -> Awaitable[Messag
 
 
 async def counted(request: Message, context: RequestContext, mutations: Mutations) -> Message:
-    response: Message = await context.broker.controller.handle(request, context.version, mutations.take)
+    response: Message = await to_controller(request, context, mutations.take)
     wait_ms = mutations.wait_ms()
     if wait_ms:
         tell(response, wait_ms)
@@ -52,8 +54,14 @@ async def counted(request: Message, context: RequestContext, mutations: Mutation
     return response
 
 
-def to_controller(request: Message, context: RequestContext) -> Awaitable[Message]:
-    return context.broker.controller.handle(request, context.version)
+def to_controller(
+    request: Message, context: RequestContext, take_mutations: Callable[[int], None] = unlimited
+) -> Awaitable[Any]:
+    broker = context.broker
+    if context.channel.listener.kind == CONTROLLER:
+        assert broker.own_controller is not None  # who listens there has one
+        return broker.own_controller.handle(request, context.version, take_mutations)
+    return broker.controller.handle(request, context.version, take_mutations, context)
 
 
 create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from barnabas.broker import loggers
 from barnabas.broker.context import RequestContext
+from barnabas.broker.handlers.forwarded import to_controller
 from barnabas.broker.needs import alter_configs
 from barnabas.broker.routes import handles
 from barnabas.controller.configs import check_request
@@ -31,9 +32,7 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     asked = request.resources
     request.resources = [found for found in asked if found.resource_type != ResourceType.BROKER_LOGGER]
-    response: IncrementalAlterConfigsResponse = await context.broker.controller.handle(
-        request, context.version
-    )
+    response: IncrementalAlterConfigsResponse = await to_controller(request, context)
     if len(request.resources) < len(asked):
         decided = iter(response.responses)
         response.responses = [

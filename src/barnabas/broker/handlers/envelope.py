@@ -1,0 +1,88 @@
+"""Envelope: a broker passes on a client's request, and says who the client is (KIP-590).
+
+Version 0. The request inside is served as if the client had sent it to this listener; only APIs that brokers
+pass on are taken. A controller that is not the active one answers NOT_CONTROLLER, and the broker asks again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import socket
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.broker.context import RequestContext
+from barnabas.broker.needs import cluster_action
+from barnabas.broker.routes import handles
+from barnabas.protocol import ErrorCode, Message, ProtocolError, apis
+from barnabas.protocol.codec import codec
+from barnabas.protocol.headers import RequestHeader, ResponseHeader
+from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.channel import Channel
+    from barnabas.broker.server import Listener
+
+
+class ForwardedChannel:
+    """The client's side of a request that came in an envelope: the broker it asked keeps its quota."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+
+    def mute(self, wait_ms: int) -> None:
+        """The answer says how long to wait."""
+
+
+@handles(EnvelopeRequest, "0", needs=cluster_action(), listeners="controller")
+async def envelope(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
+    controller = context.broker.own_controller
+    if controller is None or not controller.is_active:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    try:
+        inner, asked, key, version = unpack(request, context)
+    except ProtocolError:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    route = context.channel.listener.router.find(key, version)
+    if route is None or not apis.APIS[key].forwardable:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    answer: Any = route.handler(asked, inner)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if answer is None:
+        return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert isinstance(answer, Message)
+    header = ResponseHeader(correlation_id=inner.correlation_id)
+    data = header.encode(apis.response_header_version(key, version)) + answer.encode(version)
+    return EnvelopeResponse(response_data=data)
+
+
+def unpack(request: EnvelopeRequest, context: RequestContext) -> tuple[RequestContext, Message, int, int]:
+    """The context of the client, its request, and that request's key and version."""
+    data = memoryview(bytes(request.request_data))
+    if len(data) < 8:
+        raise ProtocolError("envelope", "it holds no request")
+    key, version = int.from_bytes(data[:2], "big"), int.from_bytes(data[2:4], "big")
+    if key not in apis.APIS or version not in apis.APIS[key].versions:
+        raise ProtocolError("envelope", f"api key {key} version {version} is not known")
+    header, position = codec(RequestHeader, apis.request_header_version(key, version)).decode(data, 0)
+    asked, _ = codec(apis.request_class(key), version).decode(data, position)
+    channel = cast("Channel", ForwardedChannel(context.channel.listener))
+    inner = RequestContext(context.broker, channel, context.listener)
+    inner.user = principal_name(bytes(request.request_principal or b"")) or inner.user
+    inner.host = host(bytes(request.client_host_address)) or context.host
+    inner.client_id = header.client_id
+    inner.correlation_id = header.correlation_id
+    inner.version = version
+    return inner, asked, key, version
+
+
+def principal_name(data: bytes) -> str:
+    if len(data) < 2:
+        return ""
+    return DefaultPrincipalData.decode(data[2:], int.from_bytes(data[:2], "big")).name
+
+
+def host(address: bytes) -> str:
+    family = {4: socket.AF_INET, 16: socket.AF_INET6}.get(len(address))
+    return socket.inet_ntop(family, address) if family is not None else ""

@@ -1,0 +1,101 @@
+"""Connections to other nodes: one for each address and lane, made by need, made again when broken.
+
+In: addresses, requests. Out: answers, in the newest version that both sides know, or `PeerUnreachable`.
+Does not know: what is asked, whom to ask next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from barnabas.client.address import Address as ClientAddress
+from barnabas.client.connection import Connection
+from barnabas.client.errors import ClientError
+from barnabas.protocol import KafkaError, Message, ProtocolError, apis
+from barnabas.runtime.peers import PeerUnreachable
+from barnabas.settings.quorum import Address
+
+CONNECTIONS_MAX = 10_000
+
+
+class Connections:
+    """See `runtime.peers.Peers`."""
+
+    def __init__(self, client_id: str, connect_timeout_ms: float) -> None:
+        self._client_id = client_id
+        self._connect_timeout_ms = connect_timeout_ms
+        self._open: dict[tuple[Address, str], Connection] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    async def ask(self, address: Address, request: Message, timeout_ms: float, lane: str = "") -> Any:
+        key = request.schema.key
+        assert key is not None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                connection = await self._connection(address, lane)
+                return await connection.send(request, apis.response_class(key), timeout_ms=timeout_ms)
+        except (ClientError, TimeoutError, ProtocolError, KafkaError) as error:
+            self._drop(address, lane)
+            raise PeerUnreachable(str(error) or "no answer in time") from None
+
+    async def version_for(self, address: Address, request: type[Message], lane: str = "") -> int:
+        """The version that `ask` would use."""
+        try:
+            return (await self._connection(address, lane)).version_for(request)
+        except (ClientError, ProtocolError, KafkaError) as error:
+            raise PeerUnreachable(str(error)) from None
+
+    async def _connection(self, address: Address, lane: str) -> Connection:
+        at = address, lane
+        found = self._open.get(at)
+        if found is not None and found.is_open:
+            return found
+        if self._is_closed:
+            raise PeerUnreachable("this node is stopping")
+        opening = self._opening.get(at)
+        if opening is None:
+            opening = asyncio.get_running_loop().create_task(self._connect(address))
+            self._opening[at] = opening
+            opening.add_done_callback(lambda done: self._connected(at, done))
+        return await asyncio.shield(opening)
+
+    async def _connect(self, address: Address) -> Connection:
+        return await Connection.open(
+            ClientAddress(address.host, address.port),
+            client_id=self._client_id,
+            connect_timeout_ms=self._connect_timeout_ms,
+            request_timeout_ms=self._connect_timeout_ms,
+        )
+
+    def _connected(self, at: tuple[Address, str], done: asyncio.Task[Connection]) -> None:
+        self._opening.pop(at, None)
+        if done.cancelled() or done.exception() is not None:
+            return
+        if self._is_closed or len(self._open) >= CONNECTIONS_MAX:
+            self._close(done.result())
+        else:
+            self._open[at] = done.result()
+
+    def _drop(self, address: Address, lane: str) -> None:
+        """After a failure nothing is known of what may still come: the next request has a new connection."""
+        found = self._open.pop((address, lane), None)
+        if found is not None:
+            self._close(found)
+
+    def _close(self, connection: Connection) -> None:
+        task = asyncio.get_running_loop().create_task(connection.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        for opening in list(self._opening.values()):
+            opening.cancel()
+        for connection in self._open.values():
+            self._close(connection)
+        self._open.clear()
+        if self._closing:
+            await asyncio.wait(list(self._closing))

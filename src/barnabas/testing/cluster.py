@@ -1,0 +1,273 @@
+"""A cluster for a test: `with Cluster(brokers=3) as cluster:`, each node a process, gone without a trace.
+
+In: how many brokers and controllers, or combined nodes; settings to override. Out: `bootstrap` for any Kafka
+client; nodes that can be stopped, killed, paused and started again one by one, topics by one call.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from barnabas.runtime.tcp_ports import free_ports
+from barnabas.testing.broker import READY, START_SECONDS_MAX, STOP_SECONDS_MAX, run_apart
+
+CLUSTER_ID = "QmFybmFiYXNDbHVzdGVyMQ"
+FIRST_CONTROLLER_ID = 101  # brokers count from 1, combined nodes too
+LINES_MAX = 2_000
+
+
+class ClusterNode:
+    """One process. `stop`, `kill`, `pause` and `resume` are what happens to processes; `start` brings it
+    back on the same folder and ports; `wipe` empties its folder and formats it again."""
+
+    def __init__(self, node_id: int, roles: str, properties: dict[str, str]) -> None:
+        self.id = node_id
+        self.roles = roles
+        self.properties = properties
+        self.log_level = "INFO"
+        self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last of its log
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.properties["log.dirs"].partition(",")[0])
+
+    @property
+    def address(self) -> str:
+        """Where clients (of a controller: other nodes) reach it."""
+        return self.properties["listeners"].partition(",")[0].partition("://")[2]
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, f"node {self.id} was not started"
+        return self._child.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def spawn(self) -> None:
+        """Start the process, without waiting for it."""
+        path = self.folder.parent / f"{self.id}.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
+        command = [sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
+        self._child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._ready = threading.Event()
+        for stream in (self._child.stdout, self._child.stderr):
+            threading.Thread(target=self._read, args=(stream, self._ready), daemon=True).start()
+
+    def _read(self, stream: Any, ready: threading.Event) -> None:
+        with stream:
+            for line in stream:
+                if READY in line:
+                    ready.set()
+                self.lines.append(line.decode(errors="replace").rstrip())
+        ready.set()  # it has ended
+
+    def wait(self) -> None:
+        """Return when it serves; RuntimeError with its last lines when it does not come up."""
+        is_ready = self._ready.wait(START_SECONDS_MAX)
+        if not is_ready or not self.is_running:
+            tail = "\n".join(list(self.lines)[-20:])
+            raise RuntimeError(f"node {self.id} did not start:\n{tail}")
+
+    def start(self) -> Self:
+        self.spawn()
+        self.wait()
+        return self
+
+    def stop(self) -> None:
+        """Graceful, as on SIGTERM."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As `kill -9`."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _end(self, number: int) -> None:
+        if self._child is None or self._child.poll() is not None:
+            return
+        if number != signal.SIGKILL:
+            self._child.send_signal(signal.SIGCONT)
+        self._child.send_signal(number)
+        try:
+            self._child.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait(STOP_SECONDS_MAX)
+            raise
+
+    def wipe(self) -> None:
+        """A new, empty disk with this node's name on it; the process must not run."""
+        for path in self.properties["log.dirs"].split(","):
+            shutil.rmtree(path, ignore_errors=True)
+        self.format()
+
+    def format(self) -> None:
+        from barnabas.broker.formatting import FormatRequest, format_directories
+        from barnabas.settings import BrokerSettings
+
+        format_directories(
+            BrokerSettings.load(self.properties),
+            CLUSTER_ID,
+            FormatRequest(),
+            now_ms=int(time.time() * 1000),
+            random_bytes=os.urandom,
+        )
+
+
+class Cluster:
+    """`brokers` and `controllers` in processes of their own; or `combined` nodes that are both."""
+
+    def __init__(
+        self,
+        brokers: int = 0,
+        controllers: int = 1,
+        *,
+        combined: int = 0,
+        overrides: Mapping[str, object] | None = None,
+        racks: Sequence[str] = (),
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="barnabas-cluster-"))
+        replicas = str(min(3, brokers or combined))
+        self._overrides = {
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(min(2, brokers or combined)),
+            **{name: str(value) for name, value in (overrides or {}).items()},
+        }
+        self._racks = racks
+        controllers = 0 if combined else controllers
+        ports = iter(free_ports(brokers + controllers + 2 * combined))
+        voters = {
+            node_id: next(ports)
+            for node_id in (
+                range(1, combined + 1)
+                if combined
+                else range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers)
+            )
+        }
+        self._voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in voters.items())
+        self.nodes: dict[int, ClusterNode] = {}
+        for node_id, port in voters.items():
+            listeners = f"CONTROLLER://127.0.0.1:{port}"
+            if combined:
+                self._add(node_id, "broker,controller", f"PLAINTEXT://127.0.0.1:{next(ports)},{listeners}")
+            else:
+                self._add(node_id, "controller", listeners)
+        for node_id in range(1, brokers + 1):
+            self._add(node_id, "broker", f"PLAINTEXT://127.0.0.1:{next(ports)}")
+
+    def _add(self, node_id: int, roles: str, listeners: str) -> None:
+        properties = {
+            "process.roles": roles,
+            "node.id": str(node_id),
+            "listeners": listeners,
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": self._voters,
+            "log.dirs": str(self.folder / f"node-{node_id}"),
+        }
+        if "broker" in roles:
+            properties["group.initial.rebalance.delay.ms"] = "0"
+            if self._racks:
+                properties["broker.rack"] = self._racks[(node_id - 1) % len(self._racks)]
+        self.nodes[node_id] = ClusterNode(node_id, roles, {**properties, **self._overrides})
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    @property
+    def brokers(self) -> list[ClusterNode]:
+        return [node for node in self.nodes.values() if node.is_broker]
+
+    @property
+    def controllers(self) -> list[ClusterNode]:
+        return [node for node in self.nodes.values() if node.is_controller]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.address for node in self.brokers)
+
+    def __getitem__(self, node_id: int) -> ClusterNode:
+        return self.nodes[node_id]
+
+    def start(self) -> Self:
+        for node in self.nodes.values():
+            node.format()
+        for node in [*self.controllers, *(node for node in self.brokers if not node.is_controller)]:
+            node.spawn()
+        for node in self.nodes.values():
+            node.wait()
+        return self
+
+    def stop(self) -> None:
+        """Brokers first: without a controller they could not say goodbye."""
+        for node in sorted(self.nodes.values(), key=lambda node: node.is_controller):
+            node.stop()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for node in self.nodes.values():
+            node.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        configs: Mapping[str, object] | None = None,
+    ) -> None:
+        """Create a topic and wait until it can be used."""
+        from barnabas.client.topic_admin import NewTopic
+
+        texts = {key: str(value) for key, value in (configs or {}).items()}
+        topic = NewTopic(name, partitions, replication_factor, configs=texts)
+        self.ask(lambda admin: admin.create_topic(topic))
+
+    def ask(self, question: Any) -> Any:
+        """Run `question(admin)`, a coroutine function, against the cluster."""
+        from barnabas.client.address import parse_bootstrap
+        from barnabas.client.admin import Admin
+        from barnabas.client.cluster import Cluster as Client
+
+        async def ask() -> Any:
+            async with Client(parse_bootstrap(self.bootstrap)) as client:
+                return await question(Admin(client))
+
+        return run_apart(ask())

@@ -1,0 +1,91 @@
+"""A view's SQL on rows: the one place where both layers run it.
+
+In: a session, a definition, rows of the view's table. Out: a frame with the layout's columns; the layout
+itself. Does not know: versions, which layer it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.lake import Lake, Table, Zone
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.views import sql
+from barnabas.pipeline.views.definition import Definition, DefinitionError, names_of
+from barnabas.pipeline.views.layout import Column, Layout, Role, arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NUMBERS = itertools.count()
+
+
+class Computing:
+    """Runs views' SQL in one session."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._lake: Lake = pipeline.the_lake
+
+    @contextmanager
+    def over(self, definition: Definition, rows: DataFrame) -> Iterator[DataFrame]:
+        """The view of these rows; the frame can be used until the block ends."""
+        # Names differ between threads and processes: sessions may be shared.
+        prefix = f"_barnabas_{os.getpid()}_{next(NUMBERS)}"
+        places = dict.fromkeys(names_of(definition.table), f"{prefix}_rows")
+        made = [f"{prefix}_rows"]
+        rows.createOrReplaceTempView(made[0])
+        try:
+            for number, name in enumerate(definition.lookups):
+                places[name] = f"{prefix}_{number}"
+                frame = self._lake.read(self._spark, self.find(definition, name))
+                frame.createOrReplaceTempView(places[name])
+                made.append(places[name])
+            yield self._spark.sql(sql.render(definition, places))
+        finally:
+            for name in made:
+                self._spark.catalog.dropTempView(name)
+
+    def find(self, definition: Definition, name: str) -> Table:
+        """The table that the SQL joins by this name: as it is written, or of the first zone that has it."""
+        pipeline = self._pipeline
+        zones = {
+            Zone.TRUSTED: {each.name for each in pipeline.trusted},
+            Zone.REFINED: {each.name for each in pipeline.refined},
+            Zone.STAGING: {each.name for each in pipeline.staging},
+        }
+        if "." in name:
+            return Table.parse(name)
+        for zone, names in zones.items():
+            if name in names:
+                return Table(zone, name)
+        raise DefinitionError(f"view {definition.name}: there is no table {name} in the lake")
+
+    def layout(self, definition: Definition, frame: DataFrame, identity: str) -> Layout:
+        """What the view's rows look like; `frame` is the view of any rows of its table."""
+        types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+        columns = []
+        for name, type in types.items():
+            try:
+                arrow_type(type)
+            except ValueError as problem:
+                raise DefinitionError(f"view {definition.name}: the column {name}: {problem}") from None
+            if name in definition.keys:
+                columns.append(Column(name, type, Role.KEY))
+            elif name in definition.measures:
+                columns.append(Column(name, type, Role.MEASURE, definition.measures[name]))
+            else:
+                columns.append(Column(name, type, Role.HIDDEN))
+        if definition.derived:
+            shown = [f"{text} AS `{name}`" for name, text in definition.derived.items()]
+            for field in frame.selectExpr(*shown).schema.fields:
+                text = definition.derived[field.name]
+                columns.append(
+                    Column(field.name, field.dataType.simpleString(), Role.DERIVED, expression=text)
+                )
+        return Layout(definition.name, tuple(columns), f"{definition.table} {identity}: {definition.sql}")

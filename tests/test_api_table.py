@@ -20,12 +20,12 @@ What a node serves, from the handlers' own declarations. Apache Kafka 4.3.1 has 
 
 def table() -> str:
     routes.load_handlers()
-    served = {
-        endpoint.key: endpoint for kind in ("broker", "controller") for endpoint in routes.endpoints(kind)
-    }
+    kinds = ("broker", "controller")
+    declared = {id(endpoint): endpoint for kind in kinds for endpoint in routes.endpoints(kind)}
+    served = {endpoint.key for endpoint in declared.values()}
     lines = []
-    for key in sorted(served):
-        endpoint = served[key]
+    for endpoint in sorted(declared.values(), key=lambda each: (each.key, sorted(each.listeners))):
+        key = endpoint.key
         needs = endpoint.needs
         what = f"{needs.operation} {needs.resource}".strip() + (f" (`{needs.names}`)" if needs.names else "")
         listeners = ", ".join(sorted(endpoint.listeners))

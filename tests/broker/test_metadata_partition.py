@@ -67,16 +67,18 @@ def test_a_formatted_folder_opens_empty(tmp_path: Path) -> None:
     assert (folder / "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def test_a_quorum_without_voters_cannot_start(tmp_path: Path) -> None:
+def test_a_controller_that_knows_no_voters_asks_the_quorum(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "data", **DYNAMIC)
     formatted(settings, no_initial_controllers=True)
-    assert reason(settings).startswith(": its quorum has no voters; set controller.quorum.voters")
+    assert opened(settings).membership.voters.ids == ()
 
 
-def test_a_quorum_of_others_is_not_ours(tmp_path: Path) -> None:
+def test_a_voter_among_others_takes_nothing_for_committed(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "data", controller_quorum_voters="1@a:1,2@b:2")
     formatted(settings)
-    assert reason(settings) == ": node 1 is not its only voter, they are 1, 2"
+    found = opened(settings)
+    assert found.membership.voters.ids == (1, 2)
+    assert found.high_watermark == -1
 
 
 def test_a_voter_in_another_directory_is_not_this_one(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_folder_with_something_else_in_it_is_not_formatted(tmp_path: Path) -> 
         ("num.partitions=0", "num.partitions"),
         ("compression.type=rar", "rar"),
         ("process.roles=broker", "process.roles"),
-        ("controller.quorum.voters=1@127.0.0.1:1,2@127.0.0.1:2", "node 2"),
+        ("controller.quorum.voters=1@127.0.0.1:1,2@127.0.0.1:2", "not formatted"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_with_its_name_and_value(

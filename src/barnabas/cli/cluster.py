@@ -1,7 +1,9 @@
-"""cluster: the cluster's id, the endpoints of its brokers or controllers, and unregistering a broker."""
+"""cluster: the cluster's id, the endpoints of its brokers or controllers, and unregistering a broker; and a
+cluster of its own on this machine (see `cluster_up`), which Kafka's tool does not have."""
 
 import argparse
 
+from barnabas.cli import cluster_up
 from barnabas.cli.connecting import cluster_from, default_bootstrap, load_properties
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolParser, UsageError
@@ -14,6 +16,9 @@ EXAMPLES = (
     "cluster-id --bootstrap-server localhost:9092",
     "list-endpoints --bootstrap-server localhost:9092",
     "unregister --bootstrap-server localhost:9092 --id 3",
+    "up -n 3",
+    "status",
+    "down --wipe",
 )
 COLUMN = 10
 
@@ -39,9 +44,13 @@ def add_arguments(parser: ToolParser) -> None:
                 action="store_true",
                 help="show brokers that are not in service too",
             )
+    if not parser.strict:
+        cluster_up.add_commands(commands)
 
 
 async def run(options: argparse.Namespace, out: Output) -> int:
+    if options.command in cluster_up.COMMANDS:
+        return await cluster_up.run(options, out)
     if options.command is None:
         raise UsageError("too few arguments: one of cluster-id, unregister, list-endpoints is needed")
     if options.bootstrap_server and options.bootstrap_controller:

@@ -1,7 +1,8 @@
 """start: a node in the foreground, from a `server.properties`, from flags, or from nothing at all.
 
 Without a file the node is its own quorum on this machine only, with its data in `--data`; an empty folder is
-formatted by itself. With a file, its settings count, and `--override` comes last.
+formatted by itself. With a file, its settings count, and `--override` comes last. `--brokers N` starts so
+many nodes, each a process of its own, and ends when one of them does or somebody says so.
 """
 
 import argparse
@@ -21,6 +22,7 @@ EXAMPLES = (
     "",
     "--data ./data --port 9092",
     "config/server.properties --override log.retention.hours=24",
+    "--brokers 3 --data ./data --port 9092",
 )
 NEEDS_ARGUMENTS = False
 DEFAULT_DATA = "data"
@@ -32,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help=f"folder for the data (default: {DEFAULT_DATA})")
     parser.add_argument(
         "--port", type=int, metavar="N", help=f"port for clients on 127.0.0.1 (default: {DEFAULT_PORT})"
+    )
+    parser.add_argument(
+        "--brokers", type=int, metavar="N", help="several brokers on this host, at ports that follow --port"
     )
     parser.add_argument("--metrics-port", type=int, metavar="N", help="serve Prometheus metrics on this port")
     parser.add_argument(
@@ -51,6 +56,11 @@ def run(options: argparse.Namespace, out: Output) -> int:
 
     if options.daemon:
         raise ToolError("-daemon is not supported: use `barnabas start ... &`, or a service manager")
+
+    if options.brokers is not None:
+        from barnabas.cli import start_several
+
+        return start_several.run(options, out)
 
     def ready(node: "Node") -> None:
         out.line(f"Barnabas is ready: bootstrap.servers={node.bootstrap}")

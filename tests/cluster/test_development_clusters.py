@@ -1,0 +1,90 @@
+"""A cluster on this machine in one command: up, status, down; and several brokers in the foreground."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from barnabas.cli.local_cluster import LocalCluster
+from barnabas.testing.waiting import wait_until
+
+NODES = 2
+
+
+def barnabas(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "barnabas", *arguments], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "cluster"
+    yield folder
+    for node in LocalCluster(folder).nodes:
+        if node.pid is not None:
+            os.kill(node.pid, signal.SIGKILL)
+
+
+def test_a_cluster_comes_up_is_mended_and_goes_in_one_command_each(folder: Path) -> None:
+    data = ("--data", str(folder))
+
+    up = barnabas("cluster", "up", "-n", str(NODES), "--port", "0", *data)
+
+    assert up.returncode == 0, up.stderr
+    cluster = LocalCluster(folder)
+    assert f"bootstrap.servers={cluster.bootstrap}" in up.stdout
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    wait_until(lambda: len(producer.list_topics(timeout=10).brokers) == NODES, what="every broker is known")
+    shown = barnabas("cluster", "status", *data)
+    assert shown.returncode == 0
+    assert shown.stdout.count("in service") == NODES
+    assert shown.stdout.count("active controller") == 1
+
+    last = cluster.nodes[-1]
+    assert last.pid is not None
+    os.kill(last.pid, signal.SIGKILL)
+    wait_until(lambda: last.pid is None, what="the end of a killed node")
+    shown = barnabas("cluster", "status", *data)
+    assert shown.returncode == 1
+    assert shown.stdout.count("down") == 1
+    assert barnabas("cluster", "up", *data).returncode == 0  # starts whichever does not run
+    assert barnabas("cluster", "status", *data).stdout.count("in service") == NODES
+
+    down = barnabas("cluster", "down", "--wipe", *data)
+    assert down.returncode == 0, down.stderr
+    assert f"Stopped {NODES} of {NODES} nodes." in down.stdout
+    assert not folder.exists()
+
+
+def test_several_brokers_run_in_the_foreground_and_stop_together(folder: Path) -> None:
+    command = [sys.executable, "-m", "barnabas", "start", "--brokers", str(NODES), "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--data", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("Barnabas is ready: bootstrap.servers="), line
+        bootstrap = line.strip().partition("=")[2]
+        found = Producer({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+        assert sorted(found.brokers) == list(range(1, NODES + 1))
+        process.terminate()
+        process.stdout.read()
+        assert process.wait(60) == 0
+    assert [node.pid for node in LocalCluster(folder).nodes] == [None] * NODES
+
+
+def test_a_folder_with_another_number_of_brokers_is_refused(folder: Path) -> None:
+    LocalCluster(folder).make(2, 0, {})
+
+    ran = barnabas("start", "--brokers", "3", "--data", str(folder))
+
+    assert ran.returncode == 1
+    assert ran.stderr.strip() == f"{folder} has 2 brokers, not 3"

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections import deque
 from collections.abc import Coroutine
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
+from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.outbox import Outbox
 from barnabas.broker.shortcut import Shortcuts
 from barnabas.connection.inbox import Inbox
@@ -26,12 +28,13 @@ from barnabas.protocol.headers import RequestHeader
 from barnabas.records.batch import BATCH_OVERHEAD
 
 if TYPE_CHECKING:
+    from barnabas.broker.held_answers import Wait
     from barnabas.broker.partition import Partition
     from barnabas.broker.routes import Route
     from barnabas.broker.server import Listener
     from barnabas.broker.shortcut import Topic as ProduceTopic
     from barnabas.broker.tick import Refuse
-    from barnabas.protocol.messages.produce import ProduceRequest
+    from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 
 log = logging.getLogger("barnabas.channel")
 _head = struct.Struct(">hhih").unpack_from
@@ -40,14 +43,17 @@ _answer_flexible = struct.Struct(">iiB").pack
 _read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
+ALL = -1  # acks: every replica in sync has it
+HELD_MAX = 512  # answers that wait for followers; no further request is taken then
 MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not was told how long to wait
 
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_paused", "_muted", "_now_ms",
-        "_route", "_routes", "_shortcuts", "_time", "_unsent", "_waiting_for", "answers_waiting", "context",
-        "host", "inbox", "is_busy", "last_active", "listener", "out", "outbox", "tick", "transport",
+        "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_full_of_held", "_is_paused",
+        "_muted", "_now_ms", "_route", "_routes", "_shortcuts", "_time", "_unsent", "_waiting_for",
+        "answers_waiting", "context", "held", "host", "inbox", "is_busy", "last_active", "listener", "out",
+        "outbox", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -60,6 +66,9 @@ class Channel(asyncio.BufferedProtocol):
         self.context = RequestContext(listener.broker, self, listener.name)
         self.out: list[Any] = []  # encoded answers of this wake-up
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
+        # Answers that wait for followers, in order, and whatever is to leave behind them.
+        self.held: deque[HeldAnswer | list[Any]] = deque()
+        self._is_full_of_held = False
         self.is_busy = False
         self._holds = 0  # reasons to take no further request
         self._has_slices = False  # log slices are in `out`
@@ -126,6 +135,7 @@ class Channel(asyncio.BufferedProtocol):
         self.outbox.close()
         self.inbox.closed()
         self.out.clear()
+        self.held.clear()
         self.listener.dismiss(self)
 
     # -- requests ------------------------------------------------------------------------------
@@ -221,10 +231,13 @@ class Channel(asyncio.BufferedProtocol):
                 batch[:BATCH_OVERHEAD] = header
             return False
         tick = self.tick
-        if tick.is_open:
+        if shortcut.acks == ALL and not partition.state.is_alone:
+            held = HeldAnswer.again(self, shortcut, correlation_id, base_offset, append_time_ms)
+            self.hold_answer(held)
+        elif tick.is_open:
             tick.answer_again(self, shortcut, correlation_id, base_offset, append_time_ms)
         else:  # a duplicate: nothing to write
-            self.out.append(shortcut.answer(correlation_id, base_offset, append_time_ms))
+            self.put(shortcut.answer(correlation_id, base_offset, append_time_ms))
             shortcut.route.times.observe(0)
         return True
 
@@ -314,10 +327,67 @@ class Channel(asyncio.BufferedProtocol):
         self.tick.answer(self, self._route, self.context.correlation_id, response, refuse)
         return None
 
+    def answer_after_commit(
+        self, response: ProduceResponse, waits: list[Wait], timeout_ms: int, refuse: Refuse
+    ) -> None:
+        """Answer when every replica in sync has what was appended."""
+        if self.listener.router.is_guarded:
+            self._unsent = response
+        self.hold_answer(
+            HeldAnswer(self, self._route, self.context.correlation_id, response, waits, timeout_ms, refuse)
+        )
+
+    def hold_answer(self, held: HeldAnswer) -> None:
+        """Wait for the tick if anything is staged, then for followers."""
+        if self.tick.is_open or self.answers_waiting:
+            self.tick.answer_when_committed(held)
+        else:
+            held.written({})
+
+    def held_back(self, held: HeldAnswer) -> None:
+        """An answer waits for followers: what is answered from now on leaves behind it."""
+        self.held.append(held)
+        if len(self.held) >= HELD_MAX and not self._is_full_of_held:
+            self._is_full_of_held = True
+            self.hold()
+
+    def release_held(self) -> None:
+        """Send answers from the first one on, up to one that still waits."""
+        held = self.held
+        while held:
+            first = held[0]
+            if isinstance(first, HeldAnswer):
+                if not first.is_ready:
+                    break
+                held.popleft()
+                first.encode_into(self)
+            else:
+                held.popleft()
+                self.out += first
+        if self.out:
+            self.send()
+        if self._is_full_of_held and len(held) < HELD_MAX // 2:
+            self._is_full_of_held = False
+            self.let_go()
+
+    def put(self, answer: bytes) -> None:
+        """An answer that is encoded already."""
+        if self.held:
+            self.held.append([answer])
+        else:
+            self.out.append(answer)
+
     def encode(self, route: Route, correlation_id: int, response: Message) -> None:
         """Append the framed answer to `out`; `send` puts it on the wire."""
         if self._is_closing:
             return
+        out = self.out
+        if self.held:
+            out = []
+            self.held.append(out)
+        self.encode_to(out, route, correlation_id, response)
+
+    def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Message) -> None:
         parts: list[Any] = [b""]
         try:
             route.encode(response, parts.append)
@@ -330,10 +400,10 @@ class Channel(asyncio.BufferedProtocol):
         else:
             parts[0] = _answer(sum(map(len, parts)) + 4, correlation_id)
         if route.key == _FETCH:
-            self.out += parts  # slices of log files among them
+            out += parts  # slices of log files among them
             self._has_slices = True
         else:
-            self.out.append(b"".join(parts))
+            out.append(b"".join(parts))
 
     def send(self) -> None:
         out = self.out

@@ -74,7 +74,7 @@ class CoordinatorJournal:
     def settles_with_tick(self) -> bool:
         """Whether the end of this tick commits everything: no other replica has to follow."""
         partition = self.partition
-        return partition.is_dirty and len(partition.state.isr) == 1
+        return partition.is_dirty and partition.state.is_alone
 
     def append(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
         """Append records together: all of them are there after a crash, or none. They may share a batch with

@@ -1,8 +1,9 @@
 """A partition on this broker: its log, its high watermark, and who waits for more.
 
-In: batches from producers, markers from coordinators, offsets from consumers. Out: places in the log, slices
-of it, wake-ups. `append` checks and stages a batch; the tick writes what was staged (`write_staged`), then
-lets readers see it (`advance`). Does not know: requests, connections, other partitions.
+In: batches from producers or from the leader, markers from coordinators, offsets from readers and followers.
+Out: places in the log, slices of it, wake-ups. `append` checks and stages a batch; the tick writes what was
+staged (`write_staged`), then lets followers and readers see it (`advance`). Does not know: requests,
+connections, other partitions.
 """
 
 from __future__ import annotations
@@ -12,10 +13,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, BatchHeader
+from barnabas.records.batch import (
+    APPEND_TIME_FLAG,
+    BATCH_OVERHEAD,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    next_size,
+    validate,
+)
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.validation import validate_produce
 from barnabas.replication.partition_state import PartitionState
+from barnabas.storage import producer_snapshots
 from barnabas.storage.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
@@ -35,9 +44,10 @@ INT64_MAX = 2**63 - 1
 
 class Partition:
     __slots__ = (
-        "_committing", "_tick", "_waiters", "before_write", "index", "is_dirty", "is_internal", "is_leader",
-        "leader_epoch", "log", "metrics", "min_insync_replicas", "on_lost", "replica_count", "rules", "state",
-        "syncs_by_count", "topic", "topic_id",
+        "_committing", "_followers_waiting", "_tick", "_waiters", "before_write", "index", "is_dirty",
+        "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log", "metrics",
+        "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state", "syncs_by_count",
+        "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +59,7 @@ class Partition:
         replica_id: int,
         tick: Tick,
         metrics: TopicMetrics,
+        state: PartitionState | None = None,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -60,32 +71,51 @@ class Partition:
         self.replica_count = 1  # more than these can never be in sync: the setting is capped by it (KIP-966)
         self.is_internal = False
         self.syncs_by_count = False  # `flush.messages` is set
-        self.state = PartitionState(replica_id, log.end_offset, log.end_offset)
+        self.state = state or PartitionState(replica_id, log.end_offset, log.end_offset)
         self.leader_epoch = -1
         self.is_leader = False
         self.is_dirty = False  # staged in this tick and not yet written
         self.before_write: Callable[[], None] | None = None  # stages what was collected in this tick
         self.on_lost: Callable[[KafkaError], None] | None = None  # staged batches could not be written
+        # A follower that is not in sync may have caught up: who asks the controller hears of it.
+        self.on_joining: Callable[[Partition, int], None] | None = None
+        self.leader_high_watermark = -1  # as the leader said last, while this broker follows
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
+        self._followers_waiting: dict[Waiter, None] | None = None
         self._committing: deque[tuple[int, Committed]] | None = None  # in the order of offsets
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    def lead(self, leader_epoch: int, isr: tuple[int, ...]) -> None:
+    def lead(
+        self,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        replicas: tuple[int, ...] = (),
+        partition_epoch: int = NO_EPOCH,
+    ) -> None:
         """Become (or stay) leader: a new epoch starts at the end of the log."""
+        state = self.state
+        if leader_epoch == self.leader_epoch and self.is_leader and partition_epoch < state.partition_epoch:
+            return  # the controller's answer was faster than the metadata log
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch, self.log.end_offset)
-        self.is_leader = True
-        self.state.lead(leader_epoch, isr)
+        was_leading, self.is_leader = self.is_leader, True
+        self.replica_count = max(len(replicas), 1)
+        now_ms = self._tick.now_ms()
+        state.lead(leader_epoch, isr, replicas, partition_epoch, now_ms, was_leading=was_leading)
+        if self._committing:
+            self._tell_committed()
         self.wake_all()
 
-    def resign(self, leader_epoch: int) -> None:
+    def resign(self, leader_epoch: int, partition_epoch: int = NO_EPOCH) -> None:
         """Stop leading: somebody else does, or the partition is gone."""
         self.leader_epoch = leader_epoch
         self.is_leader = False
+        self.state.follow(leader_epoch, partition_epoch)
+        self.leader_high_watermark = -1
         if self._committing:
             self._not_committed(0, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere"))
         self.wake_all()
@@ -93,7 +123,7 @@ class Partition:
     def follow(self, rules: TopicRules) -> None:
         """Settings in force from now on."""
         self.rules = rules.append
-        self.min_insync_replicas = rules.settings.min_insync_replicas
+        self.min_insync_replicas = self.state.min_isr = rules.settings.min_insync_replicas
         self.syncs_by_count = rules.log.flush_messages < INT64_MAX
         self.log.configure(rules.log)
 
@@ -236,7 +266,7 @@ class Partition:
     @property
     def is_committed_by_writing(self) -> bool:
         """No other replica has to follow, and nobody waits for the disk."""
-        return len(self.state.isr) == 1 and not self.syncs_by_count
+        return self.state.is_alone and not self.syncs_by_count
 
     def write_early(self) -> None:
         """Write in the middle of the tick: something else may be staged only when this is in the file. Should
@@ -247,21 +277,106 @@ class Partition:
 
     def advance(self, end_offset: int | None = None) -> None:
         """What was written (below `end_offset`) counts: raise the high watermark and let readers see it."""
+        state = self.state
         if end_offset is None:
             end_offset = self.log.written_offset
-        elif end_offset < self.state.log_end_offset:  # a later tick was synced first
+        elif end_offset < state.log_end_offset:  # a later tick was synced first
             return
-        if self.state.advance_log_end(end_offset):
-            if self._committing:
-                self._tell_committed()
-            if self._waiters:
-                self.wake_all()
+        if state.is_alone:
+            moved = state.advance_log_end(end_offset)
+        elif self.is_leader:
+            moved = state.advance_log_end(end_offset, self._tick.now_ms())
+            if self._followers_waiting:
+                for waiter in list(self._followers_waiting):
+                    waiter(self)
+        else:
+            state.log_end_offset = end_offset
+            moved = state.learn_high_watermark(self.leader_high_watermark)
+        if moved:
+            self._moved()
 
-    def follower_reached(self, replica_id: int, log_end_offset: int) -> None:
-        """A follower has everything below the offset: the high watermark may move."""
-        if self.state.advance_follower(replica_id, log_end_offset):
+    def _moved(self) -> None:
+        """The high watermark has."""
+        if self._committing:
             self._tell_committed()
-            self.wake_all()
+        if self._waiters:
+            self.wake_readers()
+
+    # -- followers -------------------------------------------------------------------------------
+
+    def follower_reached(
+        self, replica_id: int, fetch_offset: int, log_start_offset: int = -1, broker_epoch: int = NO_EPOCH
+    ) -> None:
+        """A follower has everything below the offset: the high watermark may move, and the follower may be
+        in sync again."""
+        state = self.state
+        now_ms = self._tick.now_ms()
+        moved = state.advance_follower(replica_id, fetch_offset, now_ms, log_start_offset, broker_epoch)
+        if replica_id not in state.isr and self.on_joining is not None:
+            self.on_joining(self, replica_id)
+        if moved:
+            self._moved()
+
+    def settle_isr(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        """The controller has agreed to another ISR."""
+        if self.is_leader and self.state.settle(isr, leader_epoch, partition_epoch, self._tick.now_ms()):
+            self._moved()
+
+    def append_followed(self, records: memoryview, high_watermark: int, now_ms: int) -> None:
+        """Stage batches that the leader sent, as they are; one that is cut off at the end comes again."""
+        log = self.log
+        position, size = 0, len(records)
+        self.leader_high_watermark = high_watermark
+        while size - position >= BATCH_OVERHEAD:
+            batch_size = next_size(records, position)
+            if batch_size is None or batch_size > size - position:
+                break
+            batch = records[position : position + batch_size]
+            position += batch_size
+            header = validate(batch)
+            if header.base_offset < log.end_offset:
+                if header.next_offset <= log.end_offset:
+                    continue  # it is here already
+                if log.end_offset != log.log_start_offset:
+                    raise KafkaError(
+                        ErrorCode.INVALID_RECORD, f"{self} ends within the batch at {header.base_offset}"
+                    )
+                # The leader's log begins within this batch.
+                log.truncate_fully_and_start_at(header.base_offset, log.log_start_offset)
+            self._stage_followed(batch, header, now_ms)
+
+    def _stage_followed(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        log = self.log
+        log.stage(batch, header, now_ms)
+        if header.producer_id >= 0:
+            if header.is_control:
+                log.producers.advance_high_watermark(self.state.high_watermark)
+            aborted = producer_snapshots.replay(log.producers, log.active, 0, header, batch)
+            if aborted is not None:
+                log.add_aborted(aborted)
+        if not self.is_dirty:
+            self.is_dirty = True
+            self._tick.staged(self)
+        metrics = self.metrics
+        metrics.replication_bytes_in += len(batch)
+
+    def learn_high_watermark(self, high_watermark: int) -> None:
+        """The leader has told its own, with nothing to append."""
+        self.leader_high_watermark = high_watermark
+        if not self.is_dirty and self.state.learn_high_watermark(high_watermark):
+            self._moved()
+
+    def truncate(self, offset: int) -> None:
+        """The leader has something else from here on."""
+        self.log.truncate_to(offset)
+        self.state.truncate(self.log.end_offset)
+
+    def start_anew(self, offset: int) -> None:
+        """The leader has nothing of what is here any more: go on where its log begins."""
+        self.log.truncate_fully_and_start_at(offset)
+        state = self.state
+        state.truncate(offset)
+        state.high_watermark = offset
 
     def when_committed(self, offset: int, done: Committed) -> None:
         """Call `done` once when what was staged at `offset` is committed (as with acks=all), or with the
@@ -274,6 +389,7 @@ class Partition:
         committing = self._committing
         while committing and committing[0][0] < self.state.high_watermark:
             committing.popleft()[1](None)
+        self._tick.send_committed()
 
     def _not_committed(self, from_offset: int, error: KafkaError) -> None:
         committing, self._committing = self._committing or deque(), None
@@ -282,6 +398,7 @@ class Partition:
                 done(error)
             else:
                 self.when_committed(offset, done)
+        self._tick.send_committed()
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -308,10 +425,26 @@ class Partition:
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
-    def wake_all(self) -> None:
-        """Something other than the data changed (the partition is gone, has another leader): look again."""
+    def wait_for_tail(self, waiter: Waiter) -> None:
+        """The same for a follower, who reads what is not committed yet."""
+        if self._followers_waiting is None:
+            self._followers_waiting = {}
+        self._followers_waiting[waiter] = None
+
+    def leave_tail(self, waiter: Waiter) -> None:
+        if self._followers_waiting is not None:
+            self._followers_waiting.pop(waiter, None)
+
+    def wake_readers(self) -> None:
         if self._waiters:
             for waiter in list(self._waiters):
+                waiter(self)
+
+    def wake_all(self) -> None:
+        """Something other than the data changed (the partition is gone, has another leader): look again."""
+        self.wake_readers()
+        if self._followers_waiting:
+            for waiter in list(self._followers_waiting):
                 waiter(self)
 
     # -- epochs ----------------------------------------------------------------------------------

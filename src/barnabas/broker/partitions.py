@@ -59,6 +59,13 @@ class Partitions:
         self._check_online(topic.name, index)
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def replica(self, topic: str, topic_id: bytes, index: int) -> Partition:
+        """The partition, if this broker has it, leading or following (KIP-392)."""
+        found = self._by_name.get((topic, index)) if topic else self._by_id.get((topic_id, index))
+        if found is not None:
+            return found
+        return self.leader(topic, index) if topic else self.leader_by_id(topic_id, index)
+
     def _check_online(self, topic: str, index: int) -> None:
         if (topic, index) in self._offline:
             raise KafkaError(

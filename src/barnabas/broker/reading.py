@@ -23,9 +23,16 @@ EMPTY = b""
 
 
 def read(
-    partition: Partition, asked: Asked, bytes_max: int, isolation_level: int, *, at_least_one: bool
+    partition: Partition,
+    asked: Asked,
+    bytes_max: int,
+    isolation_level: int,
+    *,
+    at_least_one: bool,
+    is_follower: bool = False,
 ) -> PartitionData:
-    """One partition's part of the answer. Raises the KafkaError that it would carry."""
+    """One partition's part of the answer. Raises the KafkaError that it would carry. A follower gets what is
+    not committed yet, too."""
     partition.check_epoch(asked.current_leader_epoch)
     log = partition.log
     high_watermark = partition.high_watermark
@@ -39,14 +46,13 @@ def read(
         aborted_transactions=None,
         records=EMPTY,
     )
-    if asked.last_fetched_epoch >= 0:
-        epoch, end_offset = partition.epoch_end(asked.last_fetched_epoch)
-        if epoch < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch < asked.last_fetched_epoch or end_offset < offset:
-            answer.diverging_epoch = PartitionData.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-            return answer
-    if isolation_level == READ_COMMITTED:
+    diverging = divergence(partition, asked)
+    if diverging is not None:
+        answer.diverging_epoch = diverging
+        return answer
+    if is_follower:
+        upper = log.written_offset
+    elif isolation_level == READ_COMMITTED:
         upper, answer.aborted_transactions = stable, []
     else:
         upper = high_watermark
@@ -57,7 +63,7 @@ def read(
     found = log.read(offset, bytes_max, upper, at_least_one=at_least_one)
     if len(found):
         answer.records = found
-        if isolation_level == READ_COMMITTED:
+        if isolation_level == READ_COMMITTED and not is_follower:
             answer.aborted_transactions = [
                 PartitionData.AbortedTransaction(
                     producer_id=aborted.producer_id, first_offset=aborted.first_offset
@@ -65,6 +71,18 @@ def read(
                 for aborted in log.aborted_transactions(offset, found.next_offset)
             ]
     return answer
+
+
+def divergence(partition: Partition, asked: Asked) -> PartitionData.EpochEndOffset | None:
+    """Where the reader's log parts from this one; None while it does not."""
+    if asked.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.epoch_end(asked.last_fetched_epoch)
+    if epoch < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return PartitionData.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
 
 
 NOT_KNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)

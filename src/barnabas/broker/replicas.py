@@ -2,7 +2,7 @@
 
 In: images and deltas of committed metadata. Out: logs opened, created and set aside; partitions that lead,
 or stop leading; settings in force. At start the whole image is taken over, afterwards only what changed.
-Does not know: who decided, requests.
+Partitions that another broker leads are followed. Does not know: who decided, requests.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from barnabas.broker.following import Following
 from barnabas.broker.partition import Partition
 from barnabas.broker.topic_rules import TopicRules, rules_of
 from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ResourceType
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.partitions import PartitionRegistration, is_reserved_directory
+from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration, is_reserved_directory
 from barnabas.protocol import KafkaError
+from barnabas.replication.partition_state import PartitionState
 from barnabas.settings import TopicSettings
 from barnabas.storage import future_logs, names
 from barnabas.storage.log import Log
@@ -36,6 +38,10 @@ class Replicas:
     def __init__(self, broker: Broker, tick: Tick) -> None:
         self._broker = broker
         self._tick = tick
+        self.following = Following(broker, tick)
+        self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
+        # Told of followers that fetch and are not in sync.
+        self.on_joining: Callable[[Partition, int], None] | None = None
         # Told of every internal partition that is led here, or not any more: a coordinator's.
         self.on_leadership: Callable[[Partition], None] | None = None
 
@@ -54,6 +60,7 @@ class Replicas:
 
         now_ms = broker.clock.now_ms()
         broker.log_dirs.load(settings_of, now_ms=now_ms, is_stray=self._is_stray)
+        self._high_watermarks = broker.log_dirs.load_high_watermarks()
         if broker.log_dirs.future_logs:
             future_logs.settle(broker.log_dirs, self._assigned_dir, now_ms)
 
@@ -63,6 +70,7 @@ class Replicas:
         for topic in image.topics.by_name.values():
             for index, registration in topic.partitions.items():
                 self._update(topic.name, topic.id, index, registration)
+        self._high_watermarks = {}
 
     def _is_stray(self, found: Log) -> bool:
         """A log on disk that the metadata does not place here: its topic is gone, or is another of the
@@ -122,16 +130,26 @@ class Replicas:
                 log.error("%s-%d stays offline: %s", topic, index, error.message)
                 broker.partitions.take_offline(topic, index)
                 return
+        if partition.is_dirty and partition.leader_epoch != registration.leader_epoch:
+            self._tick.close()  # what was taken in as leader, or from another one
         if registration.leader == broker.node_id:
-            partition.replica_count = len(registration.replicas)
+            self.following.stop(partition)
             try:
-                partition.lead(registration.leader_epoch, registration.isr)
+                partition.lead(
+                    registration.leader_epoch,
+                    registration.isr,
+                    registration.replicas,
+                    registration.partition_epoch,
+                )
             except KafkaError as error:  # its disk has failed: whoever watches the dirs knows
                 log.error("%s-%d cannot be led: %s", topic, index, error.message)
         else:
-            if partition.is_dirty:
-                self._tick.close()  # what was taken in as leader
-            partition.resign(registration.leader_epoch)
+            if partition.is_leader or partition.leader_epoch != registration.leader_epoch:
+                partition.resign(registration.leader_epoch, registration.partition_epoch)
+            if registration.leader == NO_LEADER:
+                self.following.stop(partition)
+            else:
+                self.following.follow(partition, registration.leader, registration.leader_epoch)
         self._tell(partition)
 
     def _tell(self, partition: Partition) -> None:
@@ -152,9 +170,22 @@ class Replicas:
                 now_ms=broker.clock.now_ms(),
                 directory_id=None if is_reserved_directory(directory) else directory,
             )
-        partition = Partition(
-            topic, index, topic_id, found, broker.node_id, self._tick, broker.metrics.topic(topic)
+        high_watermark = found.end_offset
+        if len(registration.replicas) > 1:
+            # What is above it may not be on the others: the leader tells.
+            high_watermark = max(self._high_watermarks.get(where, 0), found.log_start_offset)
+        state = PartitionState(
+            broker.node_id,
+            found.end_offset,
+            high_watermark,
+            may_join=broker.may_join,
+            lag_ms_max=broker.settings["replica.lag.time.max.ms"],
+            fetched_ms=broker.follower_fetches_ms,
         )
+        partition = Partition(
+            topic, index, topic_id, found, broker.node_id, self._tick, broker.metrics.topic(topic), state
+        )
+        partition.on_joining = self.on_joining
         partition.is_internal = broker.is_internal(topic)
         partition.follow(rules)
         broker.partitions.add(partition)
@@ -181,6 +212,7 @@ class Replicas:
             log.error("the folder of %s stays: %s", where, error.message)
 
     def _stop(self, partition: Partition) -> None:
+        self.following.stop(partition)
         if partition.is_dirty:
             self._tick.close()
         partition.resign(partition.leader_epoch)

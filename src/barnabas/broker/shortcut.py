@@ -47,6 +47,7 @@ class Shortcut:
         "acks",
         "partition",
         "route",
+        "timeout_ms",
         "transactional_id",
         "version",
     )
@@ -54,6 +55,7 @@ class Shortcut:
     def __init__(self, partition: Partition, request: ProduceRequest, route: Route, topic: Topic) -> None:
         self.partition = partition
         self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
         self.transactional_id = request.transactional_id
         self.route = route
         self.version = route.version

@@ -8,10 +8,12 @@ batches refer to is released after. Does not know: what a produce request is.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.shortcut import Shortcut
 from barnabas.connection.arena import Arena
 from barnabas.protocol import KafkaError, Message
@@ -25,20 +27,24 @@ Schedule = Callable[[Callable[[], None]], object]
 Refuse = Callable[[Message, "Partition", KafkaError], None]
 Failures = dict["Partition", KafkaError]
 Sync = Callable[[list["Partition"], Callable[[Failures], None]], None]
-Answer = tuple["Channel", "Route | Shortcut", int, Any, Any]
+Answer = tuple["Channel", "Route | Shortcut | HeldAnswer", int, Any, Any]
+Time = Callable[[], float]
 
 
 class Tick:
     __slots__ = (
-        "_answers", "_dirty", "_is_quiet", "_is_scheduled", "_opened_ns", "_schedule", "_sync",
-        "_wakeups", "arena", "is_open",
+        "_after", "_answers", "_committed", "_dirty", "_is_quiet", "_is_scheduled", "_opened_ns",
+        "_schedule", "_sync", "_time", "_wakeups", "arena", "is_open",
     )  # fmt: skip
 
-    def __init__(self, arena: Arena, schedule: Schedule, sync: Sync) -> None:
+    def __init__(self, arena: Arena, schedule: Schedule, sync: Sync, time: Time | None = None) -> None:
         self.arena = arena
         self.is_open = False  # something is staged: received bytes are referenced, answers must wait
         self._schedule = schedule
         self._sync = sync  # makes logs durable beside the loop: `flush.messages` wants that before answering
+        self._time = time or loop_time()  # in seconds
+        self._after: list[Callable[[], None]] = []  # once what is staged is written
+        self._committed: dict[Channel, None] = {}  # with answers that waited for followers, and may leave
         self._opened_ns = 0
         self._is_scheduled = False
         self._is_quiet = True  # the last turn of the loop had one channel with something to append
@@ -55,6 +61,17 @@ class Tick:
         if not self._is_scheduled:
             self._is_scheduled = True
             self._schedule(self._turn)
+
+    def now_ms(self) -> int:
+        """Time that nobody sets: for what passes between followers and their leader."""
+        return int(self._time() * 1000)
+
+    def when_written(self, call: Callable[[], None]) -> None:
+        """Call once everything that is staged is in files; at once where nothing is."""
+        if self.is_open:
+            self._after.append(call)
+        else:
+            call()
 
     def channel_done(self) -> None:
         """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain."""
@@ -90,6 +107,21 @@ class Tick:
         channel.answers_waiting += 1
         self._answers.append((channel, shortcut, correlation_id, base_offset, append_time_ms))
 
+    def answer_when_committed(self, held: HeldAnswer) -> None:
+        """Send the answer when the tick is written and every replica in sync has what was appended."""
+        held.channel.answers_waiting += 1
+        self._answers.append((held.channel, held, 0, None, None))
+
+    def committed(self, channel: Channel) -> None:
+        """An answer that waited for followers may leave, with the next `send_committed`."""
+        self._committed[channel] = None
+
+    def send_committed(self) -> None:
+        while self._committed:
+            channels, self._committed = self._committed, {}
+            for channel in channels:
+                channel.release_held()
+
     def close(self) -> None:
         """End the tick: write, sync what must be, answer, advance. Also called early when the receive memory
         is used up.
@@ -98,6 +130,7 @@ class Tick:
             return
         dirty, self._dirty = self._dirty, []
         answers, self._answers = self._answers, []
+        after, self._after = self._after, []
         failed: Failures = {}
         for partition in dirty:
             try:
@@ -117,19 +150,20 @@ class Tick:
             def synced(problems: Failures) -> None:
                 for unsynced in problems:
                     ends.pop(unsynced, None)
-                self._finish(dirty, answers, failed | problems, ends)
+                self._finish(dirty, answers, failed | problems, after, ends)
                 for channel in held:
                     channel.let_go()
 
             self._sync(due, synced)
         else:
-            self._finish(dirty, answers, failed)
+            self._finish(dirty, answers, failed, after)
 
     def _finish(
         self,
         dirty: list[Partition],
         answers: list[Answer],
         failed: Failures,
+        after: list[Callable[[], None]],
         ends: dict[Partition, int] | None = None,
     ) -> None:
         channels: dict[Channel, None] = {}
@@ -146,7 +180,9 @@ class Tick:
                 if failed and how.partition in failed:
                     channel.encode(route, correlation_id, how.refusal(failed[how.partition]))
                 else:
-                    channel.out.append(how.answer(correlation_id, what, more))
+                    channel.put(how.answer(correlation_id, what, more))
+            elif isinstance(how, HeldAnswer):
+                how.written(failed)
             else:
                 if failed and more is not None:
                     for unwritten, why in failed.items():
@@ -162,3 +198,13 @@ class Tick:
         else:
             for partition, end_offset in ends.items():
                 partition.advance(end_offset)
+        for call in after:
+            call()
+
+
+def loop_time() -> Time:
+    """The running loop's: a simulation has its own."""
+    try:
+        return asyncio.get_running_loop().time
+    except RuntimeError:
+        return monotonic

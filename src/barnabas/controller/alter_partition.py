@@ -1,8 +1,8 @@
 """AlterPartition: a leader has seen a follower catch up, or fall behind, and asks for another ISR (KIP-497).
 
 In: the request of a partition's leader, the image. Out: PartitionChangeRecords and what the partition is
-after them. Who asks with an old epoch learns it; brokers that are fenced, leave, or live another life than the one
-that caught up are not let in.
+after them. Who asks with an old epoch learns it; brokers that are fenced, leave, or live another life than
+the one that caught up are not let in.
 Does not know: how leaders judge their followers.
 """
 

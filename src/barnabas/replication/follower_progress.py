@@ -1,7 +1,7 @@
 """What a leader knows of one follower: how much of the log it has, and when it last had all of it.
 
 In: the follower's fetches. Out: whether it keeps up. A follower that fetches from where the leader's log
-ended at its fetch before was at the end then: so one that is always a little behind a busy leader still keeps up.
+ended at its fetch before was at the end then: so one that is always a little behind a busy leader keeps up.
 Does not know: the ISR, the clock.
 """
 

@@ -6,10 +6,10 @@ ISR to propose. While a proposal is under way the high watermark waits for the l
 Does not know: logs, how the controller is asked, the clock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.replication.follower_progress import FollowerProgress
+from barnabas.replication.follower_progress import NEVER, FollowerProgress
 
 NO_EPOCH = -1
 LAG_MS_MAX = 30_000
@@ -26,6 +26,7 @@ class PartitionState:
     """Invariant: the high watermark never falls, except by truncation, and never passes the log end."""
 
     __slots__ = (
+        "_fetched_ms",
         "_may_join",
         "epoch_start_offset",
         "followers",
@@ -50,7 +51,10 @@ class PartitionState:
         *,
         may_join: MayJoin = anybody,
         lag_ms_max: int = LAG_MS_MAX,
+        fetched_ms: Mapping[int, int] | None = None,
     ) -> None:
+        """`fetched_ms` has when each follower fetched last, of this partition or another: one that has
+        everything does not name the partition again."""
         self.replica_id = replica_id  # this broker's
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
@@ -65,6 +69,7 @@ class PartitionState:
         self.is_alone = True  # no other replica: the high watermark follows the log end
         self.followers: dict[int, FollowerProgress] = {}
         self._may_join = may_join
+        self._fetched_ms: Mapping[int, int] = {} if fetched_ms is None else fetched_ms
 
     # -- leading
 
@@ -109,12 +114,16 @@ class PartitionState:
 
     def advance_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
         """Note an append of the leader; True when the high watermark moved."""
-        self.log_end_offset = log_end_offset
         if self.is_alone:
+            self.log_end_offset = log_end_offset
             if log_end_offset <= self.high_watermark:
                 return False
             self.high_watermark = log_end_offset
             return True
+        for replica, follower in self.followers.items():
+            if follower.log_end_offset == self.log_end_offset:  # it had everything until now
+                follower.caught_up_ms = max(follower.caught_up_ms, self._fetched_ms.get(replica, NEVER))
+        self.log_end_offset = log_end_offset
         return self.advance(now_ms)
 
     def advance_follower(

@@ -12,14 +12,13 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable
 
-from barnabas.broker.broker import Broker
 from barnabas.broker.channel import Channel
 from barnabas.broker.client_quotas import FetchLimit
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import read_topics
 from barnabas.broker.partition import Partition
-from barnabas.broker.reading import NOT_KNOWN, PartitionData, read, refused
+from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, divergence, read, refused
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -27,6 +26,7 @@ from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 from barnabas.storage.log import Log
 
 Topic = FetchResponse.FetchableTopicResponse
+CLOSEST_SINCE = 11
 REPLICA_STATE_SINCE = 15
 LEADERS_SINCE = 16
 FIRST_FOLLOWER = 0
@@ -47,7 +47,9 @@ def fetch(
     )
     if session.error_code:
         return FetchResponse(error_code=session.error_code)
-    attempt = Fetching(request, session, broker, follower, context.version)
+    attempt = Fetching(request, session, context, follower)
+    if follower >= FIRST_FOLLOWER:
+        attempt.note_progress()
     if broker.quotas.fetch is not None and follower < FIRST_FOLLOWER:
         attempt.limit(broker.quotas.fetching(context.user, context.client_id), context.channel)
     cold = attempt.cold()
@@ -63,30 +65,26 @@ class Fetching:
     """One fetch request: looked at once, and again whenever one of its partitions has more."""
 
     __slots__ = (
-        "_broker",
-        "_channel",
-        "_deferred",
-        "_follower",
-        "_is_due",
-        "_limit",
-        "_max_bytes",
-        "_request",
-        "_session",
-        "_tells_leaders",
-        "_timer",
-        "_waiting_at",
-    )
+        "_broker", "_channel", "_deferred", "_follower", "_is_due", "_is_follower", "_limit", "_listener",
+        "_max_bytes", "_names_leaders", "_reads_followers", "_request", "_session", "_tells_leaders",
+        "_timer", "_waiting_at",
+    )  # fmt: skip
 
     def __init__(
-        self, request: FetchRequest, session: FetchContext, broker: Broker, follower: int, version: int
+        self, request: FetchRequest, session: FetchContext, context: RequestContext, follower: int
     ) -> None:
+        broker, version = context.broker, context.version
         self._broker = broker
+        self._listener = context.listener
         self._request = request
         self._session = session
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
+        self._names_leaders = False
         self._is_due = False  # a look is scheduled: more of a tick's partitions moved
         self._waiting_at: list[Partition] = []
         self._follower = follower
+        self._is_follower = follower >= FIRST_FOLLOWER
+        self._reads_followers = not self._is_follower and version >= CLOSEST_SINCE
         self._tells_leaders = version >= LEADERS_SINCE
         self._limit: FetchLimit | None = None
 
@@ -101,13 +99,28 @@ class Fetching:
         request = self._request
         results: list[tuple[SessionPartition, PartitionData]] = []
         total = 0
+        throttle = self._broker.leader_throttle
         is_urgent = final or request.max_wait_ms <= 0
         can_wait = False
         for asked in self._session.partitions:
             try:
                 partition = self.find(asked)
                 room = min(asked.request.partition_max_bytes, self._max_bytes - total)
-                data = read(partition, asked.request, room, request.isolation_level, at_least_one=not total)
+                closest = self.closest(partition) if self._reads_followers and request.rack_id else None
+                if closest is not None:
+                    data = elsewhere(partition, closest)
+                    is_urgent = True
+                else:
+                    if self._is_follower and throttle.holds_back(partition, self._follower):
+                        room = 0
+                    data = read(
+                        partition,
+                        asked.request,
+                        room,
+                        request.isolation_level,
+                        at_least_one=not total and room > 0,
+                        is_follower=self._is_follower,
+                    )
                 total += len(data.records or b"")
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
                 can_wait = True
@@ -117,6 +130,7 @@ class Fetching:
                 data = refused(asked.index, error)
                 if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
                     data.current_leader = self.leader_of(asked)
+                    self._names_leaders = True
                 is_urgent = is_urgent or error.code not in NOT_KNOWN
             results.append((asked, data))
         if can_wait and not is_urgent and total < request.min_bytes:
@@ -135,7 +149,7 @@ class Fetching:
                 except KafkaError:
                     continue
             offset, log = asked.request.fetch_offset, partition.log
-            upper = partition.high_watermark
+            upper = log.written_offset if self._is_follower else partition.high_watermark
             if log.log_start_offset <= offset < upper and room > 0:
                 size = min(asked.request.partition_max_bytes, room)
                 room -= size
@@ -167,17 +181,57 @@ class Fetching:
         """The partition; remembered in the session, since a consumer asks for the same ones again and
         again.
         """
-        if self._follower >= FIRST_FOLLOWER:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         found: Partition | None = asked.attachment
         if found is None or not found.is_leader:
+            asked.attachment = None
             partitions = self._broker.partitions
-            if asked.topic:
+            if self._reads_followers:
+                found = partitions.replica(asked.topic, asked.topic_id, asked.index)
+            elif asked.topic:
                 found = partitions.leader(asked.topic, asked.index)
             else:
                 found = partitions.leader_by_id(asked.topic_id, asked.index)
             asked.attachment = found
+        if self._is_follower and self._follower not in found.state.followers:
+            # It knows of a reassignment already that this broker has not heard of yet.
+            known = asked.request.current_leader_epoch >= 0
+            asked.attachment = None
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
         return found
+
+    def note_progress(self) -> None:
+        """What a follower fetches from here on it has everything before: the high watermark may move."""
+        request, broker = self._request, self._broker
+        broker_epoch = request.replica_state.replica_epoch
+        partitions = broker.partitions
+        for topic in request.topics:
+            for asked in topic.partitions:
+                found = (
+                    partitions.get(topic.topic, asked.partition)
+                    if topic.topic
+                    else partitions.get_by_id(topic.topic_id, asked.partition)
+                )
+                if found is None or not found.is_leader:
+                    continue
+                log = found.log
+                try:
+                    found.check_epoch(asked.current_leader_epoch)
+                    if divergence(found, asked) is None and asked.fetch_offset <= log.written_offset:
+                        found.follower_reached(
+                            self._follower, asked.fetch_offset, asked.log_start_offset, broker_epoch
+                        )
+                except KafkaError:
+                    continue  # told when it is read
+        broker.followers_seen(self._follower)
+
+    def closest(self, partition: Partition) -> int | None:
+        """The replica that the consumer should read from instead, if there is one nearer to it."""
+        if not partition.is_leader or partition.state.is_alone or self._broker.select_replica is None:
+            return None
+        found = self._broker.select_replica(partition, self._request.rack_id, self._listener)
+        return found if found != self._broker.node_id else None
 
     def leader_of(self, asked: SessionPartition) -> PartitionData.LeaderIdAndEpoch:
         """Who leads instead, so that the client need not ask for metadata (KIP-951)."""
@@ -209,10 +263,31 @@ class Fetching:
                 topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
             topic.partitions.append(data)
             partition: Partition | None = asked.attachment
-            if partition is not None:
+            if partition is not None and self._is_follower:
+                partition.metrics.replication_bytes_out += len(data.records or b"")
+                self._broker.leader_throttle.count(partition, len(data.records or b""))
+            elif partition is not None:
                 partition.metrics.bytes_out += len(data.records or b"")
                 partition.metrics.fetch_requests += 1
-        return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+        response = FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+        if self._names_leaders:
+            self.tell_endpoints(response)
+        return response
+
+    def tell_endpoints(self, response: FetchResponse) -> None:
+        """Where those are who lead instead (KIP-951)."""
+        leaders = {
+            data.current_leader.leader_id
+            for topic in response.responses
+            for data in topic.partitions
+            if data.error_code and data.current_leader.leader_id >= 0
+        }
+        if leaders:
+            response.node_endpoints = [
+                FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+                for node in self._broker.nodes(self._listener)
+                if node.id in leaders
+            ]
 
     # -- waiting ---------------------------------------------------------------------------------
 
@@ -220,7 +295,10 @@ class Fetching:
         self._deferred = Deferred(self.stop)
         self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
         for partition in self._waiting_at:
-            partition.wait(self.more)
+            if self._is_follower:
+                partition.wait_for_tail(self.more)
+            else:
+                partition.wait(self.more)
         self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
         return self._deferred
 
@@ -253,7 +331,23 @@ class Fetching:
     def stop(self) -> None:
         self._timer.cancel()
         for partition in self._waiting_at:
-            partition.leave(self.more)
+            if self._is_follower:
+                partition.leave_tail(self.more)
+            else:
+                partition.leave(self.more)
+
+
+def elsewhere(partition: Partition, replica_id: int) -> PartitionData:
+    """Read from that replica, it is closer."""
+    return PartitionData(
+        partition_index=partition.index,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log.log_start_offset,
+        aborted_transactions=None,
+        preferred_read_replica=replica_id,
+        records=EMPTY,
+    )
 
 
 def answer_size(results: list[tuple[SessionPartition, PartitionData]]) -> int:

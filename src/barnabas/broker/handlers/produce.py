@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 
 from barnabas.broker import producing
 from barnabas.broker.context import RequestContext
+from barnabas.broker.held_answers import Wait
 from barnabas.broker.needs import write_topics
 from barnabas.broker.partition import Partition
 from barnabas.broker.routes import handles
@@ -23,7 +24,9 @@ from barnabas.replication.verification import ONGOING
 Topic = ProduceResponse.TopicProduceResponse
 Answer = Topic.PartitionProduceResponse
 ACKS = (-1, 0, 1)
+ALL = -1
 TOPIC_IDS_SINCE = 13
+LEADERS_SINCE = 10
 REFUSED_BY_THE_LOG = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -65,6 +68,7 @@ def append(
     acks = request.acks
     now_ms = broker.clock.now_ms()
     topics: list[Topic] = []
+    waits: list[Wait] = []
     failed = False
     for data in request.topic_data:
         answers = []
@@ -89,6 +93,8 @@ def append(
                 base_offset, append_time_ms = partition.append(
                     given.records, acks, version, now_ms, verification
                 )
+                if acks == ALL and not partition.state.is_alone:
+                    waits.append((partition, base_offset))
                 answers.append(
                     Answer(
                         index=given.index,
@@ -113,7 +119,35 @@ def append(
         return None
     if not failed and is_at_once and len(topics) == 1 and len(topics[0].partition_responses) == 1:
         context.channel.learn(request, partition, topics[0])
-    return context.channel.answer_after_tick(ProduceResponse(responses=topics), not_written)
+    response = ProduceResponse(responses=topics)
+    if failed and version >= LEADERS_SINCE:
+        tell_leaders(response, context)
+    if waits:
+        context.channel.answer_after_commit(response, waits, request.timeout_ms, not_written)
+        return None
+    return context.channel.answer_after_tick(response, not_written)
+
+
+def tell_leaders(response: ProduceResponse, context: RequestContext) -> None:
+    """Who leads instead, so that the client need not ask for metadata (KIP-951)."""
+    topics = context.broker.image.topics
+    leaders: dict[int, None] = {}
+    for topic in response.responses:
+        known = topics.by_name.get(topic.name) if topic.name else topics.by_id.get(topic.topic_id)
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and known is not None:
+                found = known.partitions.get(answer.index)
+                if found is not None:
+                    answer.current_leader = Answer.LeaderIdAndEpoch(
+                        leader_id=found.leader, leader_epoch=found.leader_epoch
+                    )
+                    leaders[found.leader] = None
+    if leaders:
+        response.node_endpoints = [
+            ProduceResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in context.broker.nodes(context.listener)
+            if node.id in leaders
+        ]
 
 
 def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaError) -> Message | None:

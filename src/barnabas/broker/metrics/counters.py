@@ -91,6 +91,8 @@ class TopicMetrics:
         "fetch_requests",
         "messages_in",
         "produce_requests",
+        "replication_bytes_in",
+        "replication_bytes_out",
     )
 
     def __init__(self) -> None:
@@ -102,6 +104,8 @@ class TopicMetrics:
         self.fetch_requests = 0
         self.messages_in = 0
         self.produce_requests = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
 
     def add(self, other: TopicMetrics) -> None:
         for name in TopicMetrics.__slots__:

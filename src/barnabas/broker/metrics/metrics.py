@@ -23,6 +23,8 @@ TOPIC_COUNTERS = {
     "fetch_requests": ("TotalFetchRequestsPerSec", "Fetches of a partition."),
     "messages_in": ("MessagesInPerSec", "Records produced."),
     "produce_requests": ("TotalProduceRequestsPerSec", "Writes to a partition."),
+    "replication_bytes_in": ("ReplicationBytesInPerSec", "Bytes of records fetched from leaders."),
+    "replication_bytes_out": ("ReplicationBytesOutPerSec", "Bytes of records sent to followers."),
 }
 # Kafka's percentiles, as the exporter writes them.
 QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}

@@ -1,0 +1,391 @@
+"""Fetching from one leader: everything that this broker follows there, in one session over one connection.
+
+In: partitions with the leader epoch they are followed in. Out: batches appended as the leader sent them, logs
+cut where they part from the leader's, the leader's high watermark. One fetch is under way at any time; the
+next leaves when what the last one brought is in the files, and names only what changed (KIP-227).
+Does not know: who leads what, the metadata log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.broker.leader_link import LeaderLink
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.replication.divergence import truncation_offset
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.replication_throttle import ReplicationThrottle
+    from barnabas.broker.tick import Tick
+
+log = logging.getLogger("barnabas.following")
+Key = tuple[bytes, int]
+Topic = FetchRequest.FetchTopic
+Asked = Topic.FetchPartition
+Data = FetchResponse.FetchableTopicResponse.PartitionData
+BACKOFF_MS, BACKOFF_MS_MAX = 50, 1_000
+CONNECT_SECONDS_MAX = 10.0
+INT32_MAX = 2**31 - 1
+LATEST, EARLIEST = -1, -2
+
+
+class Followed:
+    """One partition that is fetched."""
+
+    __slots__ = ("epoch", "fetch_offset", "is_delayed", "partition")
+
+    def __init__(self, partition: Partition, epoch: int) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.fetch_offset = -1  # as asked for last
+        self.is_delayed = False
+
+
+class LeaderFetcher:
+    def __init__(self, broker: Broker, tick: Tick, leader_id: int, throttle: ReplicationThrottle) -> None:
+        self.leader_id = leader_id
+        self._broker = broker
+        self._tick = tick
+        self._throttle = throttle
+        self._followed: dict[Key, Followed] = {}
+        self._changed: dict[Key, None] = {}  # what the next fetch has to name
+        self._named: dict[Key, None] = {}  # what the session has
+        self._forgotten: dict[Key, None] = {}  # what it has and shall not have any more
+        self._session_id = self._session_epoch = 0
+        self._repairs: list[Followed] = []  # out of the leader's range: where does its log begin and end?
+        self._link: LeaderLink | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._backoff_ms = BACKOFF_MS
+        self._is_asking = False
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    # -- what is followed ------------------------------------------------------------------------
+
+    def add(self, partition: Partition, epoch: int) -> None:
+        key = partition.topic_id, partition.index
+        self._followed[key] = Followed(partition, epoch)
+        self._changed[key] = None
+        self._forgotten.pop(key, None)
+        self._go()
+
+    def remove(self, key: Key) -> None:
+        self._followed.pop(key, None)
+        self._changed.pop(key, None)
+        if key in self._named:
+            self._forgotten[key] = None
+
+    def epoch_of(self, key: Key) -> int | None:
+        found = self._followed.get(key)
+        return found.epoch if found is not None else None
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._followed = {}
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._link is not None:
+            self._link.abort("nothing is followed there any more")
+
+    # -- connecting ------------------------------------------------------------------------------
+
+    def _go(self) -> None:
+        """Ask for more, if nothing is asked yet."""
+        if self._is_asking or self._is_closed:
+            return
+        if self._link is not None:
+            self._ask()
+        elif self._connecting is None:
+            self._connecting = self._broker.loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        while not self._is_closed:
+            reason = await self._try_to_connect()
+            if reason is None:
+                self._connecting = None
+                self._backoff_ms = BACKOFF_MS
+                self._go()
+                return
+            log.info("broker %d cannot be followed yet: %s", self.leader_id, reason)
+            await asyncio.sleep(self._backoff_ms / 1000)
+            self._backoff_ms = min(2 * self._backoff_ms, BACKOFF_MS_MAX)
+
+    async def _try_to_connect(self) -> str | None:
+        broker = self._broker
+        settings = broker.settings
+        registered = broker.image.cluster.brokers.get(self.leader_id)
+        endpoint = (
+            registered.listeners.get(settings.inter_broker_listener_name) if registered is not None else None
+        )
+        if endpoint is None:
+            return "its address is not known"
+        client_id = f"broker-{broker.node_id}-fetcher-0"
+        timeout_ms: int = settings["replica.socket.timeout.ms"]
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                _, link = await broker.loop.create_connection(
+                    lambda: LeaderLink(self._tick, client_id, timeout_ms, self._lost),
+                    endpoint.host,
+                    endpoint.port,
+                )
+                self._link = link
+                await link.greet()
+        except (OSError, TimeoutError, KafkaError) as error:
+            if self._link is not None:
+                self._link.abort(str(error))
+            return str(error) or type(error).__name__
+        return None if self._link is link else "the connection was lost at once"
+
+    def _lost(self, link: LeaderLink, reason: str) -> None:
+        if self._link is not link:
+            return
+        self._link = None
+        self._is_asking = False
+        self._start_anew()
+        if not self._is_closed and self._connecting is None:
+            log.info("the connection to leader %d is lost: %s", self.leader_id, reason)
+            self._go_later()
+
+    def _go_later(self) -> None:
+        self._broker.loop.call_later(self._backoff_ms / 1000, self._go)
+
+    def _start_anew(self) -> None:
+        """There is no session: the next fetch names everything."""
+        self._session_id = self._session_epoch = 0
+        self._named, self._forgotten = {}, {}
+        self._repairs = []
+        self._changed = dict.fromkeys(self._followed)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        assert self._link is not None
+        if self._repairs:
+            self._ask_for_end()
+            return
+        followed = self._followed
+        names = [key for key in self._changed if not followed[key].is_delayed]
+        held_back = self._throttle.held_back(followed[key].partition for key in names)
+        if held_back:
+            for partition in held_back:
+                self._delay((partition.topic_id, partition.index), self._throttle.retry_ms)
+            names = [key for key in names if not followed[key].is_delayed]
+        forgotten = list(self._forgotten)
+        if not names and len(self._named) == len(forgotten):
+            # Nothing to fetch: the session would end, so it begins anew when there is.
+            if forgotten:
+                self._start_anew()
+            return
+        request = self._request(names, forgotten)
+        self._changed, self._forgotten = {}, {}
+        for key in forgotten:
+            self._named.pop(key, None)
+        for key in names:
+            self._named[key] = None
+        self._is_asking = True
+        self._link.ask(request, FetchResponse, self._answered)
+
+    def _request(self, names: list[Key], forgotten: list[Key]) -> FetchRequest:
+        broker, settings = self._broker, self._broker.settings
+        bytes_max: int = settings["replica.fetch.max.bytes"]
+        topics: dict[bytes, Topic] = {}
+        for key in names:
+            each = self._followed[key]
+            partition_log = each.partition.log
+            each.fetch_offset = partition_log.written_offset
+            topic = topics.get(key[0])
+            if topic is None:
+                topic = topics[key[0]] = Topic(topic_id=key[0], partitions=[])
+            topic.partitions.append(
+                Asked(
+                    partition=key[1],
+                    current_leader_epoch=each.epoch,
+                    fetch_offset=each.fetch_offset,
+                    last_fetched_epoch=partition_log.epochs.latest_epoch,
+                    log_start_offset=partition_log.log_start_offset,
+                    partition_max_bytes=bytes_max,
+                )
+            )
+        gone: dict[bytes, FetchRequest.ForgottenTopic] = {}
+        for topic_id, index in forgotten:
+            topic_gone = gone.setdefault(
+                topic_id, FetchRequest.ForgottenTopic(topic_id=topic_id, partitions=[])
+            )
+            topic_gone.partitions.append(index)
+        return FetchRequest(
+            replica_id=broker.node_id,
+            replica_state=FetchRequest.ReplicaState(replica_id=broker.node_id, replica_epoch=broker.epoch),
+            max_wait_ms=settings["replica.fetch.wait.max.ms"],
+            min_bytes=settings["replica.fetch.min.bytes"],
+            max_bytes=settings["replica.fetch.response.max.bytes"],
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(gone.values()),
+        )
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def _answered(self, response: FetchResponse) -> None:
+        self._is_asking = False
+        if response.error_code:
+            log.info(
+                "leader %d answered a fetch with %s",
+                self.leader_id,
+                ErrorCode(response.error_code).name,
+            )
+            self._start_anew()
+            self._go_later()
+            return
+        if self._session_epoch == 0:
+            self._session_id = response.session_id
+            self._session_epoch = 1 if response.session_id else 0
+        else:
+            self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
+        now_ms = self._broker.clock.now_ms()
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = topic.topic_id, data.partition_index
+                each = self._followed.get(key)
+                if each is not None:
+                    self._take(key, each, data, now_ms)
+        if not self._session_id:  # the leader keeps no session for us
+            self._changed, self._named, self._forgotten = dict.fromkeys(self._followed), {}, {}
+        self._tick.when_written(self._go)
+
+    def _take(self, key: Key, each: Followed, data: Data, now_ms: int) -> None:
+        partition = each.partition
+        if partition.is_leader or each.epoch != partition.leader_epoch:
+            return  # followed in another epoch by now, or not at all
+        try:
+            if data.error_code:
+                self._refused(key, each, ErrorCode(data.error_code))
+            elif data.diverging_epoch.epoch >= 0:
+                self._changed[key] = None
+                partition_log = partition.log
+                offset = truncation_offset(
+                    partition_log.epochs,
+                    partition_log.end_offset,
+                    data.diverging_epoch.epoch,
+                    data.diverging_epoch.end_offset,
+                )
+                log.info("%s parts from its leader: it is cut at %d", partition, offset)
+                partition.truncate(offset)
+            elif each.fetch_offset != partition.log.end_offset:
+                self._changed[key] = None  # asked for before it was cut
+            else:
+                self._append(key, partition, data, now_ms)
+        except KafkaError as error:
+            log.warning("%s does not follow its leader: %s", partition, error.message)
+            self._delay(key)
+
+    def _append(self, key: Key, partition: Partition, data: Data, now_ms: int) -> None:
+        if data.records:
+            self._changed[key] = None
+            self._throttle.count(partition, len(data.records))
+            partition.append_followed(data.records, data.high_watermark, now_ms)
+        else:
+            partition.learn_high_watermark(data.high_watermark)
+        partition_log = partition.log
+        if data.log_start_offset > partition_log.log_start_offset:
+            partition_log.advance_log_start(min(data.log_start_offset, partition_log.end_offset))
+
+    def _refused(self, key: Key, each: Followed, code: ErrorCode) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._repairs.append(each)
+            return
+        log.info("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
+        self._delay(key)
+
+    def _delay(self, key: Key, delay_ms: int | None = None) -> None:
+        """Fetch the others, and this one again a little later."""
+        each = self._followed[key]
+        each.is_delayed = True
+        self._changed.pop(key, None)
+        if key in self._named:
+            self._forgotten[key] = None
+        if delay_ms is None:
+            delay_ms = min(2 * BACKOFF_MS, self._broker.settings["replica.fetch.backoff.ms"])
+        self._broker.loop.call_later(delay_ms / 1000, self._again, key, each)
+
+    def _again(self, key: Key, each: Followed) -> None:
+        if self._followed.get(key) is each:
+            each.is_delayed = False
+            self._changed[key] = None
+            self._forgotten.pop(key, None)
+            self._go()
+
+    # -- out of range ----------------------------------------------------------------------------
+
+    def _ask_for_end(self) -> None:
+        each = self._repairs[0]
+        self._is_asking = True
+
+        def ends(latest: int) -> None:
+            partition = each.partition
+            if latest < partition.log.end_offset:
+                self._repaired(each, latest, None)
+            else:
+                self._ask_offset(each, EARLIEST, lambda earliest: self._repaired(each, latest, earliest))
+
+        self._ask_offset(each, LATEST, ends)
+
+    def _ask_offset(self, each: Followed, timestamp: int, then: object) -> None:
+        partition = each.partition
+        topic = ListOffsetsRequest.ListOffsetsTopic
+        request = ListOffsetsRequest(
+            replica_id=self._broker.node_id,
+            topics=[
+                topic(
+                    name=partition.topic,
+                    partitions=[
+                        topic.ListOffsetsPartition(
+                            partition_index=partition.index,
+                            current_leader_epoch=each.epoch,
+                            timestamp=timestamp,
+                        )
+                    ],
+                )
+            ],
+        )
+
+        def answered(response: ListOffsetsResponse) -> None:
+            found = response.topics[0].partitions[0]
+            if found.error_code:
+                self._repaired(each, None, None)
+            else:
+                then(found.offset)  # type: ignore[operator]
+
+        assert self._link is not None
+        self._link.ask(request, ListOffsetsResponse, answered)
+
+    def _repaired(self, each: Followed, latest: int | None, earliest: int | None) -> None:
+        self._is_asking = False
+        partition = each.partition
+        key = partition.topic_id, partition.index
+        if each in self._repairs:
+            self._repairs.remove(each)
+        if self._followed.get(key) is each and not partition.is_leader:
+            end = partition.log.end_offset
+            try:
+                if latest is not None and latest < end:
+                    log.warning("%s is cut at %d, where its leader's log ends", partition, latest)
+                    partition.truncate(latest)
+                elif earliest is not None and earliest > end:
+                    log.warning("%s starts anew at %d, where its leader's log begins", partition, earliest)
+                    partition.start_anew(earliest)
+                self._changed[key] = None
+                if latest is None:
+                    self._delay(key)
+            except KafkaError as error:
+                log.warning("%s does not follow its leader: %s", partition, error.message)
+                self._delay(key)
+        self._go()

@@ -1,0 +1,176 @@
+"""A follower's connection to one leader: one request at a time, answers handled where they landed.
+
+In: requests. Out: answers, decoded as views of the receive memory, so that batches in them are staged and
+written like those of producers; `lost` when the connection is gone, or the leader silent for too long.
+Does not know: what is fetched, sessions, when to connect again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.client.connection import flexible_header_size, key_of, request_frame
+from barnabas.client.versions import ASK_VERSION_MAX, newest_common, versions_request
+from barnabas.connection.inbox import Inbox
+from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.protocol.apis import response_header_version
+from barnabas.protocol.codec import codec
+from barnabas.protocol.messages.api_versions import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.tick import Tick
+
+log = logging.getLogger("barnabas.following")
+FRAME_BYTES_MAX = 1 << 30
+_correlation = struct.Struct(">i").unpack_from
+Then = Callable[[Any], None]
+
+
+class LeaderLink(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_asked_at", "_client_id", "_correlation_id", "_is_closed", "_loop", "_lost", "_offers", "_tick",
+        "_timeout", "_timer", "_transport", "_waiting", "inbox",
+    )  # fmt: skip
+
+    def __init__(
+        self, tick: Tick, client_id: str, timeout_ms: int, lost: Callable[[LeaderLink, str], None]
+    ) -> None:
+        self.inbox = Inbox(tick.arena, FRAME_BYTES_MAX)
+        self._tick = tick
+        self._client_id = client_id
+        self._timeout = timeout_ms / 1000
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._offers: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        self._waiting: tuple[type[Message], int, Then] | None = None
+        self._asked_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    async def greet(self) -> None:
+        """Learn which versions the leader speaks."""
+        future: asyncio.Future[ApiVersionsResponse] = self._loop.create_future()
+
+        def answered(response: ApiVersionsResponse) -> None:
+            if not future.done():
+                future.set_result(response)
+
+        self._ask(versions_request(ASK_VERSION_MAX), ApiVersionsResponse, ASK_VERSION_MAX, answered)
+        response = await future
+        if response.error_code:
+            raise KafkaError(ErrorCode(response.error_code), "the leader does not tell its API versions")
+        self._offers = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+
+    def ask(
+        self, request: Message, response: type[Message], then: Then, version_max: int | None = None
+    ) -> None:
+        """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""
+        offered = self._offers.get(key_of(type(request)))
+        version = newest_common(type(request), offered, version_max) if offered is not None else None
+        if version is None:
+            self.abort(f"it does not serve {type(request).__name__}")
+            return
+        self._ask(request, response, version, then)
+
+    def _ask(self, request: Message, response: type[Message], version: int, then: Then) -> None:
+        if self._is_closed or self._transport is None:
+            return
+        assert self._waiting is None, "one request at a time"
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._waiting = response, version, then
+        self._asked_at = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout, self._check)
+        self._transport.write(
+            b"".join(request_frame(request, version, self._correlation_id, self._client_id))
+        )
+
+    def _check(self) -> None:
+        """The leader may be gone without a word."""
+        self._timer = None
+        if self._is_closed:
+            return
+        if self._waiting is not None and self._loop.time() - self._asked_at >= self._timeout:
+            self.abort(f"no answer within {self._timeout:.0f} s")
+        else:
+            self._timer = self._loop.call_later(self._timeout, self._check)
+
+    def abort(self, reason: str) -> None:
+        if not self._is_closed and self._transport is not None:
+            self._transport.abort()
+        self._close(reason)
+
+    def _close(self, reason: str) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.inbox.closed()
+        self._lost(self, reason)
+
+    # -- what asyncio calls ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._close(str(error) if error else "the leader closed the connection")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        tick = self._tick
+        if tick.arena.position > tick.arena.limit:
+            tick.close()
+        return self.inbox.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        run = self.inbox.received(nbytes)
+        if run is not None and not self._is_closed:
+            self._handle(run)
+
+    def _handle(self, run: memoryview) -> None:
+        inbox, tick = self.inbox, self._tick
+        position, end = 0, len(run)
+        try:
+            while position < end and not self._is_closed:
+                stop = inbox.frame_end(run, position, end)
+                if not stop:
+                    break
+                self._answer(run[position + 4 : stop])
+                position = stop
+        except ProtocolError as error:
+            self.abort(f"it sent nonsense: {error}")
+        except Exception:
+            log.exception("an answer of a leader could not be handled")
+            self.abort("its answer could not be handled")
+        if self._is_closed:
+            return
+        inbox.finished(run, position, referenced=tick.is_open)
+        if tick.is_open:
+            tick.channel_done()
+        if inbox.is_starving and self._transport is not None:
+            self._transport.pause_reading()
+            tick.arena.wait_for_room(self._resume)
+
+    def _resume(self) -> None:
+        if not self._is_closed and self._transport is not None:
+            self._transport.resume_reading()
+
+    def _answer(self, frame: memoryview) -> None:
+        if self._waiting is None or _correlation(frame)[0] != self._correlation_id:
+            raise ProtocolError("correlation_id", "an answer that nobody asked for")
+        response, version, then = self._waiting
+        self._waiting = None
+        key = response.schema.key
+        assert key is not None
+        start = 4 if response_header_version(key, version) == 0 else flexible_header_size(frame)
+        decoded, _ = codec(response, version).decode(frame, start)
+        then(decoded)

@@ -102,6 +102,8 @@ class Quorum:
                 await asyncio.sleep(self._retry_ms / 1000)
                 continue
             if fetched.error == ErrorCode.NONE:
+                if self._hint.leader_id < 0:  # the connection was lost, and a server that was asked leads
+                    self._follow(fetched.hint)
                 if 0 <= fetched.high_watermark <= self._log.end_offset:
                     self._caught_up.set()
             elif not self._follow(fetched.hint):

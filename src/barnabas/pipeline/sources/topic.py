@@ -1,0 +1,202 @@
+"""Topics of any Kafka cluster: ranges of offsets, read by Spark's Python workers straight into Arrow.
+
+In: the source, a position (offsets by topic and partition). Out: portions. The ranges are planned here, in
+the driver, with one or two requests; each Spark task fetches one range with our own protocol code.
+Does not know: what is in the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.client.errors import Unreachable
+from barnabas.pipeline.errors import SourceAway, Stopped
+from barnabas.pipeline.model import Merging, TopicSource
+from barnabas.pipeline.secrets import SecretError, reveal, revealed
+from barnabas.pipeline.sources.pacing import Pacing
+from barnabas.pipeline.sources.portion import RAW_COLUMNS, RAW_DDL, Portion, Position, Stamp
+from barnabas.protocol import KafkaError
+from barnabas.spark.decoding import Decoding
+from barnabas.spark.fetcher import DataLoss, OffsetRange
+from barnabas.spark.options import SourceOptions, source_options
+from barnabas.spark.planner import Planner
+from barnabas.spark.planning import limited, split
+from barnabas.spark.positions import Offsets, from_checkpoint, to_checkpoint
+from barnabas.spark.settings import OptionError
+from barnabas.spark.source import read_range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+
+# So many rows a micro-batch at most, unless the source says otherwise: a bound for memory and for what a
+# crash repeats.
+ROWS_PER_BATCH_MAX = 1_000_000
+STAMPED_DDL = (
+    f"{RAW_DDL}, metadata string, source string, batch bigint, ingested_at timestamp, late_before timestamp"
+)
+
+
+def options_of(source: TopicSource, client_id: str) -> SourceOptions:
+    """As the data source `barnabas` would understand them; secrets are revealed here."""
+    given: dict[str, str] = {
+        "kafka.bootstrap.servers": reveal(source.bootstrap_servers),
+        "kafka.client.id": client_id,
+        "startingOffsets": source.starting,
+        "columns": ",".join(RAW_COLUMNS),
+        "fetchOffset.numRetries": "1",
+        "kafkaConsumer.pollTimeoutMs": "30000",
+        "kafka.isolation.level": "read_committed",
+        **revealed(source.settings),
+    }
+    given["subscribePattern" if source.pattern else "subscribe"] = source.pattern or source.subscribe
+    return source_options(given, streaming=True)
+
+
+class TopicReader:
+    def __init__(self, spark: SparkSession, source: TopicSource, client_id: str) -> None:
+        self._spark = spark
+        self._source = source
+        # A client id of its own gives each reader a cluster of its own: they are not for several threads.
+        self._client_id = client_id
+        self._options: SourceOptions | None = None
+        self._planner: Planner | None = None
+        self._pacing = Pacing(source.bandwidth_bytes_s)
+
+    def start(self) -> Position | None:
+        """Where reading begins is asked once: `latest` means the end as it was the first time."""
+
+        def ask(planner: Planner) -> Position:
+            return to_checkpoint(planner.resolve(self._ready().starting, planner.places()))
+
+        return self._asked(ask)
+
+    def next(self, position: Position | None) -> Portion | None:
+        if not self._pacing.may_read():
+            return None
+        begin = from_checkpoint(position or {})
+        ranges, end = self._asked(lambda planner: self._plan(planner, begin))
+        if not any(each.stop > each.start for each in ranges):
+            return None
+        rows_planned = sum(each.stop - each.start for each in ranges)
+        merging = Merging.LAST if self._source.changes else Merging.FIRST
+        return Portion(
+            lambda stamp: self._frame(ranges, stamp),
+            to_checkpoint({**begin, **end}),
+            merging,
+            is_stable=True,
+            facts={"offsets": rows_planned},
+        )
+
+    def lag(self, position: Position | None) -> int | None:
+        begin = from_checkpoint(position or {})
+
+        def ask(planner: Planner) -> int:
+            latest = planner.latest(planner.places())
+            return sum(max(offset - begin.get(place, 0), 0) for place, offset in latest.items())
+
+        return self._asked(ask)
+
+    def done(self, portion: Portion, bytes_read: int) -> None:
+        self._pacing.was_read(bytes_read, portion.facts.get("offsets", 0))
+
+    def between(self, start_ms: int, end_ms: int, stamp: Stamp) -> DataFrame | None:
+        """Rows with timestamps in [start, end), for backfills."""
+
+        def ask(planner: Planner) -> list[OffsetRange]:
+            places = planner.places()
+            cluster = planner._cluster
+            latest = planner.latest(places)
+            first = cluster.offsets(dict.fromkeys(places, start_ms))
+            last = cluster.offsets(dict.fromkeys(places, end_ms))
+            begin = {place: latest[place] if at < 0 else at for place, at in first.items()}
+            end = {place: latest[place] if at < 0 else at for place, at in last.items()}
+            return self._ranges(planner, begin, end)
+
+        ranges = self._asked(ask)
+        return self._frame(ranges, stamp) if any(each.stop > each.start for each in ranges) else None
+
+    # -- planning --------------------------------------------------------------------------------
+
+    def _plan(self, planner: Planner, begin: Offsets) -> tuple[list[OffsetRange], Offsets]:
+        latest = planner.latest(planner.places())
+        new = [place for place in latest if place not in begin]
+        begin = {**begin, **planner.earliest(new)}
+        rows_max = self._source.rows_per_batch_max or ROWS_PER_BATCH_MAX
+        rows_max = min(rows_max, self._pacing.rows_max(rows_max))
+        end = limited(begin, latest, rows_max)
+        return self._ranges(planner, begin, end), end
+
+    def _ranges(self, planner: Planner, begin: Offsets, end: Offsets) -> list[OffsetRange]:
+        found = [each for each in planner.ranges(begin, end) if each.stop > each.start]
+        # One partition of a topic would keep one core busy and the others idle.
+        least = min(self._cores(), max(sum(each.stop - each.start for each in found) // 20_000, 1))
+        return split(found, least, None) if least > len(found) else found
+
+    def _cores(self) -> int:
+        try:
+            return int(self._spark.sparkContext.defaultParallelism)
+        except Exception:  # Spark Connect has no context
+            return 2
+
+    def _ready(self) -> SourceOptions:
+        if self._options is None:
+            self._options = options_of(self._source, self._client_id)
+        return self._options
+
+    def _asked(self, ask: Callable[[Planner], T]) -> T:
+        try:
+            options = self._ready()
+            if self._planner is None:
+                self._planner = Planner(options)
+            return ask(self._planner)
+        except DataLoss as error:
+            raise Stopped(f"source {self._source.name}: {error}") from error
+        except (OptionError, SecretError) as error:
+            raise Stopped(f"source {self._source.name}: {error}") from error
+        except (Unreachable, KafkaError, OSError, ValueError) as error:
+            self._planner = None
+            raise SourceAway(f"source {self._source.name} cannot be asked: {error}") from error
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _frame(self, ranges: list[OffsetRange], stamp: Stamp) -> DataFrame:
+        from pyspark.sql.types import StructType
+
+        options = self._ready()
+        decoding = Decoding(options, StructType())
+        return self._spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(
+            fetching(options, decoding, ranges, stamp), STAMPED_DDL
+        )
+
+
+def fetching(options: SourceOptions, decoding: Decoding, ranges: list[OffsetRange], stamp: Stamp) -> Any:
+    """The stamp comes as columns, not as literals of the query: code that Spark has compiled fits the next
+    batch."""
+
+    def fetch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                for rows in read_range(options, decoding, ranges[index]):
+                    yield with_stamp(rows, stamp)
+
+    return fetch
+
+
+def with_stamp(rows: pa.RecordBatch, stamp: Stamp) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    count = len(rows)
+    time = pa.timestamp("us", tz="UTC")
+    columns = {
+        "metadata": pa.nulls(count, pa.string()),
+        "source": pa.repeat(pa.scalar(stamp.source), count),
+        "batch": pa.repeat(pa.scalar(stamp.batch, pa.int64()), count),
+        "ingested_at": pa.repeat(pa.scalar(stamp.ingested_at, time), count),
+        "late_before": pa.repeat(pa.scalar(stamp.late_before, time), count),
+    }
+    arrays = [*rows.columns, *columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=[*rows.schema.names, *columns])

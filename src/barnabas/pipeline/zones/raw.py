@@ -1,0 +1,138 @@
+"""The raw zone: bytes as they came. Its commits also hold how far the source was read.
+
+In: rows, the position behind them. Out: one commit with both, so that neither is without the other; and the
+newest mark after a restart. Does not know: what is in the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from barnabas.pipeline.errors import ForeignLake
+from barnabas.pipeline.lake import Lake, Table, Zone
+from barnabas.pipeline.model import Merging
+from barnabas.pipeline.sources.portion import Position
+from barnabas.pipeline.zones import commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DDL = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
+    " metadata string, source string, batch bigint, ingested_at timestamp"
+)
+PROPERTIES = {"delta.appendOnly": "true", **commits.CHANGES}
+COLUMNS = tuple(part.split()[0] for part in DDL.split(", "))
+COORDINATES = ("topic", "partition", "offset")
+FORMAT = 1
+HISTORY_SHORT = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What the commit of a batch says. `newest` are event times: what is late is judged by the one before."""
+
+    pipeline: str
+    source: str
+    batch: int
+    position: Position | None
+    merging: Merging = Merging.FIRST
+    newest: str | None = None
+    newest_before: str | None = None
+
+    def text(self) -> str:
+        return json.dumps(
+            {
+                "barnabas": FORMAT,
+                "pipeline": self.pipeline,
+                "source": self.source,
+                "batch": self.batch,
+                "position": self.position,
+                "merging": str(self.merging),
+                "newest": self.newest,
+                "newest_before": self.newest_before,
+            }
+        )
+
+    @classmethod
+    def parse(cls, text: str | None) -> Mark | None:
+        try:
+            found: Any = json.loads(text or "")
+        except ValueError:
+            return None
+        if not isinstance(found, dict) or found.get("barnabas") != FORMAT:
+            return None
+        return cls(
+            found["pipeline"],
+            found["source"],
+            found["batch"],
+            found["position"],
+            Merging(found["merging"]),
+            found["newest"],
+            found["newest_before"],
+        )
+
+    def following(self, position: Position, merging: Merging, newest: datetime | None) -> Mark:
+        latest = max((each for each in (self.newest, newest and newest.isoformat()) if each), default=None)
+        return replace(
+            self,
+            batch=self.batch + 1,
+            position=position,
+            merging=merging,
+            newest=latest,
+            newest_before=self.newest,
+        )
+
+
+class RawZone:
+    def __init__(self, spark: SparkSession, lake: Lake, pipeline: str, source: str) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._pipeline = pipeline
+        self._source = source
+        self.table = Table(Zone.RAW, source)
+        self.path = lake.path(self.table)
+
+    def newest_mark(self) -> Mark | None:
+        """None where nothing was ever read."""
+        if not self._lake.exists(self._spark, self.table):
+            return None
+        for limit in (f"LIMIT {HISTORY_SHORT}", ""):
+            history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path}` {limit}")
+            for row in history.select("userMetadata").collect():
+                mark = Mark.parse(row[0])
+                if mark is not None:
+                    self._check(mark)
+                    return mark
+        raise ForeignLake(
+            f"{self.path} was not written by this platform: its commits hold no position; choose another lake"
+        )
+
+    def _check(self, mark: Mark) -> None:
+        if (mark.pipeline, mark.source) != (self._pipeline, self._source):
+            raise ForeignLake(
+                f"{self.path} belongs to the source {mark.source} of pipeline {mark.pipeline}, this is"
+                f" {self._source} of {self._pipeline}: choose another lake, or the name it had"
+            )
+
+    def begin(self, position: Position | None) -> Mark:
+        """An empty table whose first commit says where reading begins."""
+        mark = Mark(self._pipeline, self._source, 0, position)
+        empty = self._spark.createDataFrame([], DDL)
+        writer = empty.write.format("delta").mode("append").option("userMetadata", mark.text())
+        writer.options(**commits.PROPERTIES, **PROPERTIES).save(self.path)
+        return mark
+
+    def write(self, rows: DataFrame, mark: Mark) -> None:
+        commits.append(rows, self.path, self.txn(mark.batch), metadata=mark.text())
+
+    def txn(self, batch: int) -> commits.Txn:
+        return commits.Txn(f"{self._pipeline}/{self._source}/raw", batch)
+
+    def rows(self, batch: int) -> DataFrame:
+        """A batch, in the order in which it was read."""
+        found = self._lake.read(self._spark, self.table).where(f"batch = {int(batch)}")
+        return found.orderBy(*COORDINATES)

@@ -1,0 +1,112 @@
+"""The refined zone: business tables by SQL or by a Python function.
+
+In: trusted (and refined) tables. Out: commits. What new rows alone can bring up to date is appended batch by
+batch, once each; the rest is computed again as a whole, in order. Does not know: views, schedules.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.pipeline import sqls
+from barnabas.pipeline.changed import Changed
+from barnabas.pipeline.errors import Stopped
+from barnabas.pipeline.lake import SYSTEM_COLUMNS, Lake, Table, Zone
+from barnabas.pipeline.model import Pipeline, Refined
+from barnabas.pipeline.zones import commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DEFAULT_SCHEDULE = "*/5 * * * *"  # of tables that are computed as a whole
+
+
+def schedules(pipeline: Pipeline) -> dict[str, str]:
+    """When which refined table is computed as a whole; those that are appended to are not among them."""
+    return {
+        each.name: each.schedule or DEFAULT_SCHEDULE
+        for each in pipeline.refined
+        if not sqls.appends(pipeline, each)
+    }
+
+
+def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None = None) -> list[Changed]:
+    """Computes tables as a whole, in order; all of them unless named. Inputs that are not there yet are
+    waited for."""
+    wanted = None if names is None else set(names)
+    lake = pipeline.the_lake
+    found = []
+    for each in sqls.in_order(pipeline):
+        if wanted is not None and each.name not in wanted:
+            continue
+        inputs = sqls.inputs_of(pipeline, each)
+        if not all(lake.exists(spark, table) for table in inputs.values()):
+            continue
+        frames = {name: lake.read(spark, table) for name, table in inputs.items()}
+        rows = computed(spark, each, frames)
+        table = Table(Zone.REFINED, each.name)
+        write_whole(spark, lake, table, rows)
+        count = lake.read(spark, table).count()
+        found.append(Changed(table, lake.version(spark, table), count))
+    return found
+
+
+def write_whole(spark: SparkSession, lake: Lake, table: Table, rows: DataFrame) -> None:
+    path = lake.path(table)
+    if not lake.exists(spark, table):
+        commits.ensure(spark, path, rows.schema, commits.CHANGES)
+    commits.overwrite(rows, path)
+
+
+def computed(spark: SparkSession, refined: Refined, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a table out of its inputs, by the names that it has for them."""
+    if refined.python:
+        result: Any = function(refined)(
+            spark, **{name.rpartition(".")[2]: rows for name, rows in frames.items()}
+        )
+        return result  # type: ignore[no-any-return]
+    names = {}
+    for index, (name, rows) in enumerate(frames.items()):
+        names[name] = f"_barnabas_{refined.name}_{index}"
+        rows.createOrReplaceTempView(names[name])
+    return spark.sql(sqls.with_names(refined.sql, names))
+
+
+def function(refined: Refined) -> Callable[..., Any]:
+    module, _, name = refined.python.partition(":")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise Stopped(f"refined.{refined.name}: {refined.python} cannot be imported: {error}") from None
+    return found
+
+
+def appended_by(pipeline: Pipeline, trusted: str) -> list[tuple[Refined, str]]:
+    """Refined tables that new rows of a trusted table are appended to, with the name they have for it."""
+    found = []
+    for each in pipeline.refined:
+        if sqls.appends(pipeline, each):
+            [(name, table)] = sqls.inputs_of(pipeline, each).items()
+            if table == Table(Zone.TRUSTED, trusted):
+                found.append((each, name))
+    return found
+
+
+def append_rows(
+    spark: SparkSession, lake: Lake, refined: Refined, name: str, rows: DataFrame, txn: commits.Txn
+) -> Changed | None:
+    """New rows of the input, brought into the table once."""
+    table = Table(Zone.REFINED, refined.name)
+    new = computed(spark, refined, {name: rows})
+    if not lake.exists(spark, table):
+        commits.ensure(spark, lake.path(table), new.schema, commits.CHANGES)
+    before = lake.version(spark, table)
+    commits.append(new, lake.path(table), txn)
+    after = lake.version(spark, table)
+    return Changed(table, after, -1) if after != before else None
+
+
+def shown_columns(rows: DataFrame) -> list[str]:
+    return [name for name in rows.columns if name not in SYSTEM_COLUMNS]

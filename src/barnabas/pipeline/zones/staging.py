@@ -1,0 +1,129 @@
+"""The staging zone: parsed, typed, deduplicated by key.
+
+In: a parsed batch, which rows were judged to go in. Out: a commit; hashes of keys for judging, and the index
+of the keys that are there. Does not know: rules, quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from barnabas.pipeline.keys import KEYS_MAX, KeyIndex
+from barnabas.pipeline.lake import (
+    BATCH,
+    INGESTED_AT,
+    LATE,
+    OFFSET,
+    PARTITION,
+    RESCUED,
+    SYSTEM_COLUMNS,
+    TIMESTAMP,
+    TOPIC,
+    Lake,
+    Table,
+)
+from barnabas.pipeline.model import Merging
+from barnabas.pipeline.parsing import OP, raw
+from barnabas.pipeline.zones import commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SYSTEM_FIELDS = [
+    StructField(TOPIC, StringType()),
+    StructField(PARTITION, IntegerType()),
+    StructField(OFFSET, LongType()),
+    StructField(TIMESTAMP, TimestampType()),
+    StructField(BATCH, LongType()),
+    StructField(INGESTED_AT, TimestampType()),
+    StructField(LATE, BooleanType()),
+    StructField(RESCUED, StringType()),
+]
+
+
+def with_system(fields: Sequence[StructField]) -> StructType:
+    return StructType([*fields, *SYSTEM_FIELDS])
+
+
+def system_columns() -> list[Column]:
+    """Out of a frame with prefixed raw columns."""
+    names = {TOPIC: "topic", PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", BATCH: "batch"}
+    names[INGESTED_AT] = "ingested_at"
+    return [
+        *[raw(name).alias(column) for column, name in names.items()],
+        F.col(LATE),
+        F.col(RESCUED),
+    ]
+
+
+def hashes(parts: Sequence[Column]) -> list[Column]:
+    """Two hashes of a key, and whether no part of it is null."""
+    whole = parts[0].isNotNull()
+    for part in parts[1:]:
+        whole = whole & part.isNotNull()
+    return [F.xxhash64(*parts), F.xxhash64(F.lit("second"), *parts), whole]
+
+
+class Tracked:
+    """The keys of a table, as long as nobody else changes it."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, table: Table, columns: Sequence[str]) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._table = table
+        self._columns = columns
+        self._index = KeyIndex()
+        self._version = -2
+
+    def index(self, without_batch: int) -> KeyIndex | None:
+        """None where there are too many keys for memory. Rows of the batch itself do not count."""
+        version = self._lake.version(self._spark, self._table)
+        if version != self._version:
+            self._index = KeyIndex()
+            rows = self._lake.read(self._spark, self._table).where(F.col(BATCH) != without_batch)
+            if version > 0:
+                if rows.count() > KEYS_MAX:
+                    return None
+                first, second, whole = hashes([F.col(f"`{name}`") for name in self._columns])
+                found = rows.where(whole).select(first.alias("a"), second.alias("b")).toArrow()
+                self._index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
+            self._version = version
+        return self._index
+
+    def add(self, first: Any, second: Any, version: int) -> None:
+        """Keys of our own commit, and the version that it made. A version in between was somebody else's."""
+        self._index.add(first, second)
+        self._version = version if version - self._version <= 1 else -2
+
+
+def write(
+    rows: DataFrame,
+    path: str,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    merging: Merging,
+    txn: commits.Txn,
+    *,
+    widens: bool = False,
+) -> None:
+    """`rows` are a parsed frame without those that do not go in."""
+    names = [*columns, *SYSTEM_COLUMNS]
+    plain = [f"`{name}`" for name in names]
+    if merging is Merging.FIRST or (merging is Merging.LAST and not keys):
+        commits.append(rows.select(*plain), path, txn, widens=widens)
+    elif keys:
+        commits.merge(rows.select(*plain, OP), path, keys, names, txn, mirrors=merging is Merging.MIRROR)
+    else:
+        commits.overwrite(rows.select(*plain), path, txn)

@@ -221,7 +221,6 @@ class LeaderFetcher:
             )
             topic_gone.partitions.append(index)
         return FetchRequest(
-            replica_id=broker.node_id,
             replica_state=FetchRequest.ReplicaState(replica_id=broker.node_id, replica_epoch=broker.epoch),
             max_wait_ms=settings["replica.fetch.wait.max.ms"],
             min_bytes=settings["replica.fetch.min.bytes"],

@@ -191,7 +191,7 @@ class Node:
             )
         )
         broker.dynamic.take(metadata.image.configs)
-        replicas = Replicas(broker, tick)
+        replicas = self._replicas = Replicas(broker, tick)
         broker.groups = GroupCoordinator(broker, self._rng)
         broker.transactions = TransactionCoordinator(broker)
         replicas.on_leadership = broker.leadership_changed
@@ -383,6 +383,7 @@ class Node:
         await self.broker.directories.close()
         await self.broker.cleaning.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
+        await self._replicas.close()
         await self.broker.transactions.close()
         await self.broker.groups.close()
         await self._listening.close_for_clients()

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from barnabas.broker.closest_replica import selector_of
 from barnabas.broker.following import Following
+from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.topic_rules import TopicRules, rules_of
 from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ResourceType
@@ -40,8 +42,7 @@ class Replicas:
         self._tick = tick
         self.following = Following(broker, tick)
         self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
-        # Told of followers that fetch and are not in sync.
-        self.on_joining: Callable[[Partition, int], None] | None = None
+        self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
         # Told of every internal partition that is led here, or not any more: a coordinator's.
         self.on_leadership: Callable[[Partition], None] | None = None
 
@@ -71,6 +72,13 @@ class Replicas:
             for index, registration in topic.partitions.items():
                 self._update(topic.name, topic.id, index, registration)
         self._high_watermarks = {}
+        self._broker.select_replica = selector_of(self._broker)
+        self.in_sync.start()
+
+    async def close(self) -> None:
+        """Follow nobody any more."""
+        self.following.close()
+        await self.in_sync.close()
 
     def _is_stray(self, found: Log) -> bool:
         """A log on disk that the metadata does not place here: its topic is gone, or is another of the
@@ -185,7 +193,7 @@ class Replicas:
         partition = Partition(
             topic, index, topic_id, found, broker.node_id, self._tick, broker.metrics.topic(topic), state
         )
-        partition.on_joining = self.on_joining
+        partition.on_joining = self.in_sync.joining
         partition.is_internal = broker.is_internal(topic)
         partition.follow(rules)
         broker.partitions.add(partition)

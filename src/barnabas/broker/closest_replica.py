@@ -1,6 +1,6 @@
 """Which replica a consumer should read from (KIP-392): one in its own rack, if the broker is told to care.
 
-In: the consumer's rack and listener, the in-sync replicas of a partition with what they have. Out: a broker id.
+In: the consumer's rack and listener, the in-sync replicas of a partition with what they have. Out: a broker.
 As Kafka's RackAwareReplicaSelector: the leader if it is in that rack, else the replica there that has most.
 Does not know: fetching.
 """

@@ -122,7 +122,6 @@ class InSyncReplicas:
                     partition_index=partition.index,
                     leader_epoch=state.leader_epoch,
                     partition_epoch=state.partition_epoch,
-                    new_isr=list(state.proposed_isr),
                     new_isr_with_epochs=[
                         Asked.BrokerState(broker_id=replica, broker_epoch=self._life_of(partition, replica))
                         for replica in state.proposed_isr

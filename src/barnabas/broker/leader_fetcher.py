@@ -276,7 +276,8 @@ class LeaderFetcher:
                     data.diverging_epoch.epoch,
                     data.diverging_epoch.end_offset,
                 )
-                log.info("%s parts from its leader: it is cut at %d", partition, offset)
+                if offset < partition_log.end_offset:
+                    log.info("%s parts from its leader: it is cut at %d", partition, offset)
                 partition.truncate(offset)
             elif each.fetch_offset != partition.log.end_offset:
                 self._changed[key] = None  # asked for before it was cut
@@ -301,7 +302,7 @@ class LeaderFetcher:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._repairs.append(each)
             return
-        log.info("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
+        log.debug("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
         self._delay(key)
 
     def _delay(self, key: Key, delay_ms: int | None = None) -> None:

@@ -2,7 +2,8 @@
 
 In: partitions with the leader epoch they are followed in. Out: batches appended as the leader sent them, logs
 cut where they part from the leader's, the leader's high watermark. One fetch is under way at any time; the
-next leaves when what the last one brought is in the files, and names only what changed (KIP-227).
+next leaves when what the last one brought is in the files, and names only what changed (KIP-227). Where new
+partitions shall be fetched, a second one follows at once, upon which our leaders end the first.
 Does not know: who leads what, the metadata log.
 """
 
@@ -62,7 +63,8 @@ class LeaderFetcher:
         self._link: LeaderLink | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_ms = BACKOFF_MS
-        self._is_asking = False
+        self._asks = 0  # requests under way
+        self._hurries = False
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -76,6 +78,9 @@ class LeaderFetcher:
         self._changed[key] = None
         self._forgotten.pop(key, None)
         self._go()
+        if self._asks == 1 and not self._hurries and self._link is not None:
+            self._hurries = True
+            self._broker.loop.call_soon(self._hurry)
 
     def remove(self, key: Key) -> None:
         self._followed.pop(key, None)
@@ -99,12 +104,18 @@ class LeaderFetcher:
 
     def _go(self) -> None:
         """Ask for more, if nothing is asked yet."""
-        if self._is_asking or self._is_closed:
+        if self._asks or self._is_closed:
             return
         if self._link is not None:
             self._ask()
         elif self._connecting is None:
             self._connecting = self._broker.loop.create_task(self._connect())
+
+    def _hurry(self) -> None:
+        """Do not wait for the answer that is under way: a leader may wait long for records to send."""
+        self._hurries = False
+        if self._asks == 1 and self._link is not None and self._session_epoch and not self._repairs:
+            self._ask()
 
     async def _connect(self) -> None:
         while not self._is_closed:
@@ -148,7 +159,7 @@ class LeaderFetcher:
         if self._link is not link:
             return
         self._link = None
-        self._is_asking = False
+        self._asks = 0
         self._start_anew()
         if not self._is_closed and self._connecting is None:
             log.info("the connection to leader %d is lost: %s", self.leader_id, reason)
@@ -190,7 +201,9 @@ class LeaderFetcher:
             self._named.pop(key, None)
         for key in names:
             self._named[key] = None
-        self._is_asking = True
+        if self._session_epoch:
+            self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
+        self._asks += 1
         self._link.ask(request, FetchResponse, self._answered)
 
     def _request(self, names: list[Key], forgotten: list[Key]) -> FetchRequest:
@@ -234,7 +247,7 @@ class LeaderFetcher:
     # -- answers ---------------------------------------------------------------------------------
 
     def _answered(self, response: FetchResponse) -> None:
-        self._is_asking = False
+        self._asks -= 1
         if response.error_code:
             log.info(
                 "leader %d answered a fetch with %s",
@@ -247,8 +260,6 @@ class LeaderFetcher:
         if self._session_epoch == 0:
             self._session_id = response.session_id
             self._session_epoch = 1 if response.session_id else 0
-        else:
-            self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
         now_ms = self._broker.clock.now_ms()
         for topic in response.responses:
             for data in topic.partitions:
@@ -327,7 +338,7 @@ class LeaderFetcher:
 
     def _ask_for_end(self) -> None:
         each = self._repairs[0]
-        self._is_asking = True
+        self._asks += 1
 
         def ends(latest: int) -> None:
             partition = each.partition
@@ -368,7 +379,7 @@ class LeaderFetcher:
         self._link.ask(request, ListOffsetsResponse, answered)
 
     def _repaired(self, each: Followed, latest: int | None, earliest: int | None) -> None:
-        self._is_asking = False
+        self._asks -= 1
         partition = each.partition
         key = partition.topic_id, partition.index
         if each in self._repairs:

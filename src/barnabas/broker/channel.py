@@ -114,6 +114,9 @@ class Channel(asyncio.BufferedProtocol):
             self.inbox.finished(run, 0, referenced=False)
             if self.inbox.is_full:
                 self.pause()
+            waiting = self._waiting_for
+            if type(waiting) is Deferred and waiting.on_next is not None:
+                waiting.on_next()
         else:
             self._handle(run)
 

@@ -10,13 +10,15 @@ from barnabas.protocol import Message
 class Deferred:
     """Resolved once, by whoever holds it; the connection that waits registers one callback."""
 
-    __slots__ = ("_callback", "_on_cancel", "_result", "is_done")
+    __slots__ = ("_callback", "_on_cancel", "_result", "is_done", "on_next")
 
     def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
         self.is_done = False
         self._result: Message | None = None
         self._callback: Callable[[Message | None], None] | None = None
         self._on_cancel = on_cancel
+        # The connection has sent another request: whoever holds this may answer early.
+        self.on_next: Callable[[], None] | None = None
 
     def resolve(self, result: Message | None) -> None:
         if self.is_done:

@@ -1,4 +1,4 @@
-"""A follower's connection to one leader: one request at a time, answers handled where they landed.
+"""A follower's connection to one leader: requests in order, answers handled where they landed.
 
 In: requests. Out: answers, decoded as views of the receive memory, so that batches in them are staged and
 written like those of producers; `lost` when the connection is gone, or the leader silent for too long.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -48,7 +49,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._offers: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
-        self._waiting: tuple[type[Message], int, Then] | None = None
+        self._waiting: deque[tuple[int, type[Message], int, Then]] = deque()  # in the order of requests
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -83,9 +84,8 @@ class LeaderLink(asyncio.BufferedProtocol):
     def _ask(self, request: Message, response: type[Message], version: int, then: Then) -> None:
         if self._is_closed or self._transport is None:
             return
-        assert self._waiting is None, "one request at a time"
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._waiting = response, version, then
+        self._waiting.append((self._correlation_id, response, version, then))
         self._asked_at = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout, self._check)
@@ -98,7 +98,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._timer = None
         if self._is_closed:
             return
-        if self._waiting is not None and self._loop.time() - self._asked_at >= self._timeout:
+        if self._waiting and self._loop.time() - self._asked_at >= self._timeout:
             self.abort(f"no answer within {self._timeout:.0f} s")
         else:
             self._timer = self._loop.call_later(self._timeout, self._check)
@@ -165,10 +165,10 @@ class LeaderLink(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _answer(self, frame: memoryview) -> None:
-        if self._waiting is None or _correlation(frame)[0] != self._correlation_id:
+        if not self._waiting or _correlation(frame)[0] != self._waiting[0][0]:
             raise ProtocolError("correlation_id", "an answer that nobody asked for")
-        response, version, then = self._waiting
-        self._waiting = None
+        _, response, version, then = self._waiting.popleft()
+        self._asked_at = self._loop.time()
         key = response.schema.key
         assert key is not None
         start = 4 if response_header_version(key, version) == 0 else flexible_header_size(frame)

@@ -293,6 +293,8 @@ class Fetching:
 
     def wait(self) -> Deferred:
         self._deferred = Deferred(self.stop)
+        if self._is_follower:
+            self._deferred.on_next = self.give_up  # it has more to ask for, and cannot ask while this waits
         self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
         for partition in self._waiting_at:
             if self._is_follower:
@@ -320,6 +322,8 @@ class Fetching:
                 self.finish(response)
 
     def give_up(self) -> None:
+        if self._deferred.is_done:
+            return
         response = self.look(final=True)
         assert response is not None
         self.finish(response)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from barnabas.protocol import KafkaError
 from barnabas.records.compression import Compression
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch
-from barnabas.spark.batches import Aborted, next_offset_of, read_chunk
+from barnabas.spark.batches import Aborted, Chunk, next_offset_of, read_chunks
 from barnabas.spark.columns import COLUMNS, HEADERS, Table
+from barnabas.spark.unpacking import Room
 
 ALL = (*COLUMNS, HEADERS)
 data = st.none() | st.binary(max_size=40)
@@ -41,8 +43,26 @@ def plain(topic: str, partition: int, found: list[Record], *, append_time: int |
 
 
 def rows(batch: Any) -> list[Any]:
-    found = batch.set_column(5, "timestamp", batch.column("timestamp").cast("int64")).to_pylist()
-    return list(found)
+    if "timestamp" in batch.schema.names:
+        batch = batch.set_column(5, "timestamp", batch.column("timestamp").cast("int64"))
+    return list(batch.to_pylist())
+
+
+def decoded(
+    fetched: bytes | bytearray,
+    first: int,
+    stop: int,
+    table: Table,
+    *,
+    aborted: Aborted | None = None,
+    room: Room | None = None,
+    checks_crc: bool = True,
+) -> list[Any]:
+    """All rows, read chunk by chunk."""
+    chunks: Iterator[Chunk] = read_chunks(
+        memoryview(fetched), first, stop, aborted, room or Room(), checks_crc=checks_crc
+    )
+    return [row for chunk in chunks for row in rows(table.batch(chunk, first, stop))]
 
 
 @settings(max_examples=80, deadline=None)
@@ -50,9 +70,10 @@ def rows(batch: Any) -> list[Any]:
     st.lists(st.tuples(records, st.sampled_from(list(Compression)), st.integers(0, 3)), max_size=4),
     st.integers(0, 25),
     st.integers(0, 25),
+    st.sampled_from([1, 50, 10_000]),
 )
 def test_columns_are_what_the_records_are(
-    batches: list[tuple[Any, Compression, int]], first: int, stop: int
+    batches: list[tuple[Any, Compression, int]], first: int, stop: int, room: int
 ) -> None:
     fetched, written, offset = bytearray(), [], 0
     for contents, compression, gap in batches:
@@ -64,10 +85,8 @@ def test_columns_are_what_the_records_are(
         fetched += build_batch(some, base_offset=offset, compression=compression)
         written += some
         offset += len(some)
-    chunk = read_chunk(memoryview(fetched), first, stop, None)
-    batch = Table("t", 7, ALL).batch(chunk, first, stop)
-    assert rows(batch) == plain("t", 7, [each for each in written if first <= each.offset < stop])
-    assert chunk.next_offset == max(first, offset)
+    found = decoded(fetched, first, stop, Table("t", 7, ALL), room=Room(room))
+    assert found == plain("t", 7, [each for each in written if first <= each.offset < stop])
     assert next_offset_of(memoryview(fetched), 0) == offset
 
 
@@ -82,8 +101,7 @@ def test_a_lying_batch_is_an_error_not_a_crash(contents: Any, at: int, byte: int
     position = 61 + at % (len(fetched) - 61)
     fetched[position] = byte
     try:
-        chunk = read_chunk(memoryview(fetched), 0, 100, None, checks_crc=False)
-        Table("t", 0, ALL).batch(chunk, 0, 100).to_pylist()
+        decoded(fetched, 0, 100, Table("t", 0, ALL), checks_crc=False)
     except (KafkaError, UnicodeDecodeError):
         return
 
@@ -92,15 +110,14 @@ def test_a_wrong_checksum_is_named() -> None:
     fetched = bytearray(build_batch([Record(offset=5, timestamp=0, key=None, value=b"x")], base_offset=5))
     fetched[-2] ^= 1
     with pytest.raises(KafkaError, match="checksum of the batch at offset 5"):
-        read_chunk(memoryview(fetched), 0, 100, None)
+        decoded(fetched, 0, 100, Table("t", 0, ALL))
 
 
 def test_a_batch_that_is_cut_off_waits_for_the_next_fetch() -> None:
     whole = bytes(build_batch([Record(offset=0, timestamp=0, key=None, value=b"x")], base_offset=0))
     cut = bytes(build_batch([Record(offset=1, timestamp=0, key=None, value=b"y")], base_offset=1))[:-1]
-    chunk = read_chunk(memoryview(whole + cut), 0, 100, None)
-    assert chunk.next_offset == 1 == next_offset_of(memoryview(whole + cut), 0)
-    assert Table("t", 0, ("value",)).batch(chunk, 0, 100).to_pylist() == [{"value": b"x"}]
+    assert next_offset_of(memoryview(whole + cut), 0) == 1
+    assert decoded(whole + cut, 0, 100, Table("t", 0, ("value",))) == [{"value": b"x"}]
 
 
 def test_aborted_records_and_markers_are_left_out() -> None:
@@ -130,13 +147,12 @@ def test_aborted_records_and_markers_are_left_out() -> None:
             ends(1, 5, aborted=False),
         ]
     )
-    chunk = read_chunk(memoryview(fetched), 0, 100, Aborted([(0, 1)]))
-    found = Table("t", 0, ("offset", "value")).batch(chunk, 0, 100).to_pylist()
+    found = decoded(fetched, 0, 100, Table("t", 0, ("offset", "value")), aborted=Aborted([(0, 1)]))
     assert found == [
         {"offset": 1, "value": b"committed"},
         {"offset": 3, "value": b"of the next transaction"},
     ]
-    assert chunk.next_offset == 6
+    assert next_offset_of(memoryview(fetched), 0) == 6
 
 
 def test_without_a_compiler_the_same_functions_run_as_they_are() -> None:
@@ -146,3 +162,33 @@ def test_without_a_compiler_the_same_functions_run_as_they_are() -> None:
     if plain_scan is None:
         pytest.skip("numba is not installed: nothing is compiled")
     assert kernel.varint.py_func(bytes([0x96, 0x01]), 0, 2) == (75, 2)
+
+
+@given(st.lists(data, max_size=20))
+def test_values_are_copied_together_as_plain_python_does_it(values: list[bytes | None]) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    from barnabas.spark import kernel
+    from barnabas.spark.columns import binary
+
+    sizes = np.array([-1 if each is None else len(each) for each in values], np.int64)
+    at = np.concatenate([[0], np.cumsum(np.maximum(sizes, 0))])[:-1].astype(np.int64)
+    together = np.frombuffer(b"".join(each or b"" for each in values) + b"behind", np.uint8)
+    assert binary(together, at, sizes, pa.binary()).to_pylist() == values
+    plain_gather = getattr(kernel.gather, "py_func", kernel.gather)
+    offsets, out = np.empty(len(values) + 1, np.int32), np.empty(int(np.maximum(sizes, 0).sum()), np.uint8)
+    plain_gather(together, at, sizes, offsets, out)
+    assert out.tobytes() == b"".join(each or b"" for each in values)
+    assert offsets[-1] == len(out)
+
+
+def test_batches_that_expand_are_cut_into_chunks() -> None:
+    contents = [Record(offset=n, timestamp=0, key=None, value=b"x" * 1_000_000) for n in range(12)]
+    fetched = b"".join(
+        build_batch(contents[n : n + 3], base_offset=n, compression=Compression.ZSTD) for n in range(0, 12, 3)
+    )
+    room = Room()
+    counts = [chunk.record_count for chunk in read_chunks(memoryview(fetched), 0, 12, None, room)]
+    assert counts == [3, 3, 3, 3]
+    assert len(room.data) == len(Room().data)

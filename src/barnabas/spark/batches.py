@@ -1,15 +1,15 @@
 """Fetched bytes become the records of whole batches, ready for the kernel.
 
 In: what a Fetch answered: batches, the last one perhaps cut off, and the transactions that were aborted. Out:
-uncompressed bytes with the place of every batch's records in them, and the offset to go on from. Control
-batches and aborted records are left out; checksums are checked.
+chunks of uncompressed bytes, with the place of every batch's records in them, of a size that suits caches.
+Control batches and aborted records are left out; checksums are checked.
 Does not know: connections, columns.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -26,11 +26,11 @@ from barnabas.records.batch import (
     MAGIC_AT,
     TRANSACTIONAL_FLAG,
 )
-from barnabas.records.compression import decompress
 from barnabas.records.control import read_end_marker
 from barnabas.records.crc32c import crc32c
+from barnabas.spark.unpacking import Room, RoomFull
 
-INT32_MAX = 2**31 - 1
+CHUNK_BYTES = 4 * 1024 * 1024
 NO_TIME = -1
 GUESS_MARGIN = 1.1
 
@@ -56,11 +56,11 @@ class Aborted:
 
 @dataclass(slots=True)
 class Chunk:
-    """Batches that were fetched together."""
+    """Batches that were fetched together. Their bytes are valid until the next chunk is asked for."""
 
-    data: bytes | bytearray | memoryview
+    data: bytearray | memoryview
     first: int  # records before it were not asked for, though a batch may hold some
-    next_offset: int  # behind the last whole batch, or where the fetch began
+    bytes: int = 0
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -71,6 +71,18 @@ class Chunk:
     @property
     def record_count(self) -> int:
         return sum(self.counts)
+
+    def add(self, start: int, end: int, count: int, base: int, base_timestamp: int, time: int) -> None:
+        """The records of one batch, from `start` to `end` in the data."""
+        if count < 0 or count > end - start:
+            raise broken(base)
+        self.bytes += end - start
+        self.starts.append(start)
+        self.ends.append(end)
+        self.counts.append(count)
+        self.base_offsets.append(base)
+        self.base_timestamps.append(base_timestamp)
+        self.append_times.append(time)
 
 
 def next_offset_of(records: memoryview, offset: int) -> int:
@@ -87,13 +99,17 @@ def next_offset_of(records: memoryview, offset: int) -> int:
     return offset
 
 
-def read_chunk(
-    records: memoryview, offset: int, stop: int, aborted: Aborted | None, *, checks_crc: bool = True
-) -> Chunk:
-    """The batches that have records in [offset, stop)."""
-    chunk = Chunk(records, offset, offset)
-    unpacked: list[bytes | memoryview] | None = None  # from the first compressed batch on, everything
-    unpacked_size = 0
+def read_chunks(
+    records: memoryview,
+    offset: int,
+    stop: int,
+    aborted: Aborted | None,
+    room: Room,
+    *,
+    checks_crc: bool = True,
+) -> Iterator[Chunk]:
+    """The batches that have records in [offset, stop), those that are compressed unpacked into the room."""
+    chunk = Chunk(records, offset)
     expansion = 1.0  # of batches seen so far: the next one is likely no worse
     position, end = 0, len(records)
     while end - position >= BATCH_OVERHEAD:
@@ -107,7 +123,6 @@ def read_chunk(
         check_batch(records, position, size, magic, crc, base_offset, checks_crc=checks_crc)
         start, position = position, position + size
         last_offset = base_offset + last_delta
-        chunk.next_offset = max(chunk.next_offset, last_offset + 1)
         if attributes & CONTROL_FLAG:
             if aborted is not None and attributes & TRANSACTIONAL_FLAG:
                 marker = read_end_marker(records, position=start)
@@ -118,41 +133,35 @@ def read_chunk(
             continue
         if last_offset < offset or base_offset >= stop or not count:
             continue
-        body: bytes | memoryview = records[start + BATCH_OVERHEAD : position]
-        if attributes & COMPRESSION_MASK:
-            packed = len(body)
-            body = decompress(attributes & COMPRESSION_MASK, body, INT32_MAX, int(packed * expansion) + 1)
-            expansion = max(expansion, len(body) / packed * GUESS_MARGIN)
-            if unpacked is None:
-                unpacked, unpacked_size = rebased(chunk, records)
-        if count < 0 or count > len(body):
-            raise broken(base_offset)
-        if unpacked is None:
-            chunk.starts.append(start + BATCH_OVERHEAD)
-            chunk.ends.append(position)
-        else:
-            unpacked.append(body)
-            chunk.starts.append(unpacked_size)
-            unpacked_size += len(body)
-            chunk.ends.append(unpacked_size)
-        chunk.counts.append(count)
-        chunk.base_offsets.append(base_offset)
-        chunk.base_timestamps.append(base_timestamp)
-        chunk.append_times.append(max_timestamp if attributes & APPEND_TIME_FLAG else NO_TIME)
-    if unpacked is not None:
-        chunk.data = b"".join(unpacked)
-    return chunk
-
-
-def rebased(chunk: Chunk, records: memoryview) -> tuple[list[bytes | memoryview], int]:
-    """The records found so far, one behind the other."""
-    parts: list[bytes | memoryview] = []
-    size = 0
-    for index, (start, end) in enumerate(zip(chunk.starts, chunk.ends, strict=True)):
-        parts.append(records[start:end])
-        chunk.starts[index], chunk.ends[index] = size, size + end - start
-        size += end - start
-    return parts, size
+        codec = attributes & COMPRESSION_MASK
+        packed = size - BATCH_OVERHEAD
+        likely = int(packed * expansion) if codec else packed
+        is_other_data = (chunk.data is records) == bool(codec)
+        if chunk.counts and (is_other_data or chunk.bytes + likely > CHUNK_BYTES):
+            yield chunk
+            chunk = Chunk(records, offset)
+        time = max_timestamp if attributes & APPEND_TIME_FLAG else NO_TIME
+        if not codec:
+            if not chunk.counts:
+                chunk = Chunk(records, offset)
+            chunk.add(start + BATCH_OVERHEAD, position, count, base_offset, base_timestamp, time)
+            continue
+        body = records[start + BATCH_OVERHEAD : position]
+        if not chunk.counts:
+            room.clear()
+        try:
+            unpacked = room.unpack(codec, body)
+        except RoomFull:
+            yield chunk
+            chunk = Chunk(records, offset)
+            room.clear()
+            unpacked = room.unpack(codec, body)
+        chunk.data = room.data
+        expansion = max(expansion, unpacked / packed * GUESS_MARGIN)
+        filled = room.filled
+        chunk.add(filled - unpacked, filled, count, base_offset, base_timestamp, time)
+    if chunk.counts:
+        yield chunk
 
 
 def check_batch(

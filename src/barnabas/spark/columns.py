@@ -80,14 +80,18 @@ def broken(chunk: Chunk) -> KafkaError:
 
 
 def binary(data: Any, at: Any, sizes: Any, arrow_type: pa.DataType) -> pa.Array:
+    """The values copied together, once; Arrow's own pool gives memory that was used before."""
     count = len(at)
-    total = int(np.maximum(sizes, 0).sum())
-    offsets = np.empty(count + 1, np.int32)
-    out = np.empty(total, np.uint8)
-    valid = np.zeros((count + 7) // 8, np.uint8)
-    kernel.gather(data, at, sizes, offsets, out, valid)
-    buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(arrow_type, count, buffers)
+    total, nulls = kernel.measure(sizes)
+    offsets_buffer, values = pa.allocate_buffer((count + 1) * 4), pa.allocate_buffer(total)
+    offsets = np.frombuffer(offsets_buffer, np.int32)
+    kernel.gather(data, at, sizes, offsets, np.frombuffer(values, np.uint8))
+    valid = None
+    if nulls:
+        bits = np.zeros((count + 7) // 8, np.uint8)
+        kernel.mark_valid(sizes, bits)
+        valid = pa.py_buffer(bits)
+    return pa.Array.from_buffers(arrow_type, count, [valid, offsets_buffer, values], nulls)
 
 
 def headers(rows: Rows, chunk: Chunk) -> pa.Array:
@@ -143,7 +147,8 @@ class Table:
         if name == "offset":
             return pa.array(rows.offsets)
         if name == "timestamp":
-            return pa.array(rows.timestamps).cast(ARROW_TYPES["timestamp"])
+            times = pa.py_buffer(rows.timestamps)
+            return pa.Array.from_buffers(ARROW_TYPES["timestamp"], count, [None, times], 0)
         if name == "timestampType":
             return pa.array(rows.timestamp_types)
         return headers(rows, chunk)

@@ -9,15 +9,16 @@ Does not know: columns, Spark.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from barnabas.client.errors import Unreachable
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.spark.batches import Aborted, Chunk, next_offset_of, read_chunk
+from barnabas.spark.batches import Aborted, Chunk, next_offset_of, read_chunks
 from barnabas.spark.cluster import RETRIABLE, BlockingCluster, Place, Retry
 from barnabas.spark.connection import BlockingConnection
+from barnabas.spark.unpacking import Room
 
 log = logging.getLogger("barnabas.spark")
 
@@ -56,14 +57,15 @@ class Fetcher:
         self._timeout_ms = timeout_ms
         self._position = asked.start
         self._connection: BlockingConnection | None = None
+        self._room = Room()
 
     def chunks(self) -> Iterator[Chunk]:
-        """All batches of the range, in order. A chunk's bytes are valid until the next one is asked for."""
+        """All batches of the range, in order."""
         retry = Retry(self._timeout_ms)
         try:
             while self._position < self._range.stop:
                 try:
-                    chunk = self._next()
+                    chunks = self._next()
                 except (Unreachable, KafkaError) as error:
                     if isinstance(error, KafkaError) and error.code not in RETRIABLE:
                         raise
@@ -72,7 +74,7 @@ class Fetcher:
                         raise
                     self._cluster.forget([self._range.topic])
                     continue
-                if chunk is None:
+                if chunks is None:
                     if not retry.wait():
                         raise KafkaError(
                             ErrorCode.REQUEST_TIMED_OUT,
@@ -81,14 +83,13 @@ class Fetcher:
                         )
                     continue
                 retry = Retry(self._timeout_ms)
-                if chunk.counts:
-                    yield chunk
+                yield from chunks
         finally:
             if self._connection is not None and not self._connection.is_idle:
                 self._abandon()
 
-    def _next(self) -> Chunk | None:
-        """The chunk at the position; None when there was nothing yet."""
+    def _next(self) -> Iterable[Chunk] | None:
+        """The chunks at the position; None when there was nothing yet."""
         connection = self._connection
         if connection is None:
             connection = self._connection = self._cluster.to_leader(self._range.place)
@@ -120,12 +121,11 @@ class Fetcher:
             )
         self._position = following
         if following < self._range.stop:
-            self._request(connection, following)  # it travels while this chunk is decoded
-        return read_chunk(
-            view, start, self._range.stop, aborted, checks_crc=self._cluster.settings.check_crcs
-        )
+            self._request(connection, following)  # it travels while these chunks are decoded
+        checks_crc = self._cluster.settings.check_crcs
+        return read_chunks(view, start, self._range.stop, aborted, self._room, checks_crc=checks_crc)
 
-    def _at_end(self, data: PartitionData) -> Chunk | None:
+    def _at_end(self, data: PartitionData) -> Iterable[Chunk] | None:
         """An empty answer: more may come, unless what can be read ends before the range does."""
         end = data.last_stable_offset if self._cluster.settings.is_read_committed else data.high_watermark
         if self._position >= self._range.stop or self._position < end:
@@ -133,7 +133,7 @@ class Fetcher:
         if end < self._range.stop and data.high_watermark < self._range.stop:
             self._lose(self._position, self._range.stop, f"the log ends at {data.high_watermark}")
             self._position = self._range.stop
-            return Chunk(b"", self._position, self._position)
+            return ()
         return None
 
     def _skip_loss(self) -> None:

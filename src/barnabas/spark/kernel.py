@@ -105,14 +105,34 @@ def scan(
 
 
 @compiled
-def gather(data: Any, at: Any, sizes: Any, offsets: Any, out: Any, valid: Any) -> None:
-    """Copy the bytes of a column together as Arrow keeps them: offsets, data, a bit for each there is."""
+def measure(sizes: Any) -> Any:
+    """How many bytes the values of a column have together, and how many are nulls."""
+    total = 0
+    nulls = 0
+    for size in sizes:
+        if size >= 0:
+            total += size
+        else:
+            nulls += 1
+    return total, nulls
+
+
+@compiled
+def mark_valid(sizes: Any, valid: Any) -> None:
+    """A bit for each value there is."""
+    for row in range(len(sizes)):
+        if sizes[row] >= 0:
+            valid[row >> 3] |= np.uint8(1 << (row & 7))
+
+
+@compiled
+def gather(data: Any, at: Any, sizes: Any, offsets: Any, out: Any) -> None:
+    """Copy the bytes of a column together as Arrow keeps them: where each value starts, and all bytes."""
     written = 0
     for row in range(len(at)):
         offsets[row] = written
         size = sizes[row]
-        if size >= 0:
-            valid[row >> 3] |= np.uint8(1 << (row & 7))
+        if size > 0:
             copy_bytes(out, written, data, at[row], size)
             written += size
     offsets[len(at)] = written

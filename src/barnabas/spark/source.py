@@ -27,6 +27,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from barnabas.spark import worker
 from barnabas.spark.cluster import shared_cluster
 from barnabas.spark.columns import Table
 from barnabas.spark.decoding import Decoding, ddl_of
@@ -104,6 +105,7 @@ def read_range(
         batch = table.batch(chunk, chunk.first, asked.stop)
         for start in range(0, batch.num_rows, ROWS_A_BATCH):
             yield decoding.apply(batch.slice(start, ROWS_A_BATCH), asked.place)
+    worker.settle()
 
 
 class BatchReader(DataSourceReader):

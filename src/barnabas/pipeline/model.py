@@ -26,7 +26,7 @@ from barnabas.pipeline.lake import Lake, Table, Zone
 from barnabas.pipeline.secrets import Text, reference
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.checking import Problem
+    from barnabas.pipeline.problems import Problem
 
 Named = TypeVar("Named", bound="_Named")
 
@@ -52,6 +52,8 @@ class Frequency:
 
 
 REAL_TIME = Frequency()
+EVERY_MINUTE = Frequency(Pace.NEAR_REAL_TIME, interval_s=60.0)
+EVERY_TEN_SECONDS = Frequency(Pace.NEAR_REAL_TIME, interval_s=10.0)
 
 
 def every(interval_s: float) -> Frequency:
@@ -173,6 +175,7 @@ class TableSource(Source):
     incrementing: str = ""
     timestamp: str = ""
     snapshot_below: int = SNAPSHOT_BELOW
+    frequency: Frequency = EVERY_MINUTE
     settings: Mapping[str, Text] = field(default_factory=dict)
 
     @property
@@ -194,6 +197,7 @@ class FilesSource(Source):
     kind: FileKind = FileKind.JSON
     pattern: str = ""  # of file names, as in *.json
     recursive: bool = True
+    frequency: Frequency = EVERY_TEN_SECONDS
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -385,6 +389,6 @@ class Pipeline(_Named):
 
     def run(self, *, once: bool = False) -> Any:
         """As `barnabas pipeline run` does with a file."""
-        from barnabas.pipeline.running.supervisor import run_pipeline
+        from barnabas.pipeline.running.run import run_pipeline
 
         return run_pipeline(self, once=once)

@@ -28,7 +28,7 @@ class SqlProblem(ValueError):
     """The SQL cannot be read; the message says where."""
 
 
-def parse(sql: str) -> exp.Expr:
+def parse(sql: str) -> exp.Query:
     try:
         found = sqlglot.parse_one(sql, dialect=DIALECT)
     except SqlglotError as error:
@@ -133,3 +133,34 @@ def dependents(pipeline: Pipeline, tables: set[Table]) -> tuple[list[Refined], l
         if touched & reads:
             views.append(view.name)
     return refined, views
+
+
+def columns_in(sql: str) -> list[str]:
+    """Names of columns that are read; aliases that the SQL itself defines are not among them."""
+    try:
+        tree = sqlglot.parse_one(sql, dialect=DIALECT)
+    except SqlglotError as error:
+        raise SqlProblem(str(error).splitlines()[0] if str(error) else "no SQL") from None
+    aliases = {each.alias.lower() for each in tree.find_all(exp.Alias)}
+    aliases |= {each.alias.lower() for each in tree.find_all(exp.CTE, exp.Subquery, exp.Table) if each.alias}
+    tables = {each.name.lower() for each in tree.find_all(exp.Table)}
+    lambdas = {
+        str(name).lower()
+        for each in tree.find_all(exp.Lambda)
+        for name in each.expressions
+        for name in [name.name]
+    }
+    found = []
+    for column in tree.find_all(exp.Column):
+        # What stands before the dot may be a table, or a column with fields.
+        name = column.table if column.table and column.table.lower() not in aliases | tables else column.name
+        if name and name != "*" and name.lower() not in aliases | lambdas:
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def outputs_of(sql: str) -> list[str] | None:
+    """The columns of the result; None where a star or a nameless expression hides them."""
+    tree = parse(sql)
+    names = [each.alias_or_name for each in tree.selects]
+    return None if any(name in ("", "*") for name in names) else names

@@ -18,13 +18,14 @@ VERSIONS_MAX = 10_000  # how many versions beyond the horizon are kept, at most
 TABLES = (
     """CREATE TABLE IF NOT EXISTS _views (view VARCHAR PRIMARY KEY, generation BIGINT, layout VARCHAR,
     horizon BIGINT, horizon_at TIMESTAMPTZ, "position" BIGINT, position_at TIMESTAMPTZ,
-    checked_at TIMESTAMPTZ, oldest BIGINT, speed_since BIGINT, row_count BIGINT)""",
+    checked_at TIMESTAMPTZ, oldest BIGINT, speed_since BIGINT, row_count BIGINT,
+    fence BIGINT)""",
     """CREATE TABLE IF NOT EXISTS _moves (view VARCHAR, version BIGINT, version_at TIMESTAMPTZ,
     is_horizon BOOLEAN, horizon BIGINT, horizon_at TIMESTAMPTZ)""",
     "CREATE INDEX IF NOT EXISTS _moves_index ON _moves (view)",
 )
 COLUMNS = """view, generation, layout, horizon, horizon_at, "position", position_at, checked_at, oldest,
-    speed_since, row_count"""
+    speed_since, row_count, fence"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Entry:
     oldest: int
     speed_since: int
     rows: int
+    fence: int
 
     @property
     def tables(self) -> Tables:
@@ -54,6 +56,7 @@ class Entry:
             self.checked_at,
             self.oldest,
             self.rows,
+            self.fence,
         )
 
 
@@ -71,7 +74,9 @@ def utc(value: datetime) -> datetime:
 
 
 def entry_of(row: tuple[Any, ...]) -> Entry:
-    _, generation, layout, horizon, horizon_at, position, position_at, checked, oldest, since, rows = row
+    _, generation, layout, horizon, horizon_at, position, position_at, checked, oldest, since, rows, fence = (
+        row
+    )
     return Entry(
         Layout.from_json(layout),
         generation,
@@ -81,6 +86,7 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
         oldest,
         since,
         rows,
+        fence,
     )
 
 
@@ -96,7 +102,7 @@ def find(session: Session, view: str) -> Entry | None:
 def save(session: Session, entry: Entry) -> None:
     session.run("DELETE FROM _views WHERE view = ?", entry.layout.view)
     session.run(
-        f"INSERT INTO _views ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO _views ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         entry.layout.view,
         entry.generation,
         entry.layout.to_json(),
@@ -108,6 +114,7 @@ def save(session: Session, entry: Entry) -> None:
         entry.oldest,
         entry.speed_since,
         entry.rows,
+        entry.fence,
     )
 
 
@@ -140,6 +147,17 @@ def moment_at(session: Session, entry: Entry, version: int) -> Moment:
         return Moment(version, entry.position, entry.horizon)
     reached, at, horizon, horizon_at = found[0]
     return Moment(version, Position(reached, utc(at)), Position(horizon, utc(horizon_at)))
+
+
+def was_at(session: Session, entry: Entry, version: int) -> bool:
+    """Whether the view stood at this very version once: no speed part lies across it."""
+    if version in (entry.horizon.version, entry.position.version):
+        return True
+    return bool(
+        session.rows(
+            "SELECT 1 FROM _moves WHERE view = ? AND version = ? LIMIT 1", entry.layout.view, version
+        )
+    )
 
 
 def version_at(session: Session, view: str, at: datetime) -> int | None:

@@ -6,7 +6,7 @@ In: a `Store`, the token. Out: a Starlette application.
     GET  /views/{name}?…            rows: filters, order, limit, offset, columns, as_of; JSON, or Arrow by
     Accept POST /sql                       one SELECT over the views: text, or JSON {"sql": …, "as_of": …} GET
     /health, /openapi.json, /  whether it lives, its description, a page for people …    /inner/views/{name}/…
-    state, batch, speed, checked: for the layers, with the token
+    state, announced, batch, speed, checked: for the layers, with the token
 
 Bad input is answered with 400 and one sentence. Does not know: Spark, how views are merged.
 """
@@ -52,6 +52,7 @@ def application(store: Store, token: str) -> Starlette:
             Route("/inner/health", service.inner(service.inner_health)),
             Route(inner, service.inner(service.state)),
             Route(inner, service.inner(service.drop), methods=["DELETE"]),
+            Route(f"{inner}/announced", service.inner(service.announce), methods=["PUT"]),
             Route(f"{inner}/batch", service.inner(service.put_batch), methods=["PUT"]),
             Route(f"{inner}/speed", service.inner(service.put_speed), methods=["PUT"]),
             Route(f"{inner}/checked", service.inner(service.checked), methods=["PUT"]),
@@ -132,6 +133,14 @@ class Service:
 
     async def put_speed(self, request: Request) -> Response:
         return await self._put(request, lambda body: self._store.put_speed(wire.unpack_speed(body)))
+
+    async def announce(self, request: Request) -> Response:
+        try:
+            horizon = int(json.loads(await limited(request, SQL_BYTES_MAX))["horizon"])
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise BadRequest(f"horizon is needed: {wrong}") from None
+        await run_in_threadpool(self._store.announce, request.path_params["view"], horizon)
+        return JSONResponse({})
 
     async def checked(self, request: Request) -> Response:
         try:

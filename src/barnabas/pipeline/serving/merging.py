@@ -49,11 +49,26 @@ def put_batch(session: Session, dialect: Dialect, part: BatchPart, keep_horizons
             f"the horizon of {part.layout.view} is at version {entry.horizon.version} already, "
             f"beyond {part.horizon.version}"
         )
+    if part.horizon.version < entry.position.version and not catalog.was_at(
+        session, entry, part.horizon.version
+    ):
+        raise Conflict(f"a speed part of {part.layout.view} lies across version {part.horizon.version}")
     session.load("incoming", rows)
     merged, replaced = beyond(session, entry, part.horizon.version)
     session.load("merged", merged)
     session.load("replaced", pa.table({KEY: pa.array(replaced, pa.string())}))
     return exchange(session, entry, part.horizon, keep_horizons)
+
+
+def announce(session: Session, view: str, horizon: int) -> None:
+    """A batch part as of `horizon` is on its way: no speed part may lie across it."""
+    entry = catalog.find(session, view)
+    if entry is None:
+        return
+    if horizon < entry.position.version and not catalog.was_at(session, entry, horizon):
+        raise Conflict(f"a speed part of {view} lies across version {horizon}")
+    if horizon > entry.fence:
+        catalog.save(session, replace(entry, fence=horizon))
 
 
 def begin(session: Session, dialect: Dialect, entry: Entry | None, part: BatchPart, rows: pa.Table) -> Entry:
@@ -72,6 +87,7 @@ def begin(session: Session, dialect: Dialect, entry: Entry | None, part: BatchPa
         part.horizon.version,
         part.horizon.version,
         rows.num_rows,
+        part.horizon.version,
     )
     create_tables(session, dialect, begun.tables, layout)
     session.load("incoming", rows)
@@ -161,6 +177,10 @@ def put_speed(session: Session, part: SpeedPart, keep_horizons: int) -> Entry:
     if entry.position.version != part.after:
         raise Conflict(
             f"the view {part.layout.view} stands at version {entry.position.version}, not at {part.after}"
+        )
+    if part.after < entry.fence < part.upto.version:
+        raise Conflict(
+            f"a horizon of {part.layout.view} is announced at version {entry.fence}: stop there first"
         )
     layout, tables, version = entry.layout, entry.tables, part.upto.version
     parts = with_keys(fitted(part.rows, layout, flagged_schema(layout)), layout)

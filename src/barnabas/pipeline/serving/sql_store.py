@@ -59,6 +59,10 @@ class SqlStore(ABC):
         with self.reading(bounded_ms=self._limits.statement_ms_max) as session:
             return [entry.state for entry in catalog.entries(session)]
 
+    def announce(self, view: str, horizon: int) -> None:
+        with self._writing, self.writing() as session:
+            merging.announce(session, view, horizon)
+
     def put_batch(self, part: BatchPart) -> ViewState:
         with self._writing, self.writing() as session:
             return merging.put_batch(session, self.dialect, part, self._keep_horizons).state

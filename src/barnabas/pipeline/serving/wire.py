@@ -50,6 +50,7 @@ def pack_state(state: ViewState) -> dict[str, Any]:
         "checked_at": state.checked_at.isoformat(),
         "oldest": state.oldest,
         "rows": state.rows,
+        "fence": state.fence,
     }
 
 
@@ -62,6 +63,7 @@ def unpack_state(value: dict[str, Any]) -> ViewState:
         datetime.fromisoformat(value["checked_at"]),
         value["oldest"],
         value["rows"],
+        value["fence"],
     )
 
 

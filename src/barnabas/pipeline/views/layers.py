@@ -101,21 +101,27 @@ class Views:
         definition = self._definition(view)
         started = Started()
         master = self._masters[definition.table]
-        horizon = master.current()
-        if horizon is None:
-            return started.outcome(view, Layer.NONE, None, None, 0)
-        part = batch.compute(self._computing, definition, master, horizon)
-        self._layouts[view, master.identity()] = part.layout
-        before = self._parts.state(view)
-        try:
-            self._parts.put_batch(part)
-        except Conflict as conflict:
-            LOG.info("%s", conflict)
-            return started.outcome(view, Layer.NONE, None, horizon.version, 0)
-        if before is None or before.position.version <= horizon.version:
-            self._parts.checked(view, horizon.version, started.at)
-        after = None if before is None else before.horizon.version
-        return started.outcome(view, Layer.BATCH, after, horizon.version, part.rows.num_rows)
+        for _ in range(TRIES):
+            horizon = master.current()
+            if horizon is None:
+                return started.outcome(view, Layer.NONE, None, None, 0)
+            try:
+                self._parts.announce(view, horizon.version)
+                part = batch.compute(self._computing, definition, master, horizon)
+                self._layouts[view, master.identity()] = part.layout
+                before = self._parts.state(view)
+                after = self._parts.put_batch(part)
+            except Conflict as conflict:
+                LOG.info("%s", conflict)
+                state = self._parts.state(view)
+                if state is not None and state.horizon.version > horizon.version:
+                    return started.outcome(view, Layer.NONE, None, horizon.version, 0)
+                continue
+            if after.position.version == horizon.version:
+                self._parts.checked(view, horizon.version, started.at)
+            left = None if before is None else before.horizon.version
+            return started.outcome(view, Layer.BATCH, left, horizon.version, part.rows.num_rows)
+        raise Conflict(f"the view {view} was moved by others {TRIES} times while it was being computed")
 
     def catch_up(self, view: str, added: DataFrame | None = None, version: int | None = None) -> Outcome:
         """The speed layer: brings the view from its position to its table's current version.
@@ -127,6 +133,8 @@ class Views:
         definition = self._definition(view)
         started = Started()
         master = self._masters[definition.table]
+        begun: int | None = None
+        rows = 0
         for _ in range(TRIES):
             seen_at = datetime.now(UTC)
             current = master.current()
@@ -136,13 +144,18 @@ class Views:
             if state is None or state.position.version > current.version:
                 return self.refresh(view)
             after = state.position.version
+            begun = after if begun is None else begun
             if after == current.version:
                 self._parts.checked(view, after, seen_at)
-                return started.outcome(view, Layer.NONE, after, after, 0)
-            if added is not None and version == after + 1 == current.version:
-                part = self._speed(definition, master, current).of_rows(added, after, current)
+                layer = Layer.SPEED if begun < after else Layer.NONE
+                return started.outcome(view, layer, begun, after, rows)
+            upto = current
+            if after < state.fence < current.version:
+                upto = Position(state.fence, master.committed_at(state.fence))
+            if added is not None and version == after + 1 == upto.version:
+                part = self._speed(definition, master, upto).of_rows(added, after, upto)
             else:
-                found = self._changes(definition, master, after, current)
+                found = self._changes(definition, master, after, upto)
                 if found is None:
                     return self.refresh(view)
                 part = found
@@ -150,11 +163,9 @@ class Views:
                 return self.refresh(view)
             try:
                 self._parts.put_speed(part)
+                rows += part.rows.num_rows
             except Conflict as conflict:
                 LOG.info("%s", conflict)
-                continue
-            self._parts.checked(view, current.version, seen_at)
-            return started.outcome(view, Layer.SPEED, after, current.version, part.rows.num_rows)
         raise Conflict(f"the view {view} was moved by others {TRIES} times while it was being computed")
 
     def _definition(self, view: str) -> Definition:

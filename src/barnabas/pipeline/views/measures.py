@@ -150,7 +150,8 @@ def sketched(values: list[exp.Expr]) -> exp.Expr:
         whole = exp.Anonymous(this="to_json", expressions=[struct])
         present = exp.and_(*(exp.not_(exp.Is(this=value.copy(), expression=exp.null())) for value in values))
         text = exp.Case(ifs=[exp.If(this=present, true=whole)])
-    return exp.Anonymous(this=SKETCH, expressions=[text, exp.Literal.number(sketches.LG_K)])
+    value = exp.Anonymous(this="concat", expressions=[exp.Literal.string(sketches.PREFIX), text])
+    return exp.Anonymous(this=SKETCH, expressions=[value, exp.Literal.number(sketches.LG_K)])
 
 
 def filtered(value: exp.Expr, function: exp.Expr) -> exp.Expr:

@@ -51,7 +51,8 @@ class SpeedPart:
 class ViewState:
     """Where a view stands. Everything up to `position` is in its answers; `checked_at` is when somebody last
     saw that the master data had nothing newer; `oldest` is the earliest version that time travel can still
-    show."""
+    show. Speed parts end at
+    `fence` before they go on: a horizon was announced there."""
 
     view: str
     layout: Layout
@@ -60,6 +61,7 @@ class ViewState:
     checked_at: datetime
     oldest: int
     rows: int
+    fence: int
 
 
 class Conflict(Exception):
@@ -74,12 +76,21 @@ class Parts(Protocol):
         """Where the view stands; None if it was never computed."""
         ...
 
+    def announce(self, view: str, horizon: int) -> None:
+        """A batch part as of this version is being computed: from now on no speed part crosses it (`fence`).
+
+        Without that a speed part could begin before the new horizon and end after it: half of it would count
+        twice. Conflict if one has crossed it already; a view that does not exist yet has nothing to cross."""
+        ...
+
     def put_batch(self, part: BatchPart) -> ViewState:
-        """Moves the horizon. Conflict if the view's horizon is beyond it already."""
+        """Moves the horizon. Conflict if the view's horizon is beyond it already, or a speed part lies
+        across."""
         ...
 
     def put_speed(self, part: SpeedPart) -> ViewState:
-        """Adds what came after the view's position. Conflict if the view is not at `after`, or has another
+        """Adds what came after the view's position. Conflict if it is not at `after`, if the part crosses the
+        fence, or if the view has another
         layout."""
         ...
 

@@ -184,7 +184,7 @@ class Node:
             settings["broker.heartbeat.interval.ms"],
         )
         broker.epoch = await self._lifecycle.register(settings["initial.broker.registration.timeout.ms"])
-        await seat.has_read(broker.epoch)
+        await seat.until(lambda image: image.provenance.offset >= broker.epoch)
         broker.producer_ids = ProducerIds(
             lambda: seat.channel.send(
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
@@ -217,6 +217,7 @@ class Node:
         ):
             metadata.add_listener(listener)
         await self._lifecycle.unfence()
+        await seat.until(lambda image: image.cluster.is_active(settings.node_id))
         metadata.run_slow_work_with(self._threads.run)
         await self._listen(self._listening.start)
         broker.groups.start()

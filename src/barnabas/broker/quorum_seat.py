@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.broker.peers import Connections
+from barnabas.metadata.versions import CONTROLLER_REGISTRATION
 from barnabas.runtime.controller import Controller
 from barnabas.runtime.quorum import Quorum
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.storage.context import LogContext
 
 log = logging.getLogger("barnabas.quorum")
+REGISTER_MS = 200
 
 
 class QuorumSeat:
@@ -51,33 +54,63 @@ class QuorumSeat:
         self.controller: Controller | None = None
         if settings.is_controller:
             self.controller = Controller(settings, cluster_id, self.log, clock, rng, secrets)
-        self.quorum = Quorum(settings, cluster_id, self.log, self._connections)
+        self.quorum = Quorum(settings, cluster_id, self.log, self._connections, rng)
+        self._activating: asyncio.Future[object] | None = None
+        self._registering: asyncio.Task[None] | None = None
         self.channel = ControllerChannel(self.quorum, self._connections, self.controller)
 
     async def start(self) -> None:
-        controller = self.controller
-        if controller is not None and self.quorum.is_alone:
-            bootstrap = load_bootstrap(self._disk, self._settings.metadata_log_dir)
-            await controller.start(bootstrap, self._listeners)
-        self.quorum.start()
-        await self.quorum.caught_up()
+        """Returns when the metadata here is as new as a leader's; on a node of its own, when it leads."""
+        controller, quorum = self.controller, self.quorum
+        if controller is not None:
+            controller.prepare(load_bootstrap(self._disk, self._settings.metadata_log_dir), self._listeners)
+            quorum.on_lead, quorum.on_lose = self._activate, controller.renounce
+        quorum.start()
+        if self._activating is not None and quorum.is_alone:
+            await self._activating
+        await quorum.caught_up()
+        if controller is not None and not quorum.is_alone:
+            self._registering = asyncio.get_running_loop().create_task(self._register())
 
-    async def has_read(self, offset: int) -> None:
-        """Returns when the committed metadata here goes up to this offset."""
-        if self.log.image.provenance.offset >= offset:
+    def _activate(self) -> None:
+        assert self.controller is not None
+        self._activating = asyncio.ensure_future(self.controller.activate())
+        self._activating.add_done_callback(activated)
+
+    async def _register(self) -> None:
+        """Tell the active controller where this one listens, once in its life."""
+        controller = self.controller
+        assert controller is not None
+        while True:
+            known = self.log.image.cluster.controllers.get(self._settings.node_id)
+            if known is not None and known.incarnation_id == controller.incarnation_id:
+                return
+            level = self.log.image.features.metadata_level
+            if not controller.is_active and level >= CONTROLLER_REGISTRATION:
+                await self.channel.send(controller.registration())
+            await asyncio.sleep(REGISTER_MS / 1000)
+
+    async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
+        """Returns when the committed metadata here is so."""
+        if holds(self.log.image):
             return
         reached = asyncio.Event()
 
         def look(delta: MetadataDelta, image: MetadataImage) -> None:
-            if image.provenance.offset >= offset:
+            if holds(image):
                 reached.set()
 
         self.log.add_listener(look)
-        await reached.wait()
-        self.log.remove_listener(look)
+        try:
+            await reached.wait()
+        finally:
+            self.log.remove_listener(look)
 
     async def stop(self) -> None:
         """Decides nothing and follows nobody any more."""
+        if self._registering is not None:
+            self._registering.cancel()
+            await asyncio.wait([self._registering])
         await self.quorum.stop()
         if self.controller is not None:
             await self.controller.stop()
@@ -85,3 +118,9 @@ class QuorumSeat:
 
     async def close(self) -> None:
         await self.log.close()
+
+
+def activated(done: asyncio.Future[object]) -> None:
+    """The first decisions of an active controller are committed, or it is not active any more."""
+    if not done.cancelled() and (error := done.exception()) is not None:
+        log.warning("the controller did not become active: %s", error)

@@ -3,12 +3,12 @@
 In: the state that was remembered, the voters, the end of the log. Out: the state to remember before anything
 else, and the control records that open the epoch: LeaderChange, and the voters where the log does not have
 them yet. A sole voter needs nobody's vote.
-Does not know: files, requests; votes of others come to this place.
+Does not know: files, requests, how votes are asked for (`member`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from barnabas.protocol import Message
@@ -34,8 +34,13 @@ def elect_sole_voter(
     if not membership.voters.is_sole(local.id, local.directory_id):
         raise ValueError(f"node {local.id} cannot elect itself: the voters are {list(membership.voters.ids)}")
     epoch = max(remembered.epoch, last_log_epoch, 0) + 1
+    return elected(epoch, local, membership, (local.id,))
+
+
+def elected(epoch: int, local: Voter, membership: Membership, granting_ids: Sequence[int]) -> Victory:
+    """What follows from winning an epoch with these votes."""
     state = ElectionState(epoch, leader_id=local.id, voted_id=NOBODY)
-    records: list[Message] = [leader_change(local.id, membership.voters.ids, (local.id,))]
+    records: list[Message] = [leader_change(local.id, membership.voters.ids, granting_ids)]
     if membership.kraft_version > 0 and _must_tell(membership, local):
         membership = Membership(
             membership.kraft_version, membership.voters.with_voter(local), membership.offset

@@ -304,6 +304,10 @@ class MetadataReplica:
 
     # Failing
 
+    def give_up(self, error: KafkaError) -> None:
+        """Something of the quorum that must be durable is not: this node cannot go on."""
+        self._fail(error)
+
     def _fail(self, error: KafkaError) -> None:
         """The disk failed: nothing can be appended any more."""
         if self.error is None:

@@ -1,6 +1,8 @@
-"""A node's place in the quorum: it leads alone, or follows the leader that it finds.
+"""A node in the quorum: drives `raft.member` with time, requests and connections, and keeps the log with it.
 
-In: the metadata log, where voters or bootstrap servers are. Out: the log kept like the leader's; who leads.
+In: the metadata log, where voters or bootstrap servers are, requests of other nodes. Out: the log kept like
+the leader's, or led; who leads; `on_lead` and `on_lose` when this node begins and ends to. Election states
+are durable before answers leave, everything fetched is before the next fetch.
 Does not know: what the records mean, connections (`peers`), the controller's decisions.
 """
 
@@ -8,31 +10,61 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import cycle
+from collections.abc import Callable
 
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
+from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.raft.asks import Ask, AskVote, ReplicaKey, TellEnd, Verdict
+from barnabas.raft.election import Victory
 from barnabas.raft.leader_hint import LeaderHint
+from barnabas.raft.member import Chance, Member, Timing
+from barnabas.raft.roles import Candidate, Elected, Follower, Prospective
+from barnabas.runtime import quorum_messages
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.peers import Peers, PeerUnreachable
 from barnabas.runtime.quorum_fetching import Fetching
-from barnabas.runtime.quorum_serving import Leading, Serving
+from barnabas.runtime.quorum_serving import Serving
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
+
+LANE = "quorum"
+NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
 
 logger = logging.getLogger(__name__)
 
 
 class Quorum:
-    def __init__(self, settings: BrokerSettings, cluster_id: str, log: MetadataLog, peers: Peers) -> None:
+    def __init__(
+        self, settings: BrokerSettings, cluster_id: str, log: MetadataLog, peers: Peers, chance: Chance
+    ) -> None:
         self._settings = settings
+        self._cluster_id = cluster_id
         self._log = log
+        self._peers = peers
         self._fetching = Fetching(log, cluster_id, peers, settings)
-        self.serving = Serving(log, cluster_id, lambda: self.leading)
-        self._hint = LeaderHint(epoch=log.election_state.epoch)
-        self._observing: asyncio.Task[None] | None = None
-        self._caught_up = asyncio.Event()
         self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
-        self._servers = cycle(self._bootstrap_addresses())
+        self._request_ms: int = settings["controller.quorum.request.timeout.ms"]
+        timing = Timing(
+            settings["controller.quorum.election.timeout.ms"],
+            settings["controller.quorum.election.backoff.max.ms"],
+            settings["controller.quorum.fetch.timeout.ms"],
+        )
+        self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
+        self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
+        self.on_lead: Callable[[], None] = lambda: None
+        self.on_lose: Callable[[KafkaError], None] = lambda error: None
+        self._following: asyncio.Task[None] | None = None
+        self._asking: dict[tuple[int, type[Ask]], asyncio.Task[None]] = {}  # one of a kind a voter
+        self._timer: asyncio.TimerHandle | None = None
+        self._moved = asyncio.Event()  # the role has changed
+        self._caught_up = asyncio.Event()
+        self._is_stopped = False
+
+    def now_ms(self) -> int:
+        """Time that nobody can set."""
+        return int(asyncio.get_running_loop().time() * 1000)
 
     @property
     def is_alone(self) -> bool:
@@ -46,76 +78,254 @@ class Quorum:
         return self._log.membership.kraft_version
 
     @property
-    def leading(self) -> Leading:
-        leader, local = self._log.leader, self._log.local
-        if leader is not None:
-            host, port = (local.endpoints[0].host, local.endpoints[0].port) if local.endpoints else ("", 0)
-            return Leading(leader.node_id, leader.epoch, host, port)
-        address = self._address_of(self._hint)
-        if address is None:
-            return Leading(-1, self._hint.epoch)
-        return Leading(self._hint.leader_id, self._hint.epoch, address.host, address.port)
+    def leading(self) -> LeaderHint:
+        return self.member.leader
+
+    # Life
 
     def start(self) -> None:
-        """Begins to follow; a node that leads alone has nobody to follow."""
-        if not self.is_alone:
-            self._observing = asyncio.get_running_loop().create_task(self._observe())
-
-    async def stop(self) -> None:
-        if self._observing is not None:
-            self._observing.cancel()
-            await asyncio.wait([self._observing])
+        """Leads at once if there is nobody else, else looks for a leader and takes part in elections."""
+        if self.is_alone:
+            self._lead(self.member.lead_alone(self.now_ms()))
+        self._following = asyncio.get_running_loop().create_task(self._follow())
+        self._work()
 
     async def caught_up(self) -> None:
         """Returns when this node's metadata is as new as a leader's was since it started."""
-        if self._observing is not None:
+        if self._log.leader is None or not self.is_alone:
             await self._caught_up.wait()
 
-    # Observing
+    async def stop(self) -> None:
+        """Leaves; a leader tells the others, so that they need not wait for its silence."""
+        member = self.member
+        if isinstance(member.role, Elected) and not self.is_alone:
+            member.resign(self._successors(), self.now_ms())
+            self._work()
+            ends = [task for (_, kind), task in self._asking.items() if kind is TellEnd]
+            if ends:
+                await asyncio.wait(ends, timeout=self._request_ms / 2000)
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = [*self._asking.values(), *([self._following] if self._following is not None else [])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
-    def _bootstrap_addresses(self) -> list[Address]:
-        voters = [voter.address for voter in self._settings.voters]
-        return [*self._settings.bootstrap_servers, *voters]
+    def _successors(self) -> list[ReplicaKey]:
+        """The other voters, those that have most of the log first."""
+        leader = self._log.leader
+        if leader is None:
+            return []
+        progress = leader.voter_progress()
+        voters = [voter for voter in leader.voters.voters.values() if voter.id != self._log.local.id]
+        voters.sort(key=lambda voter: -progress[voter.id].end_offset)
+        return [ReplicaKey(voter.id, voter.directory_id) for voter in voters]
 
-    def _address_of(self, hint: LeaderHint) -> Address | None:
-        if hint.leader_id < 0:
-            return None
-        if hint.host:
-            return Address(hint.host, hint.port)
-        voter = self._log.membership.voters.voters.get(hint.leader_id)
-        if voter is None or not voter.endpoints:
-            return None
-        return Address(voter.endpoints[0].host, voter.endpoints[0].port)
+    # Requests of others
 
-    async def _observe(self) -> None:
-        while self._log.error is None:
-            address = self._address_of(self._hint) or next(self._servers)
+    def vote(self, request: VoteRequest, version: int) -> Message:
+        refusal = quorum_messages.reason_to_refuse(request, self._cluster_id)
+        if refusal != ErrorCode.NONE:
+            return quorum_messages.refusal_of(request, refusal)
+        asked = quorum_messages.vote_asked(request, version)
+        verdict = self.member.vote(asked, self.now_ms())
+        logger.info(
+            "node %d asks for %s in epoch %d: %s",
+            asked.candidate.id,
+            "a pre-vote" if asked.is_pre_vote else "a vote",
+            asked.epoch,
+            "granted" if verdict.is_granted else "not granted",
+        )
+        return self._answer(request, version, verdict)
+
+    def begin_epoch(self, request: BeginQuorumEpochRequest, version: int) -> Message:
+        refusal = quorum_messages.reason_to_refuse(request, self._cluster_id)
+        if refusal != ErrorCode.NONE:
+            return quorum_messages.refusal_of(request, refusal)
+        verdict = self.member.begin_told(quorum_messages.begin_told(request, version), self.now_ms())
+        return self._answer(request, version, verdict)
+
+    def end_epoch(self, request: EndQuorumEpochRequest, version: int) -> Message:
+        refusal = quorum_messages.reason_to_refuse(request, self._cluster_id)
+        if refusal != ErrorCode.NONE:
+            return quorum_messages.refusal_of(request, refusal)
+        verdict = self.member.end_told(quorum_messages.end_told(request, version), self.now_ms())
+        return self._answer(request, version, verdict)
+
+    def _answer(self, request: Message, version: int, verdict: Verdict) -> Message:
+        self._work()  # what the answer rests on is durable now
+        return quorum_messages.answer_to(request, version, verdict, self.member.leader)
+
+    def _fetched_by(self, replica: ReplicaKey) -> None:
+        self.member.fetched_by(replica, self.now_ms())
+
+    # What the member wants
+
+    def _work(self) -> None:
+        """Does all that is to be done after an input to the member."""
+        ready = self.member.ready()
+        if ready.has_lost:
+            self._lose()
+        try:
+            if ready.victory is not None:
+                self._lead(ready.victory)
+            elif ready.save is not None:
+                self._log.remember(ready.save)
+        except OSError as error:
+            failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the quorum's state cannot be kept: {error}")
+            self._log.give_up(failure)
+            raise failure from error
+        for ask in ready.asks:
+            self._begin(ask)
+        self._schedule()
+        self._moved.set()
+
+    def _lead(self, victory: Victory) -> None:
+        self._log.lead(victory)
+        logger.info("this node leads the quorum in epoch %d", victory.state.epoch)
+        self.on_lead()
+
+    def _lose(self) -> None:
+        logger.info("this node does not lead the quorum any more")
+        self._log.renounce(NOT_LEADING)
+        self.on_lose(NOT_LEADING)
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_stopped or self.is_alone:
+            return
+        wait_ms = min(self.member.deadline_ms - self.now_ms(), 60_000)
+        self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        if self._log.error is None:
+            self.member.tick(self.now_ms())
+            if not self._is_stopped:
+                self._work()
+
+    def _begin(self, ask: Ask) -> None:
+        slot = ask.to.id, type(ask)
+        under_way = self._asking.get(slot)
+        if under_way is not None:
+            under_way.cancel()
+        task = self._asking[slot] = asyncio.get_running_loop().create_task(self._ask(ask))
+        task.add_done_callback(lambda done: self._asked(slot, done))
+
+    def _asked(self, slot: tuple[int, type[Ask]], done: asyncio.Task[None]) -> None:
+        if self._asking.get(slot) is done:
+            del self._asking[slot]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            logger.error("asking voter %d failed: %s", slot[0], error)
+
+    async def _ask(self, ask: Ask) -> None:
+        request = quorum_messages.request_for(ask, self._log.local, self._cluster_id)
+        while ask.to.endpoints and self.member.is_wanted(ask):
+            at = ask.to.endpoints[0]
             try:
-                fetched = await self._fetching.fetch(address, self._hint.epoch)
-            except PeerUnreachable as error:
-                logger.debug("no metadata from %s: %s", address, error)
-                self._hint = LeaderHint(epoch=self._hint.epoch)
+                answer = await self._peers.ask(Address(at.host, at.port), request, self._request_ms, LANE)
+            except PeerUnreachable:
                 await asyncio.sleep(self._retry_ms / 1000)
                 continue
+            verdict, hint = quorum_messages.verdict_in(answer)
+            if isinstance(ask, AskVote):
+                self.member.vote_answered(ask, verdict, hint, self.now_ms())
+            else:
+                self.member.told(ask, verdict, hint, self.now_ms())
+            self._work()
+            return
+
+    # Following
+
+    def _servers(self) -> list[Address]:
+        """Everybody who may know the leader, but this node."""
+        local = self._log.local
+        own = {(each.host, each.port) for each in local.endpoints}
+        found: dict[Address, None] = {}
+        for voter in self._log.membership.voters.voters.values():
+            if voter.id != local.id and voter.endpoints:
+                found[Address(voter.endpoints[0].host, voter.endpoints[0].port)] = None
+        for address in (*self._settings.bootstrap_servers, *(each.address for each in self._settings.voters)):
+            if (address.host, address.port) not in own:
+                found[address] = None
+        return list(found)
+
+    async def _follow(self) -> None:
+        """Fetches for as long as another leads, and looks for a leader while none is known."""
+        attempts = 0
+        while self._log.error is None:
+            role = self.member.role
+            self._moved.clear()
+            try:
+                if isinstance(role, Follower):
+                    await self._fetch(role)
+                elif isinstance(role, Elected | Prospective | Candidate):
+                    if isinstance(role, Elected) and self._log.high_watermark >= 0:
+                        self._caught_up.set()
+                        await self._moved.wait()
+                    elif isinstance(role, Elected):
+                        await self._log.changed(self._request_ms)
+                    else:
+                        await self._moved.wait()
+                else:
+                    attempts += 1
+                    await self._look_for_leader(attempts)
             except KafkaError as error:
-                logger.error("metadata could not be taken over from %s: %s", address, error)
-                await asyncio.sleep(self._retry_ms / 1000)
-                continue
-            if fetched.error == ErrorCode.NONE:
-                if self._hint.leader_id < 0:  # the connection was lost, and a server that was asked leads
-                    self._follow(fetched.hint)
-                if 0 <= fetched.high_watermark <= self._log.end_offset:
-                    self._caught_up.set()
-            elif not self._follow(fetched.hint):
-                logger.debug("%s does not lead: %s", address, fetched.error.name)
-                self._hint = LeaderHint(epoch=self._hint.epoch)
+                logger.error("metadata could not be taken over: %s", error)
                 await asyncio.sleep(self._retry_ms / 1000)
 
-    def _follow(self, hint: LeaderHint) -> bool:
-        """Takes a leader of this epoch or a newer one; whether there is one to ask now."""
-        if hint.epoch < self._hint.epoch or hint.leader_id < 0:
-            return False
-        if hint == self._hint:
-            return False
-        self._hint = hint
-        return True
+    async def _fetch(self, role: Follower) -> None:
+        member, epoch = self.member, self.member.epoch
+        address = Address(role.host, role.port)
+
+        def is_current() -> bool:
+            return member.role is role and member.epoch == epoch
+
+        try:
+            fetched = await self._fetching.fetch(address, epoch, is_current)
+        except PeerUnreachable as error:
+            if is_current():
+                logger.debug("the leader %d at %s does not answer: %s", role.leader_id, address, error)
+                member.leader_gone(epoch, self.now_ms())
+                self._work()
+            await asyncio.sleep(self._retry_ms / 1000)
+            return
+        if not is_current():
+            return
+        now_ms = self.now_ms()
+        if fetched.error == ErrorCode.NONE:
+            member.fetched(epoch, now_ms)
+            if 0 <= fetched.high_watermark <= self._log.end_offset:
+                self._caught_up.set()
+            self._schedule()
+            return
+        if not member.hear_of(fetched.hint, now_ms):
+            member.leader_gone(epoch, now_ms)
+            await asyncio.sleep(self._retry_ms / 1000)
+        self._work()
+
+    async def _look_for_leader(self, attempts: int) -> None:
+        servers = self._servers()
+        if not servers:
+            await self._moved.wait()
+            return
+        address = servers[attempts % len(servers)]
+        try:
+            fetched = await self._fetching.discover(address, self.member.epoch)
+        except PeerUnreachable as error:
+            logger.debug("no word of a leader from %s: %s", address, error)
+        else:
+            if self.member.hear_of(fetched.hint, self.now_ms()):
+                self._work()
+                return
+        await self._pause(self._retry_ms if attempts % len(servers) else self._retry_ms * 5)
+
+    async def _pause(self, wait_ms: int) -> None:
+        """For a while, or until the role changes."""
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._moved.wait()
+        except TimeoutError:
+            pass

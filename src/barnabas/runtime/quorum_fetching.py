@@ -8,6 +8,7 @@ Does not know: whom to ask, what follows from an error.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -37,7 +38,7 @@ class Fetched(NamedTuple):
     """What came of a fetch. Without an error the log is as far as the answer went."""
 
     error: ErrorCode = ErrorCode.NONE
-    hint: LeaderHint = LeaderHint()
+    hint: LeaderHint = LeaderHint(epoch=-1)
     high_watermark: int = -1
 
 
@@ -46,15 +47,30 @@ class Fetching:
         self._log = log
         self._cluster_id = cluster_id
         self._peers = peers
+        self._is_current: Callable[[], bool] = lambda: False
         self._max_bytes: int = settings["controller.quorum.fetch.max.bytes"]
         self._snapshot_max_bytes: int = settings["controller.quorum.fetch.snapshot.max.bytes"]
         self._timeout_ms: int = settings["controller.quorum.request.timeout.ms"]
 
-    async def fetch(self, address: Address, epoch: int) -> Fetched:
-        """One fetch and what follows from it. `PeerUnreachable`, or KafkaError when the disk fails."""
+    async def discover(self, address: Address, epoch: int) -> Fetched:
+        """Asks a node who leads, and takes nothing over."""
+        request = self._request(epoch, wait_ms=0)
+        answer = await self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
+        if answer.error_code != ErrorCode.NONE or not answer.responses or not answer.responses[0].partitions:
+            return Fetched(ErrorCode(answer.error_code), LeaderHint(epoch=-1))
+        partition: PartitionData = answer.responses[0].partitions[0]
+        leader = partition.current_leader
+        hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+        return Fetched(ErrorCode(partition.error_code), hint)
+
+    async def fetch(self, address: Address, epoch: int, is_current: Callable[[], bool]) -> Fetched:
+        """One fetch and what follows from it, as long as that leader is still the one to follow.
+        `PeerUnreachable`, or KafkaError when the disk fails."""
         answer = await self._peers.ask(
             address, self._request(epoch), self._timeout_ms + WAIT_MS, lane=FETCH_LANE
         )
+        if not is_current():
+            return Fetched()
         if answer.error_code != ErrorCode.NONE:
             return Fetched(ErrorCode(answer.error_code))
         if not answer.responses or not answer.responses[0].partitions:
@@ -66,9 +82,10 @@ class Fetching:
             return Fetched(ErrorCode(partition.error_code), hint)
         if hint.epoch > epoch:
             return Fetched(ErrorCode.FENCED_LEADER_EPOCH, hint)
+        self._is_current = is_current
         return await self._take(address, epoch, partition, hint)
 
-    def _request(self, epoch: int) -> FetchRequest:
+    def _request(self, epoch: int, wait_ms: int = WAIT_MS) -> FetchRequest:
         log = self._log
         partition = FetchPartition(
             partition=METADATA_PARTITION,
@@ -83,7 +100,7 @@ class Fetching:
         return FetchRequest(
             cluster_id=self._cluster_id,
             replica_state=FetchRequest.ReplicaState(replica_id=log.local.id),
-            max_wait_ms=WAIT_MS,
+            max_wait_ms=wait_ms,
             min_bytes=0,
             max_bytes=self._max_bytes,
             topics=[
@@ -107,6 +124,8 @@ class Fetching:
         if records is not None and len(records):
             log.replicate(bytes(records))
             await log.sync()
+            if not self._is_current():
+                return Fetched()
         log.advance(partition.high_watermark)
         log.maybe_snapshot()
         return Fetched(hint=hint, high_watermark=partition.high_watermark)
@@ -126,6 +145,8 @@ class Fetching:
                 self._timeout_ms,
                 lane=FETCH_LANE,
             )
+            if not self._is_current():
+                return Fetched()
             if answer.error_code != ErrorCode.NONE:
                 return Fetched(ErrorCode(answer.error_code))
             part = answer.topics[0].partitions[0]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.raft.asks import ReplicaKey
+from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.log_ends import compare
 from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
 from barnabas.raft.snapshot_ids import SnapshotId
@@ -30,18 +32,18 @@ SnapshotTopic = FetchSnapshotResponse.TopicSnapshot
 SnapshotPart = SnapshotTopic.PartitionSnapshot
 
 
-class Leading(NamedTuple):
-    """Who leads as far as this node knows, and where; -1 and nowhere while nobody is known."""
-
-    leader_id: int
-    epoch: int
-    host: str = ""
-    port: int = 0
-
-
 class Serving:
-    def __init__(self, log: MetadataLog, cluster_id: str, leading: Callable[[], Leading]) -> None:
+    """`on_fetch` hears of every replica that fetches from this leader."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        cluster_id: str,
+        leading: Callable[[], LeaderHint],
+        on_fetch: Callable[[ReplicaKey], None],
+    ) -> None:
         self._log = log
+        self._on_fetch = on_fetch
         self._cluster_id = cluster_id
         self._leading = leading
         self._snapshot: tuple[SnapshotId, bytes] | None = None  # the one that is being fetched
@@ -92,6 +94,7 @@ class Serving:
             return self._answer(version, ErrorCode.NONE, data)
         replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
         log.replicated(replica_id, asked.replica_directory_id, offset)
+        self._on_fetch(ReplicaKey(replica_id, asked.replica_directory_id))
         max_bytes = min(max(request.max_bytes, 1), READ_BYTES_MAX)
         records = log.read(offset, max_bytes) if offset < log.end_offset else b""
         if not records and log.high_watermark <= asked.high_watermark:

@@ -1,7 +1,8 @@
-"""Fetch and FetchSnapshot of the metadata log, from voters, observers and brokers; on controllers' listeners.
+"""The quorum's own requests, on controllers' listeners: who leads, and the metadata log itself.
 
-Fetch 4-18, FetchSnapshot 0-1. Version 17 of Fetch names the replica's directory (KIP-853), version 18 how far
-it knows the log to be committed (KIP-1166).
+Vote 0-2 (2 has pre-votes, KIP-996), BeginQuorumEpoch 0-1, EndQuorumEpoch 0-1 (1 names directories and
+endpoints, KIP-853), Fetch 4-18 (17 names the replica's directory, 18 how far it knows the log to be
+committed, KIP-1166), FetchSnapshot 0-1.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import cluster_action
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
+from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from barnabas.protocol.messages.vote import VoteRequest
 
 
 @handles(FetchRequest, "4-18", needs=cluster_action(), listeners="controller")
@@ -24,3 +28,18 @@ def fetch_metadata(request: FetchRequest, context: RequestContext) -> Awaitable[
 @handles(FetchSnapshotRequest, "0-1", needs=cluster_action(), listeners="controller")
 def fetch_snapshot(request: FetchSnapshotRequest, context: RequestContext) -> Awaitable[Message]:
     return context.broker.quorum.serving.fetch_snapshot(request)
+
+
+@handles(VoteRequest, "0-2", needs=cluster_action(), listeners="controller")
+def vote(request: VoteRequest, context: RequestContext) -> Message:
+    return context.broker.quorum.vote(request, context.version)
+
+
+@handles(BeginQuorumEpochRequest, "0-1", needs=cluster_action(), listeners="controller")
+def begin_quorum_epoch(request: BeginQuorumEpochRequest, context: RequestContext) -> Message:
+    return context.broker.quorum.begin_epoch(request, context.version)
+
+
+@handles(EndQuorumEpochRequest, "0-1", needs=cluster_action(), listeners="controller")
+def end_quorum_epoch(request: EndQuorumEpochRequest, context: RequestContext) -> Message:
+    return context.broker.quorum.end_epoch(request, context.version)

@@ -1,0 +1,98 @@
+"""What members of the quorum say to each other about who leads; fetching is apart.
+
+In: nothing. Out: the values that `member` takes in and gives out, free of versions and encodings.
+Does not know: the protocol's messages (`quorum_messages` in `runtime` translates), connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.protocol import NULL_UUID, ErrorCode
+from barnabas.raft.election import Victory
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.voters import Voter, VoterEndpoint
+
+
+class ReplicaKey(NamedTuple):
+    id: int
+    directory_id: bytes = NULL_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class AskVote:
+    """May I lead `epoch`? As a pre-vote: would you say yes (KIP-996)?"""
+
+    to: Voter
+    epoch: int
+    is_pre_vote: bool
+    last_epoch: int  # of the asker's log
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TellBegin:
+    """I lead `epoch`."""
+
+    to: Voter
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TellEnd:
+    """I led `epoch` and do not any more; the first of these should follow me."""
+
+    to: Voter
+    epoch: int
+    successors: Sequence[ReplicaKey]
+
+
+Ask = AskVote | TellBegin | TellEnd
+
+
+@dataclass(frozen=True, slots=True)
+class VoteAsked:
+    """A vote request as it arrives."""
+
+    candidate: ReplicaKey
+    epoch: int
+    is_pre_vote: bool
+    last_epoch: int
+    end_offset: int
+    voter: ReplicaKey | None = None  # whom it was meant for, from version 1 on
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTold:
+    leader_id: int
+    epoch: int
+    endpoints: Sequence[VoterEndpoint] = ()
+    voter: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTold:
+    leader_id: int
+    epoch: int
+    successors: Sequence[ReplicaKey] = ()
+    endpoints: Sequence[VoterEndpoint] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to any of them; who leads is told with it."""
+
+    error: ErrorCode = ErrorCode.NONE
+    is_granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All that is to be done, in this order: give up leading, remember, lead, ask."""
+
+    has_lost: bool = False
+    save: ElectionState | None = None  # durable before anybody hears of it
+    victory: Victory | None = None
+    asks: Sequence[Ask] = ()

@@ -1,0 +1,471 @@
+"""A member of the quorum: votes, stands for election, leads, follows. All of it that can be wrong; no I/O.
+
+In: requests and answers of other members, fetches, and the time (`tick`). Out: the answers, and after every
+input one `Ready` value with all that is to be done. Roles and their order: see `roles`.
+Invariants: in an epoch a member votes once, and knows one leader; what it answers rests on what `Ready.save`
+made durable. A member that would not win does not raise the epoch (pre-vote, KIP-996).
+Does not know: the log's content, connections, the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from barnabas.protocol import NULL_UUID, ErrorCode
+from barnabas.raft.asks import (
+    Ask,
+    AskVote,
+    BeginTold,
+    EndTold,
+    Ready,
+    ReplicaKey,
+    TellBegin,
+    TellEnd,
+    Verdict,
+    VoteAsked,
+)
+from barnabas.raft.election import Victory, elected
+from barnabas.raft.election_state import NOBODY, ElectionState
+from barnabas.raft.leader_hint import LeaderHint
+from barnabas.raft.log_ends import is_up_to_date
+from barnabas.raft.roles import (
+    Campaign,
+    Candidate,
+    Elected,
+    Follower,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from barnabas.raft.voters import Membership, Voter, VoterEndpoint
+
+NEVER_MS = 2**62
+BACKOFF_BASE_MS = 50
+SUSPICION_MS = 150  # after its leader's connection broke, a follower stands within this time
+
+
+class LogView(Protocol):
+    """What a member must know of its log."""
+
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def last_epoch(self) -> int: ...
+    @property
+    def membership(self) -> Membership: ...
+
+
+class Chance(Protocol):
+    def randrange(self, stop: int, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    election_timeout_ms: int = 1000
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+
+    @property
+    def check_quorum_ms(self) -> int:
+        return self.fetch_timeout_ms * 3 // 2
+
+
+class Member:
+    """`local` as it is now: its directory and where it listens."""
+
+    def __init__(
+        self, local: Voter, log: LogView, state: ElectionState, timing: Timing, chance: Chance, now_ms: int
+    ) -> None:
+        self.local = local
+        self.state = state
+        self._log = log
+        self._timing = timing
+        self._chance = chance
+        self._save = False
+        self._lost = False
+        self._victory: Victory | None = None
+        self._asks: list[Ask] = []
+        if log.last_epoch > state.epoch:
+            self._keep(ElectionState(log.last_epoch))
+        self.role: Role = Unattached(now_ms + self._election_wait_ms())
+        if self.state.leader_id == local.id:
+            # It led before it stopped: nobody else may have its vote in that epoch.
+            self.role = Resigned(now_ms + self._election_wait_ms(), ())
+
+    # What is known
+
+    @property
+    def epoch(self) -> int:
+        return self.state.epoch
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.local.id, self.local.directory_id)
+
+    @property
+    def is_voter(self) -> bool:
+        return self._log.membership.voters.is_voter(self.local.id, self.local.directory_id)
+
+    @property
+    def leader(self) -> LeaderHint:
+        """Who leads the epoch, as far as this member knows, and where."""
+        role, state = self.role, self.state
+        if isinstance(role, Follower):
+            return LeaderHint(role.leader_id, state.epoch, role.host, role.port)
+        if isinstance(role, Elected):
+            at = self.local.endpoints[0] if self.local.endpoints else VoterEndpoint("", "", 0)
+            return LeaderHint(self.local.id, state.epoch, at.host, at.port)
+        if isinstance(role, Resigned):
+            return LeaderHint(NOBODY, state.epoch)
+        return LeaderHint(state.leader_id, state.epoch, *self._address_of(state.leader_id))
+
+    @property
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do; for ever away for an observer."""
+        role = self.role
+        if isinstance(role, Elected):
+            return min(role.check_deadline_ms, role.begin_at_ms)
+        if isinstance(role, Resigned):
+            return role.deadline_ms
+        return role.deadline_ms if self.is_voter else NEVER_MS
+
+    def ready(self) -> Ready:
+        found = Ready(
+            has_lost=self._lost,
+            save=self.state if self._save else None,
+            victory=self._victory,
+            asks=tuple(self._asks),
+        )
+        self._lost = self._save = False
+        self._victory = None
+        self._asks = []
+        return found
+
+    def is_wanted(self, ask: Ask) -> bool:
+        """Whether an ask that got no answer should be repeated."""
+        role = self.role
+        if ask.epoch != self.epoch:
+            return False
+        if isinstance(ask, AskVote):
+            kind = Prospective if ask.is_pre_vote else Candidate
+            return isinstance(role, kind) and role.is_unanswered(ask.to.id)
+        if isinstance(ask, TellBegin):
+            return isinstance(role, Elected) and ask.to.id not in role.fetched
+        return isinstance(role, Resigned) and ask.to.id not in role.told
+
+    # Requests of others
+
+    def vote(self, asked: VoteAsked, now_ms: int) -> Verdict:
+        last = asked.last_epoch
+        is_illegal = last > asked.epoch if asked.is_pre_vote else last >= asked.epoch
+        if asked.end_offset < 0 or last < 0 or is_illegal or asked.candidate.id < 0:
+            return Verdict(ErrorCode.INVALID_REQUEST)
+        if asked.epoch < self.epoch:
+            return Verdict(ErrorCode.FENCED_LEADER_EPOCH)
+        if asked.epoch > self.epoch:
+            self._to_unattached(asked.epoch, now_ms)
+        if not self._is_meant(asked.voter):
+            return Verdict(ErrorCode.INVALID_VOTER_KEY)
+        is_granted = self._grants(asked)
+        if is_granted and not asked.is_pre_vote and self.state.voted_id == NOBODY:
+            candidate = asked.candidate
+            self._keep(replace(self.state, voted_id=candidate.id, voted_directory_id=candidate.directory_id))
+            self.role = Unattached(now_ms + self._election_wait_ms())
+        return Verdict(is_granted=is_granted)
+
+    def _grants(self, asked: VoteAsked) -> bool:
+        log, state, role = self._log, self.state, self.role
+        if not is_up_to_date(asked.last_epoch, asked.end_offset, log.last_epoch, log.end_offset):
+            return False
+        if isinstance(role, Elected):
+            return False
+        if asked.is_pre_vote:
+            return not (isinstance(role, Follower) and role.has_fetched)
+        if state.voted_id != NOBODY:
+            known = state.voted_directory_id
+            same_directory = known in (NULL_UUID, asked.candidate.directory_id)
+            return state.voted_id == asked.candidate.id and same_directory
+        return state.leader_id == NOBODY
+
+    def begin_told(self, told: BeginTold, now_ms: int) -> Verdict:
+        if told.epoch < self.epoch:
+            return Verdict(ErrorCode.FENCED_LEADER_EPOCH)
+        if told.leader_id < 0:
+            return Verdict(ErrorCode.INVALID_REQUEST)
+        self.hear_of(self._hint(told.leader_id, told.epoch, told.endpoints), now_ms, from_leader=True)
+        if not self._is_meant(told.voter):
+            return Verdict(ErrorCode.INVALID_VOTER_KEY)
+        return Verdict()
+
+    def end_told(self, told: EndTold, now_ms: int) -> Verdict:
+        if told.epoch < self.epoch:
+            return Verdict(ErrorCode.FENCED_LEADER_EPOCH)
+        if told.leader_id < 0:
+            return Verdict(ErrorCode.INVALID_REQUEST)
+        self.hear_of(self._hint(told.leader_id, told.epoch, told.endpoints), now_ms)
+        role = self.role
+        wait_ms = self._succession_ms(told.successors)
+        if isinstance(role, Follower) and role.leader_id == told.leader_id:
+            role.has_fetched = False
+            role.deadline_ms = min(role.deadline_ms, now_ms + wait_ms)
+        elif isinstance(role, Unattached) and self.state.voted_id == NOBODY:
+            role.deadline_ms = min(role.deadline_ms, now_ms + wait_ms)
+        return Verdict()
+
+    def _succession_ms(self, successors: Sequence[ReplicaKey]) -> int:
+        """The first in the line stands at once, each of the others later than the one before."""
+        longest = self._timing.election_backoff_max_ms
+        for position, successor in enumerate(successors):
+            if successor.id == self.local.id and successor.directory_id in (
+                NULL_UUID,
+                self.local.directory_id,
+            ):
+                if position == 0:
+                    return 0
+                base = max(longest >> (len(successors) - 1), 1)
+                return min(longest, base << (position - 1))
+        return longest
+
+    def _is_meant(self, voter: ReplicaKey | None) -> bool:
+        if voter is None or voter.id < 0:
+            return True
+        return voter.id == self.local.id and voter.directory_id in (NULL_UUID, self.local.directory_id)
+
+    def _hint(self, leader_id: int, epoch: int, endpoints: Iterable[VoterEndpoint]) -> LeaderHint:
+        name = self.local.endpoints[0].name if self.local.endpoints else ""
+        for endpoint in endpoints:
+            if not name or endpoint.name == name:
+                return LeaderHint(leader_id, epoch, endpoint.host, endpoint.port)
+        return LeaderHint(leader_id, epoch)
+
+    # Answers of others
+
+    def vote_answered(self, ask: AskVote, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
+        if self.hear_of(hint, now_ms) or not self.is_wanted(ask) or verdict.error != ErrorCode.NONE:
+            return
+        role = self.role
+        assert isinstance(role, Campaign)
+        (role.granted if verdict.is_granted else role.rejected)[ask.to.id] = None
+        self._count(role, now_ms)
+
+    def told(self, ask: TellBegin | TellEnd, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
+        """An answer to what this member told: the other side knows."""
+        if self.hear_of(hint, now_ms) or verdict.error != ErrorCode.NONE:
+            return
+        role = self.role
+        if isinstance(ask, TellEnd) and isinstance(role, Resigned) and ask.epoch == self.epoch:
+            role.told[ask.to.id] = None
+
+    def hear_of(self, hint: LeaderHint, now_ms: int, *, from_leader: bool = False) -> bool:
+        """Somebody says who leads; True when that is news. An epoch that is over is none, nor is the leader
+        that a prospective candidate misses, unless it is that leader who says so."""
+        if hint.epoch < self.epoch:
+            return False
+        if hint.leader_id < 0 or hint.leader_id == self.local.id:
+            if hint.epoch > self.epoch:
+                self._to_unattached(hint.epoch, now_ms)
+                return True
+            return False
+        if hint.epoch == self.epoch:
+            if isinstance(self.role, Elected | Resigned) and self.state.leader_id == self.local.id:
+                return False
+            if self.state.leader_id not in (NOBODY, hint.leader_id):
+                return False
+            is_known = self.state.leader_id == hint.leader_id
+            if isinstance(self.role, Prospective) and is_known and not from_leader:
+                return False
+        return self._to_follower(hint, now_ms)
+
+    # Following
+
+    def fetched(self, epoch: int, now_ms: int) -> None:
+        """The leader of this epoch answered a fetch."""
+        role = self.role
+        if isinstance(role, Follower) and epoch == self.epoch:
+            role.has_fetched = True
+            role.deadline_ms = now_ms + self._timing.fetch_timeout_ms
+
+    def leader_gone(self, epoch: int, now_ms: int) -> None:
+        """The leader's connection was refused or broke: it will hardly answer again. Elections are safe at
+        any time; standing soon keeps the gap short, and asking first (pre-vote) keeps a living leader."""
+        role = self.role
+        if not isinstance(role, Follower) or epoch != self.epoch:
+            return
+        if not self.is_voter:
+            self.role = Unattached(NEVER_MS)
+            return
+        role.has_fetched = False
+        role.deadline_ms = min(role.deadline_ms, now_ms + 1 + self._chance.randrange(SUSPICION_MS))
+
+    # Leading
+
+    def fetched_by(self, replica: ReplicaKey, now_ms: int) -> None:
+        """A voter fetched: this leader is heard."""
+        role = self.role
+        if not isinstance(role, Elected):
+            return
+        voters = self._log.membership.voters
+        if voters.is_voter(replica.id, replica.directory_id):
+            role.fetched[replica.id] = now_ms
+        heard_since = role.check_deadline_ms - self._timing.check_quorum_ms
+        heard = [id for id in voters.ids if role.fetched.get(id, -1) > heard_since or id == self.local.id]
+        if len(heard) >= voters.majority:
+            role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
+
+    def lead_alone(self, now_ms: int) -> Victory:
+        """The only voter leads without asking anybody."""
+        self._to_candidate(now_ms)
+        victory = self._victory
+        assert victory is not None
+        self.ready()
+        return victory
+
+    def resign(self, successors: Sequence[ReplicaKey], now_ms: int) -> None:
+        """Stop leading, and say who should be next."""
+        if isinstance(self.role, Elected):
+            self._lost = True
+            self.role = Resigned(now_ms + self._timing.election_timeout_ms, tuple(successors))
+            for voter in self._others():
+                self._asks.append(TellEnd(voter, self.epoch, tuple(successors)))
+
+    # Time
+
+    def tick(self, now_ms: int) -> None:
+        if now_ms < self.deadline_ms:
+            return
+        role = self.role
+        if isinstance(role, Unattached):
+            self._to_prospective(role.failures, now_ms)
+        elif isinstance(role, Follower):
+            self._to_prospective(0, now_ms)
+        elif isinstance(role, Campaign):
+            self._failed(role, now_ms)
+        elif isinstance(role, Elected):
+            self._tick_leader(role, now_ms)
+        elif isinstance(role, Resigned):
+            self._to_unattached(self.epoch + 1, now_ms)
+
+    def _tick_leader(self, role: Elected, now_ms: int) -> None:
+        if now_ms >= role.check_deadline_ms:
+            voters = self._log.membership.voters
+            if voters.majority > 1 or not self.is_voter:
+                self.resign([ReplicaKey(voter.id, voter.directory_id) for voter in self._others()], now_ms)
+                return
+            role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
+        if now_ms >= role.begin_at_ms:
+            period_ms = self._timing.fetch_timeout_ms // 2
+            role.begin_at_ms = now_ms + period_ms
+            for voter in self._others():
+                if role.fetched.get(voter.id, -1) <= now_ms - period_ms:
+                    role.fetched.pop(voter.id, None)
+                    self._asks.append(TellBegin(voter, self.epoch))
+
+    # Transitions
+
+    def _to_unattached(
+        self, epoch: int, now_ms: int, *, wait_ms: int | None = None, failures: int = 0
+    ) -> None:
+        self._leave()
+        if epoch > self.epoch:
+            self._keep(ElectionState(epoch))
+        wait_ms = self._election_wait_ms() if wait_ms is None else wait_ms
+        self.role = Unattached(now_ms + wait_ms, failures)
+
+    def _to_prospective(self, failures: int, now_ms: int) -> None:
+        role = self.role = Prospective(now_ms + self._election_wait_ms(), failures)
+        role.granted[self.local.id] = None
+        self._ask_for_votes(is_pre_vote=True)
+        self._count(role, now_ms)
+
+    def _to_candidate(self, now_ms: int) -> None:
+        failures = self.role.failures if isinstance(self.role, Campaign) else 0
+        self._keep(
+            ElectionState(self.epoch + 1, voted_id=self.local.id, voted_directory_id=self.local.directory_id)
+        )
+        role = self.role = Candidate(now_ms + self._election_wait_ms(), failures)
+        role.granted[self.local.id] = None
+        self._ask_for_votes(is_pre_vote=False)
+        self._count(role, now_ms)
+
+    def _ask_for_votes(self, *, is_pre_vote: bool) -> None:
+        log = self._log
+        for voter in self._others():
+            self._asks.append(AskVote(voter, self.epoch, is_pre_vote, log.last_epoch, log.end_offset))
+
+    def _count(self, role: Campaign, now_ms: int) -> None:
+        """Votes of those who are voters now: enough to win, or too few left to win?"""
+        voters = self._log.membership.voters
+        granted = [voter for voter in voters.ids if voter in role.granted]
+        rejected = [voter for voter in voters.ids if voter in role.rejected]
+        if len(granted) >= voters.majority:
+            if isinstance(role, Prospective):
+                self._to_candidate(now_ms)
+            else:
+                self._to_elected(granted, now_ms)
+        elif len(voters.ids) - len(rejected) < voters.majority:
+            self._failed(role, now_ms)
+
+    def _failed(self, role: Campaign, now_ms: int) -> None:
+        """Not elected. It looks for a leader again, and stands again after a while that grows and varies."""
+        failures = role.failures + 1
+        longest = min(BACKOFF_BASE_MS << min(failures, 10), self._timing.election_backoff_max_ms)
+        wait_ms = BACKOFF_BASE_MS + self._chance.randrange(max(longest, 1))
+        self.role = Unattached(now_ms + wait_ms, failures)
+
+    def _to_elected(self, granted: Sequence[int], now_ms: int) -> None:
+        victory = elected(self.epoch, self.local, self._log.membership, granted)
+        self._victory = victory
+        self._keep(victory.state)
+        self.role = Elected(
+            now_ms + self._timing.check_quorum_ms, now_ms + self._timing.fetch_timeout_ms // 2
+        )
+        for voter in self._others():
+            self._asks.append(TellBegin(voter, self.epoch))
+
+    def _to_follower(self, hint: LeaderHint, now_ms: int) -> bool:
+        host, port = (hint.host, hint.port) if hint.host else self._address_of(hint.leader_id)
+        role = self.role
+        if isinstance(role, Follower) and hint.epoch == self.epoch:
+            is_news = (role.host, role.port) != (host, port) and bool(hint.host)
+            if is_news:
+                role.host, role.port = host, port
+            return is_news
+        before = self.state
+        if hint.epoch > self.epoch:
+            self._keep(ElectionState(hint.epoch, hint.leader_id))
+        elif before.leader_id == NOBODY:
+            self._keep(replace(before, leader_id=hint.leader_id))
+        self._leave()
+        if host:
+            self.role = Follower(hint.leader_id, host, port, now_ms + self._timing.fetch_timeout_ms)
+        elif not isinstance(role, Unattached) or self.state != before:
+            self.role = Unattached(now_ms + self._election_wait_ms())
+        else:
+            return False
+        return True
+
+    def _leave(self) -> None:
+        if isinstance(self.role, Elected):
+            self._lost = True
+
+    def _keep(self, state: ElectionState) -> None:
+        self.state = state
+        self._save = True
+
+    # Details
+
+    def _others(self) -> list[Voter]:
+        return [voter for voter in self._log.membership.voters.voters.values() if voter.id != self.local.id]
+
+    def _address_of(self, voter_id: int) -> tuple[str, int]:
+        voter = self._log.membership.voters.voters.get(voter_id)
+        if voter is None or not voter.endpoints:
+            return "", 0
+        return voter.endpoints[0].host, voter.endpoints[0].port
+
+    def _election_wait_ms(self) -> int:
+        timeout_ms = self._timing.election_timeout_ms
+        return timeout_ms + self._chance.randrange(max(timeout_ms, 1))

@@ -1,0 +1,193 @@
+"""The quorum's values as Kafka's messages: Vote, BeginQuorumEpoch, EndQuorumEpoch, in all versions.
+
+In: requests and answers of the protocol, or values of `raft.asks`. Out: the other of the two. A request that
+is not about the metadata partition, or is of another cluster, is refused here.
+Does not know: what to answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol import NULL_UUID, ErrorCode, Message
+from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
+from barnabas.raft.asks import (
+    Ask,
+    AskVote,
+    BeginTold,
+    EndTold,
+    ReplicaKey,
+    TellBegin,
+    TellEnd,
+    Verdict,
+    VoteAsked,
+)
+from barnabas.raft.leader_hint import LeaderHint, hint_from
+from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
+from barnabas.raft.voters import Voter, VoterEndpoint
+
+PRE_VOTE = 2  # the first version of Vote that has it
+
+
+def request_for(ask: Ask, local: Voter, cluster_id: str) -> Message:
+    """What an ask says on the wire."""
+    if isinstance(ask, AskVote):
+        vote = VoteRequest.TopicData
+        return VoteRequest(
+            cluster_id=cluster_id,
+            voter_id=ask.to.id,
+            topics=[
+                vote(
+                    topic_name=METADATA_TOPIC,
+                    partitions=[
+                        vote.PartitionData(
+                            partition_index=METADATA_PARTITION,
+                            replica_epoch=ask.epoch,
+                            replica_id=local.id,
+                            replica_directory_id=local.directory_id,
+                            voter_directory_id=ask.to.directory_id,
+                            last_offset_epoch=ask.last_epoch,
+                            last_offset=ask.end_offset,
+                            pre_vote=ask.is_pre_vote,
+                        )
+                    ],
+                )
+            ],
+        )
+    if isinstance(ask, TellBegin):
+        begin = BeginQuorumEpochRequest.TopicData
+        return BeginQuorumEpochRequest(
+            cluster_id=cluster_id,
+            voter_id=ask.to.id,
+            topics=[
+                begin(
+                    topic_name=METADATA_TOPIC,
+                    partitions=[
+                        begin.PartitionData(
+                            partition_index=METADATA_PARTITION,
+                            voter_directory_id=ask.to.directory_id,
+                            leader_id=local.id,
+                            leader_epoch=ask.epoch,
+                        )
+                    ],
+                )
+            ],
+            leader_endpoints=[
+                BeginQuorumEpochRequest.LeaderEndpoint(name=each.name, host=each.host, port=each.port)
+                for each in local.endpoints
+            ],
+        )
+    return _end_request(ask, local, cluster_id)
+
+
+def _end_request(ask: TellEnd, local: Voter, cluster_id: str) -> EndQuorumEpochRequest:
+    end = EndQuorumEpochRequest.TopicData
+    partition = end.PartitionData(
+        partition_index=METADATA_PARTITION,
+        leader_id=local.id,
+        leader_epoch=ask.epoch,
+        preferred_successors=[each.id for each in ask.successors],
+        preferred_candidates=[
+            end.PartitionData.ReplicaInfo(candidate_id=each.id, candidate_directory_id=each.directory_id)
+            for each in ask.successors
+        ],
+    )
+    return EndQuorumEpochRequest(
+        cluster_id=cluster_id,
+        topics=[end(topic_name=METADATA_TOPIC, partitions=[partition])],
+        leader_endpoints=[
+            EndQuorumEpochRequest.LeaderEndpoint(name=each.name, host=each.host, port=each.port)
+            for each in local.endpoints
+        ],
+    )
+
+
+def verdict_in(answer: Any) -> tuple[Verdict, LeaderHint]:
+    """What an answer to any of the three says; an error of the request as a whole has no hint."""
+    if answer.error_code != ErrorCode.NONE or not answer.topics or not answer.topics[0].partitions:
+        return Verdict(ErrorCode(answer.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR), LeaderHint(epoch=-1)
+    partition = answer.topics[0].partitions[0]
+    hint = hint_from(partition.leader_id, partition.leader_epoch, answer.node_endpoints)
+    is_granted = getattr(partition, "vote_granted", False)
+    return Verdict(ErrorCode(partition.error_code), is_granted), hint
+
+
+def reason_to_refuse(request: Any, cluster_id: str) -> ErrorCode:
+    """What is wrong with a request as a whole, of the three and their like."""
+    if request.cluster_id is not None and request.cluster_id != cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    named = [
+        (topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions
+    ]
+    return ErrorCode.NONE if named == [(METADATA_TOPIC, METADATA_PARTITION)] else ErrorCode.INVALID_REQUEST
+
+
+def vote_asked(request: VoteRequest, version: int) -> VoteAsked:
+    partition = request.topics[0].partitions[0]
+    voter = ReplicaKey(request.voter_id, partition.voter_directory_id) if version >= 1 else None
+    return VoteAsked(
+        candidate=ReplicaKey(partition.replica_id, partition.replica_directory_id),
+        epoch=partition.replica_epoch,
+        is_pre_vote=version >= PRE_VOTE and partition.pre_vote,
+        last_epoch=partition.last_offset_epoch,
+        end_offset=partition.last_offset,
+        voter=voter,
+    )
+
+
+def begin_told(request: BeginQuorumEpochRequest, version: int) -> BeginTold:
+    partition = request.topics[0].partitions[0]
+    voter = ReplicaKey(request.voter_id, partition.voter_directory_id) if version >= 1 else None
+    return BeginTold(partition.leader_id, partition.leader_epoch, _endpoints(request, version), voter)
+
+
+def end_told(request: EndQuorumEpochRequest, version: int) -> EndTold:
+    partition = request.topics[0].partitions[0]
+    if version >= 1:
+        successors = [
+            ReplicaKey(each.candidate_id, each.candidate_directory_id)
+            for each in partition.preferred_candidates
+        ]
+    else:
+        successors = [ReplicaKey(each, NULL_UUID) for each in partition.preferred_successors]
+    return EndTold(partition.leader_id, partition.leader_epoch, successors, _endpoints(request, version))
+
+
+def _endpoints(request: Any, version: int) -> list[VoterEndpoint]:
+    if version < 1:
+        return []
+    return [VoterEndpoint(each.name, each.host, each.port) for each in request.leader_endpoints]
+
+
+def answer_to(request: Message, version: int, verdict: Verdict, leader: LeaderHint) -> Message:
+    """The answer to any of the three."""
+    response: Any = {
+        VoteRequest: VoteResponse,
+        BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+        EndQuorumEpochRequest: EndQuorumEpochResponse,
+    }[type(request)]
+    partition = response.TopicData.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=verdict.error,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.epoch,
+    )
+    if isinstance(request, VoteRequest):
+        partition.vote_granted = verdict.is_granted
+    answer = response(topics=[response.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
+    if version >= 1 and leader.host:
+        answer.node_endpoints = [
+            response.NodeEndpoint(node_id=leader.leader_id, host=leader.host, port=leader.port)
+        ]
+    return answer  # type: ignore[no-any-return]
+
+
+def refusal_of(request: Message, error: ErrorCode) -> Message:
+    response: Any = {
+        VoteRequest: VoteResponse,
+        BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+        EndQuorumEpochRequest: EndQuorumEpochResponse,
+    }[type(request)]
+    return response(error_code=error)  # type: ignore[no-any-return]

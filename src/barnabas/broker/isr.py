@@ -54,6 +54,7 @@ class InSyncReplicas:
 
     def _on_time(self) -> None:
         self.shrink()
+        self.expand()
         self.start()
 
     # -- proposing -------------------------------------------------------------------------------
@@ -64,6 +65,19 @@ class InSyncReplicas:
         if isr is not None:
             self.expands += 1
             self._propose(partition, isr)
+
+    def expand(self) -> None:
+        """Take in followers that had caught up before they were let in: a broker that is unfenced, or in its
+        new life, may have nothing more to fetch that would tell of it."""
+        for partition in self._broker.partitions:
+            self._take_in(partition)
+
+    def _take_in(self, partition: Partition) -> None:
+        state = partition.state
+        if partition.is_leader and len(state.isr) <= len(state.followers):
+            for replica_id in state.followers:
+                if replica_id not in state.isr:
+                    self.joining(partition, replica_id)
 
     def shrink(self) -> None:
         """Let go of followers that fell behind."""
@@ -149,6 +163,7 @@ class InSyncReplicas:
                 code = ErrorCode(found.error_code)
                 if code == ErrorCode.NONE:
                     partition.settle_isr(tuple(found.isr), found.leader_epoch, found.partition_epoch)
+                    self._take_in(partition)  # who had to wait for this answer
                 elif code in TRANSIENT:
                     self._proposals.setdefault(partition, some[partition])
                 else:

@@ -122,6 +122,8 @@ class Replicas:
             for topic in delta.topics.changed.values():
                 for index, registration in topic.changed.items():
                     self._update(topic.name, topic.id, index, registration)
+        if delta.cluster is not None:
+            self.in_sync.expand()  # a broker that was unfenced may be in sync already
 
     def _update(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         broker = self._broker

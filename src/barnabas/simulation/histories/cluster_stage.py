@@ -21,7 +21,7 @@ from barnabas.simulation.world import World
 
 DISK_CHANCE = 0.15
 DURATION_S_MEAN = 1.5
-CALM_S = 90.0
+CALM_S = 45.0
 # Nobody ends, nothing that was written is lost.
 DISTURBANCES = (
     Kind.PAUSE,

@@ -14,6 +14,8 @@ from barnabas.broker import topology
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.broker.held_answers import Purgatory
+from barnabas.broker.marker_sending import MarkerSending
+from barnabas.broker.other_brokers import OtherBrokers
 from barnabas.broker.replication_throttle import ReplicationThrottle
 from barnabas.controller.context import unlimited
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -70,6 +72,8 @@ class Broker:
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
         self.purgatory = Purgatory(self.loop)
+        self.others = OtherBrokers(self)
+        self.markers = MarkerSending(self.others, self.loop)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time
         self.leader_throttle = ReplicationThrottle(self, "leader")
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`

@@ -385,6 +385,8 @@ class Node:
         await self.broker.cleaning.stop()
         await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS)
         await self._replicas.close()
+        await self.broker.markers.close()
+        await self.broker.others.close()
         await self.broker.transactions.close()
         await self.broker.groups.close()
         await self._listening.close_for_clients()

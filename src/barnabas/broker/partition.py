@@ -173,14 +173,18 @@ class Partition:
 
     def prepare_own(self) -> None:
         """The broker itself (a coordinator) is about to append in this tick, as with acks=all: may it?"""
+        self._check_leads()
         in_sync = len(self.state.isr)
         if in_sync < self.min_insync_replicas and in_sync < self.replica_count:
             raise self._not_enough_replicas()
         self._join_tick()
 
-    def _join_tick(self) -> None:
+    def _check_leads(self) -> None:
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere")
+
+    def _join_tick(self) -> None:
+        self._check_leads()
         if not self.is_dirty:
             self.is_dirty = True
             self._tick.staged(self)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.coordinator import Coordinator
 from barnabas.broker.coordinator_topic import partition_for
 from barnabas.broker.deferred import Deferred
+from barnabas.broker.remote_verification import ask_elsewhere
 from barnabas.broker.transaction_topic import LAYOUT
+from barnabas.metadata.partitions import NO_LEADER
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -111,20 +113,39 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         add: bool,
     ) -> Errors | asyncio.Future[Errors]:
         """Whether these partitions are in the producer's ongoing transaction, or (`add`, KIP-890) bring them
-        into it. Out: an error code for each, at once where that is possible. A coordinator elsewhere would be
-        asked over the network here."""
-        host = self.host_of(transactional_id)
-        if host is None:
-            error = self.error_without_host(transactional_id)
-            return dict.fromkeys(partitions, int(error.code))
+        into it. Out: an error code for each, at once where that is possible; a coordinator elsewhere is asked
+        over the network."""
         if not transactional_id:
             return dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST))
+        host = self.host_of(transactional_id)
+        if host is None:
+            leader = self._leader_elsewhere(transactional_id)
+            if leader is None:
+                error = self.error_without_host(transactional_id)
+                return dict.fromkeys(partitions, int(error.code))
+            owner = transactional_id, producer_id, producer_epoch
+            asking = self.broker.loop.create_task(ask_elsewhere(self.broker, leader, owner, partitions, add))
+            asking.add_done_callback(self._verified)
+            return asking
         found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
         if isinstance(found, dict):
             self._count_failures(found)
         else:
             found.add_done_callback(self._verified)
         return found
+
+    def verifies_at_once(self, transactional_id: str) -> bool:
+        """Whether `verify` knows without waiting: the coordinator is here, and has no followers."""
+        host = self.host_of(transactional_id)
+        return host is not None and host.partition.is_committed_by_writing
+
+    def _leader_elsewhere(self, transactional_id: str) -> int | None:
+        """The other broker that coordinates a transactional id, if one does."""
+        try:
+            leader = self.topic.leader_of(transactional_id)
+        except KafkaError:
+            return None
+        return leader if leader not in (NO_LEADER, self.broker.node_id) else None
 
     def _verified(self, found: asyncio.Future[Errors]) -> None:
         if not found.cancelled():  # the producer's connection was lost meanwhile

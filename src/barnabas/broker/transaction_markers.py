@@ -1,9 +1,9 @@
 """Ends of transactions on their way to the partitions they touched, until every one of them has its marker.
 
 In: markers of transactions whose end is decided and committed. Out: control batches in the logs of partitions
-that are led here, and word of each that is done. Where one write suffices (no other replica, no sync before
-an answer) a marker is in its file at once, else it counts when it is committed. What fails is tried again,
-partitions that exist no more are done.
+that are led here, requests to the leaders of others, and word of each that is done. Where one write suffices
+(no other replica, no sync before an answer) a marker is in its file at once, else it counts when it is
+committed. What fails is tried again, partitions that exist no more are done.
 Does not know: the state of transactions, what is decided.
 """
 
@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.offsets_topic import OFFSETS_TOPIC
+from barnabas.metadata.partitions import NO_LEADER
 from barnabas.protocol import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -75,11 +76,14 @@ class MarkerWriter:
         broker = self._broker
         partition = broker.partitions.get(*where)
         if partition is None or not partition.is_leader:
-            if broker.image.topics.partition(*where) is None:
+            registered = broker.image.topics.partition(*where)
+            if registered is None:
                 log.info("%s is gone, it needs no marker of %s", where, markers.transactional_id)
                 return True
-            # A leader elsewhere would be sent WriteTxnMarkers here.
-            raise NOT_READY
+            if registered.leader in (NO_LEADER, broker.node_id):
+                raise NOT_READY
+            broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
+            return False
         end = markers.producer_id, markers.producer_epoch, markers.coordinator_epoch, markers.is_commit
         now_ms = broker.clock.now_ms()
         if where.topic == OFFSETS_TOPIC:

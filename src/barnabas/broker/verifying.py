@@ -73,6 +73,8 @@ def verify_at_once(
     is_required: bool = broker.settings[ENABLED]
     if level < Level.ADDING and not is_required:
         return NOT_REQUIRED
+    if not broker.transactions.verifies_at_once(producer.transactional_id):
+        return None
     verified, asked = begin(broker, producer, {partition: sequence}, level, is_required=is_required)
     found = verified[partition]
     if asked:

@@ -24,6 +24,7 @@ SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING
 CONSUMER = -1
 DEBUGGER = -2
 LEADER_EPOCHS_SINCE = 4
+NOT_AVAILABLE_SINCE = 5
 READ_COMMITTED = 1
 
 Asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
@@ -63,7 +64,10 @@ def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -
                 partition.check_epoch_strictly(asked.current_leader_epoch)
                 answers.append(one_partition(partition, asked, request.isolation_level, request.replica_id))
             except KafkaError as error:
-                answers.append(Answer(partition_index=asked.partition_index, error_code=error.code))
+                code = error.code
+                if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < NOT_AVAILABLE_SINCE:
+                    code = ErrorCode.LEADER_NOT_AVAILABLE
+                answers.append(Answer(partition_index=asked.partition_index, error_code=code))
         if version < LEADER_EPOCHS_SINCE:
             for each in answers:
                 each.leader_epoch = -1
@@ -83,6 +87,9 @@ def one_partition(partition: Partition, asked: Asked, isolation_level: int, repl
         limit = log.end_offset
     index = asked.partition_index
     if asked.timestamp == LATEST:
+        if replica_id == CONSUMER and partition.high_watermark < partition.state.epoch_start_offset:
+            # A new leader that does not know yet what was committed: an older answer may have been larger.
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return Answer(partition_index=index, offset=limit, leader_epoch=partition.leader_epoch)
     if asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
         return Answer(

@@ -1,0 +1,258 @@
+"""Members of a quorum in memory: logs of epochs, messages late, lost or twice, restarts, and checks."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from barnabas.raft.asks import (
+    Ask,
+    AskVote,
+    BeginTold,
+    EndTold,
+    ReplicaKey,
+    TellBegin,
+    Verdict,
+    VoteAsked,
+)
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.leader import Leader
+from barnabas.raft.leader_hint import LeaderHint
+from barnabas.raft.log_ends import EpochEnd, compare
+from barnabas.raft.member import Member, Timing
+from barnabas.raft.roles import Elected, Follower
+from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
+
+TIMING = Timing()
+
+
+class MemoryLog:
+    """Entries are epochs; the first record of an epoch is its LeaderChange."""
+
+    def __init__(self, membership: Membership) -> None:
+        self.entries: list[int] = []
+        self.membership = membership
+
+    @property
+    def end_offset(self) -> int:
+        return len(self.entries)
+
+    @property
+    def last_epoch(self) -> int:
+        return self.entries[-1] if self.entries else 0
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        known = [at for at, found in enumerate(self.entries) if found <= epoch]
+        return EpochEnd(self.entries[known[-1]], known[-1] + 1) if known else EpochEnd(0, 0)
+
+
+@dataclass
+class Peer:
+    """One member with its log; `durable` is what a restart finds."""
+
+    voter: Voter
+    log: MemoryLog
+    durable: ElectionState = field(default_factory=ElectionState)
+    books: Leader | None = None
+    high_watermark: int = 0
+    is_up: bool = True
+
+    def boot(self, chance: random.Random, now_ms: int) -> None:
+        self.member = Member(self.voter, self.log, self.durable, TIMING, chance, now_ms)
+        self.books = None
+        self.is_up = True
+
+
+class Network:
+    """`step` lets one thing happen, at random: a message arrives or is lost, time passes, a node restarts."""
+
+    def __init__(self, size: int, seed: int, restart_rate: float = 0.01) -> None:
+        self.restart_rate = restart_rate
+        self.chance = random.Random(seed)
+        self.now_ms = 0
+        voters = VoterSet.of(
+            Voter(id, bytes([id]) * 16, (VoterEndpoint("CONTROLLER", f"host-{id}", 9093),))
+            for id in range(1, size + 1)
+        )
+        membership = Membership(1, voters, 0)
+        self.peers = {voter.id: Peer(voter, MemoryLog(membership)) for voter in voters.voters.values()}
+        self.asks: list[tuple[int, Ask]] = []  # from whom, on their way
+        self.committed: list[int] = []  # the longest committed prefix that any leader has told
+        self.leaders: dict[int, int] = {}  # of each epoch
+        for peer in self.peers.values():
+            peer.boot(self.chance, 0)
+            self.work(peer)
+
+    # What happens
+
+    def run(self, steps: int, *, faults: bool = True) -> None:
+        for _ in range(steps):
+            self.step(faults)
+            self.check()
+
+    def step(self, faults: bool) -> None:
+        dice = self.chance.random()
+        if faults and dice < self.restart_rate:
+            self.restart(self.chance.choice(list(self.peers.values())))
+        elif dice < 0.3:
+            self.pass_time(self.chance.randrange(1, 400 if faults else 60))
+        elif dice < 0.65 and self.asks:
+            sender, ask = self.asks.pop(self.chance.randrange(len(self.asks)))
+            if faults and self.chance.random() < 0.1:
+                return
+            if faults and self.chance.random() < 0.05:
+                self.asks.append((sender, ask))
+            self.deliver(sender, ask, loses_answer=faults and self.chance.random() < 0.1)
+        elif dice < 0.9:
+            self.fetch(self.chance.choice(list(self.peers.values())), faults)
+        else:
+            self.append(self.chance.choice(list(self.peers.values())))
+
+    def pass_time(self, duration_ms: int) -> None:
+        self.now_ms += duration_ms
+        for peer in self.peers.values():
+            if peer.is_up:
+                peer.member.tick(self.now_ms)
+                self.work(peer)
+
+    def restart(self, peer: Peer) -> None:
+        """All that is not durable is gone; logs are durable as far as they were told of."""
+        peer.boot(self.chance, self.now_ms)
+        self.work(peer)
+
+    def append(self, peer: Peer) -> None:
+        if isinstance(peer.member.role, Elected):
+            peer.log.entries.append(peer.member.epoch)
+            self.synced(peer)
+
+    def work(self, peer: Peer) -> None:
+        ready = peer.member.ready()
+        if ready.has_lost:
+            peer.books = None
+        if ready.save is not None:
+            assert ready.save.epoch >= peer.durable.epoch
+            if ready.save.epoch == peer.durable.epoch and peer.durable.leader_id != -1:
+                assert ready.save.leader_id == peer.durable.leader_id
+            peer.durable = ready.save
+        if ready.victory is not None:
+            epoch = ready.victory.state.epoch
+            assert epoch not in self.leaders, f"epoch {epoch} has two leaders"
+            self.leaders[epoch] = peer.voter.id
+            peer.books = Leader(peer.voter.id, epoch, peer.log.end_offset, ready.victory.membership.voters)
+            peer.log.entries.append(epoch)
+            self.synced(peer)
+        self.asks += [(peer.voter.id, ask) for ask in ready.asks]
+        del self.asks[:-200]
+
+    def deliver(self, sender_id: int, ask: Ask, *, loses_answer: bool) -> None:
+        sender, target = self.peers[sender_id], self.peers[ask.to.id]
+        meant = ReplicaKey(ask.to.id, ask.to.directory_id)
+        if isinstance(ask, AskVote):
+            asked = VoteAsked(
+                ReplicaKey(sender.voter.id, sender.voter.directory_id),
+                ask.epoch,
+                ask.is_pre_vote,
+                ask.last_epoch,
+                ask.end_offset,
+                meant,
+            )
+            verdict = target.member.vote(asked, self.now_ms)
+        elif isinstance(ask, TellBegin):
+            told = BeginTold(sender.voter.id, ask.epoch, sender.voter.endpoints, meant)
+            verdict = target.member.begin_told(told, self.now_ms)
+        else:
+            end = EndTold(sender.voter.id, ask.epoch, ask.successors, sender.voter.endpoints)
+            verdict = target.member.end_told(end, self.now_ms)
+        hint = target.member.leader
+        self.work(target)
+        if not loses_answer:
+            self.answer(sender, ask, verdict, hint)
+
+    def answer(self, sender: Peer, ask: Ask, verdict: Verdict, hint: LeaderHint) -> None:
+        if isinstance(ask, AskVote):
+            sender.member.vote_answered(ask, verdict, hint, self.now_ms)
+        else:
+            sender.member.told(ask, verdict, hint, self.now_ms)
+        self.work(sender)
+
+    def fetch(self, peer: Peer, faults: bool) -> None:
+        role = peer.member.role
+        if not isinstance(role, Follower):
+            return
+        leader = self.peers[role.leader_id]
+        if faults and self.chance.random() < 0.1:
+            peer.member.leader_gone(peer.member.epoch, self.now_ms)
+            self.work(peer)
+            return
+        epoch = peer.member.epoch
+        if leader.member.epoch != epoch or leader.books is None:
+            peer.member.hear_of(leader.member.leader, self.now_ms)
+            self.work(peer)
+            return
+        agreement = compare(peer.log.end_offset, peer.log.last_epoch, 0, [], leader.log.end_of_epoch)
+        if agreement.diverging is not None:
+            diverging = agreement.diverging
+            own = peer.log.end_of_epoch(diverging.epoch)
+            cut = (
+                min(own.end_offset, diverging.end_offset) if own.epoch == diverging.epoch else own.end_offset
+            )
+            assert cut >= peer.high_watermark, "committed entries would be truncated"
+            del peer.log.entries[cut:]
+        else:
+            before = leader.books.high_watermark
+            leader.books.fetched(
+                peer.voter.id,
+                peer.voter.directory_id,
+                peer.log.end_offset,
+                self.now_ms,
+                leader.log.end_offset,
+            )
+            leader.member.fetched_by(ReplicaKey(peer.voter.id, peer.voter.directory_id), self.now_ms)
+            if leader.books.high_watermark != before:
+                self.commit(leader)
+            start = peer.log.end_offset
+            peer.log.entries += leader.log.entries[start : start + self.chance.randrange(1, 4)]
+            peer.high_watermark = max(
+                peer.high_watermark, min(leader.books.high_watermark, peer.log.end_offset)
+            )
+        peer.member.fetched(epoch, self.now_ms)
+        self.work(peer)
+
+    def synced(self, peer: Peer) -> None:
+        if peer.books is not None and peer.books.synced(peer.log.end_offset, self.now_ms):
+            self.commit(peer)
+
+    def commit(self, leader: Peer) -> None:
+        assert leader.books is not None
+        leader.high_watermark = max(leader.high_watermark, leader.books.high_watermark)
+        prefix = leader.log.entries[: leader.books.high_watermark]
+        shared = min(len(prefix), len(self.committed))
+        assert prefix[:shared] == self.committed[:shared], "two different entries are committed at one offset"
+        if len(prefix) > len(self.committed):
+            self.committed = prefix
+
+    # What must hold at all times
+
+    def check(self) -> None:
+        for peer in self.peers.values():
+            role = peer.member.role
+            if isinstance(role, Elected):
+                assert self.leaders[peer.member.epoch] == peer.voter.id
+                newest = max(each.member.epoch for each in self.peers.values())
+                if peer.member.epoch == newest and peer.books is not None:
+                    length = min(len(self.committed), peer.log.end_offset)
+                    assert peer.log.entries[:length] == self.committed[:length]
+                    assert peer.log.end_offset >= len(self.committed), "a leader lost committed entries"
+
+    def has_leader(self) -> bool:
+        """Whether one leads, the others follow it, and what it wrote is committed."""
+        elected = [peer for peer in self.peers.values() if isinstance(peer.member.role, Elected)]
+        if len(elected) != 1:
+            return False
+        leader = elected[0]
+        follow = all(
+            isinstance(peer.member.role, Follower) and peer.member.role.leader_id == leader.voter.id
+            for peer in self.peers.values()
+            if peer is not leader
+        )
+        return follow and leader.high_watermark == leader.log.end_offset

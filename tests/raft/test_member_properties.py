@@ -1,0 +1,76 @@
+"""Whatever messages are lost, late or twice, and whoever restarts: an epoch has one leader, nothing that was
+committed is lost, and when faults stop, somebody leads. Members with a bug are found out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.raft import member
+from barnabas.raft.asks import VoteAsked
+from barnabas.raft.leader import Leader
+from barnabas.raft.member import Member
+from raft.network import Network
+
+
+@settings(max_examples=150, deadline=None)
+@given(size=st.sampled_from([1, 2, 3, 3, 5]), seed=st.integers(0, 2**32))
+def test_one_leader_an_epoch_and_committed_entries_stay(size: int, seed: int) -> None:
+    network = Network(size, seed, restart_rate=(0.01, 0.1)[seed % 2])
+    network.run(400)
+
+
+@settings(max_examples=60, deadline=None)
+@given(size=st.sampled_from([1, 3, 5]), seed=st.integers(0, 2**32))
+def test_when_faults_stop_one_leads_and_all_follow(size: int, seed: int) -> None:
+    network = Network(size, seed)
+    network.run(300)
+    for _ in range(200):
+        network.run(50, faults=False)
+        if network.has_leader():
+            return
+    roles = {peer.voter.id: peer.member.role for peer in network.peers.values()}
+    pytest.fail(f"nobody leads: {roles}")
+
+
+def test_histories_are_long_enough_to_mean_something() -> None:
+    networks = [Network(3, seed) for seed in range(20)]
+    for network in networks:
+        network.run(1500)
+    assert sum(len(network.leaders) for network in networks) > 100  # elections
+    assert sum(len(network.committed) for network in networks) > 300
+
+
+def vote_for_short_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member, "is_up_to_date", lambda *ends: True)
+
+
+def vote_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def generous(self: Member, asked: VoteAsked) -> bool:
+        return member.is_up_to_date(
+            asked.last_epoch, asked.end_offset, self._log.last_epoch, self._log.end_offset
+        )
+
+    monkeypatch.setattr(Member, "_grants", generous)
+
+
+def commit_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(self: Leader) -> bool:
+        end_offset = max(progress.end_offset for progress in self._progress.values())
+        has_moved = end_offset > self.high_watermark
+        self.high_watermark = end_offset
+        return has_moved
+
+    monkeypatch.setattr(Leader, "_advance", hasty)
+
+
+@pytest.mark.parametrize("plant", [vote_for_short_logs, vote_for_everybody, commit_by_one])
+def test_members_with_a_bug_are_found_out(plant: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)  # type: ignore[operator]
+    for seed in range(300):
+        try:
+            Network(3 + 2 * (seed % 2), seed, restart_rate=0.1).run(600)
+        except AssertionError:
+            return
+    pytest.fail("300 histories did not show it")

@@ -15,6 +15,7 @@ from barnabas.broker.partition import Partition
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.transaction_host import TransactionHost
 from barnabas.metadata.image import EMPTY_IMAGE
+from barnabas.metadata.partitions import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -49,8 +50,10 @@ class Topics:
         self._partitions = partitions
         self.by_name: dict[str, object] = {}
 
-    def partition(self, topic: str, index: int) -> Partition | None:
-        return self._partitions.get(TopicPartition(topic, index))
+    def partition(self, topic: str, index: int) -> PartitionRegistration | None:
+        if TopicPartition(topic, index) not in self._partitions:
+            return None
+        return PartitionRegistration((1,), (UNASSIGNED_DIRECTORY,), (1,), leader=NO_LEADER)
 
 
 class World(CoordinatorWorld):

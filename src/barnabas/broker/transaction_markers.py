@@ -80,7 +80,7 @@ class MarkerWriter:
             if registered is None:
                 log.info("%s is gone, it needs no marker of %s", where, markers.transactional_id)
                 return True
-            if registered.leader in (NO_LEADER, broker.node_id):
+            if registered.leader == NO_LEADER or registered.leader == broker.node_id:
                 raise NOT_READY
             broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
             return False

@@ -16,7 +16,8 @@ from barnabas.pipeline.views.parts import GONE, REPLACES, BatchPart, Position, S
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 SQL = """SELECT shop, count(*) AS orders, sum(amount) AS revenue, min(amount) AS cheapest,
-    max(amount) AS dearest, count(DISTINCT customer) AS customers, max_by(status, at) AS status FROM orders GROUP BY shop"""
+    max(amount) AS dearest, count(DISTINCT customer) AS customers, max_by(status, at) AS status
+    FROM orders GROUP BY shop"""
 MEASURES = {
     "orders": "count",
     "revenue": "sum",

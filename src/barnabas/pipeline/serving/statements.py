@@ -64,6 +64,8 @@ def check(text: str, dialect: str, views: Iterable[str]) -> Statement:
     tree = trees[0]
     if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
         raise BadRequest(f"only SELECT is answered, not {tree.key.upper()}")
+    if not tree.selects:
+        raise BadRequest("the SELECT names no columns")
     for node in tree.walk():
         if isinstance(node, NOT_QUESTIONS) and not isinstance(node, exp.Query):
             raise BadRequest(

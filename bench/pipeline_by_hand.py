@@ -1,4 +1,4 @@
-"""The same steps written by hand: Spark's own Kafka connector, structured streaming, Delta. What people write.
+"""The same steps written by hand: Spark's own Kafka connector, structured streaming, Delta.
 
 In: a session with both jars, a broker, a lake. Out: the four zones, filled by a streaming query that takes
 what is there and ends. As good as such jobs are written by those who know Spark: one pass over the topic a
@@ -62,21 +62,24 @@ class Job:
             good = rows.where("parsed.order_id IS NOT NULL").select("parsed.*", *place)
             bad = rows.where("parsed.order_id IS NULL")
             bad = bad.select("value", *place, F.lit("malformed").alias("rule"))
-            new = self.new_rows(spark, good.dropDuplicates(["order_id"])).persist()
+            self.append(self.new_rows(spark, good.dropDuplicates(["order_id"])), "staging", number)
+            # Read back, not kept: after a crash the staged rows of this batch must be found again, and a
+            # cached frame that reads the table it is written to would be computed anew by Spark, as empty.
+            staged = spark.read.format("delta").load(str(self.lake / "staging"))
+            checks = [F.when(F.expr(f"NOT ({rule})"), F.lit(name)) for name, rule in RULES.items()]
+            checked = staged.where(F.col("batch") == number).withColumn("rule", F.coalesce(*checks))
+            checked.persist()
             try:
-                self.append(new, "staging", number)
-                checks = [F.when(F.expr(f"NOT ({rule})"), F.lit(name)) for name, rule in RULES.items()]
-                checked = new.withColumn("rule", F.coalesce(*checks))
-                self.append(checked.where("rule IS NULL").drop("rule"), "trusted", number)
+                accepted = checked.where("rule IS NULL").drop("rule")
+                self.append(accepted, "trusted", number)
                 refused = checked.where("rule IS NOT NULL")
-                value = F.to_json(F.struct(*[name for name in new.columns if name not in place]))
+                value = F.to_json(F.struct(*[name for name in staged.columns if name not in place]))
                 refused = refused.select(value.cast("binary").alias("value"), *place, "rule")
                 self.append(bad.unionByName(refused), "quarantine", number)
-                accepted = checked.where("rule IS NULL")
                 accepted.createOrReplaceTempView("orders")
                 self.append(spark.sql(REFINED), "refined", number)
             finally:
-                new.unpersist()
+                checked.unpersist()
         finally:
             rows.unpersist()
 

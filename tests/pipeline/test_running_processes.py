@@ -129,7 +129,8 @@ def test_a_process_that_cannot_start_is_shown_with_its_last_words(tmp_path: Path
 
 def test_children_of_a_dead_process_are_ended_before_it_starts_again(tmp_path: Path) -> None:
     nested = "import subprocess, sys, time; sleep = 'import time; time.sleep(600)';"
-    nested += " c = subprocess.Popen([sys.executable, '-c', sleep]); print(c.pid, flush=True); time.sleep(600)"
+    nested += " c = subprocess.Popen([sys.executable, '-c', sleep]); print(c.pid, flush=True);"
+    nested += " time.sleep(600)"
     child = Child(Part("batch", [sys.executable, "-c", nested]), tmp_path, Recorder(Timeline(tmp_path)))
     child.look(0.0)
     try:

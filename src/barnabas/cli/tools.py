@@ -71,6 +71,7 @@ TOOLS = (
         "browse a metadata snapshot or log like a file system",
         "kafka-metadata-shell",
     ),
+    Tool("pipeline", "pipeline", "run a data pipeline that one file describes"),
     Tool("perf", "perf", "measure producing, consuming and latency"),
     Tool("producer-perf-test", "perf_producer", "measure producing", "kafka-producer-perf-test"),
     Tool("consumer-perf-test", "perf_consumer", "measure consuming", "kafka-consumer-perf-test"),

@@ -8,7 +8,7 @@ Does not know: where events go (`lineage.log`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,6 +68,14 @@ def event(
         "producer": PRODUCER,
         "schemaURL": SPEC,
     }
+
+
+def declared(graph: Graph, now: float) -> Iterator[dict[str, Any]]:
+    """What a file says before anything ran: one event without a run's numbers for each node."""
+    for node in graph.nodes.values():
+        if node.inputs:
+            entry = Entry("declared", node.key, "0", now, now)
+            yield event(graph, node, entry, "OTHER", streaming=False)
 
 
 def dataset(node: Node) -> dict[str, Any]:

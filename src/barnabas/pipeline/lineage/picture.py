@@ -80,6 +80,14 @@ def svg(graph: Graph) -> str:
     return "".join(parts) + "</svg>"
 
 
+def svg_file(graph: Graph) -> str:
+    """The picture as a file of its own."""
+    drawn = svg(graph).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    head, _, rest = drawn.partition(">")
+    ground = "svg { background: var(--paper); }"
+    return f"{head}><style>{COLOURS}{PLOTS}{ground}</style>{rest}\n"
+
+
 def edge(layout: Layout, before: Node, node: Node) -> str:
     y1, y2 = layout.tops[before.key] + HEAD // 2, layout.tops[node.key] + HEAD // 2
     path = curve(layout.x(before) + BOX_WIDTH, y1, layout.x(node), y2)

@@ -18,8 +18,12 @@ from barnabas.pipeline.lake import Table, Zone
 from barnabas.pipeline.lineage.picture import svg
 from barnabas.pipeline.lineage.pipeline import graph_of
 from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.report import Facts, TableFacts, ViewFacts
+from barnabas.pipeline.plots import shown_seconds
+from barnabas.pipeline.report import ROWS_MAX, Facts, TableFacts, ViewFacts
+from barnabas.pipeline.running.asking import asking
 from barnabas.pipeline.running.state import state_folder
+from barnabas.pipeline.serving.client import ServingError
+from barnabas.pipeline.serving.store import StoreError
 from barnabas.pipeline.timeline import Timeline
 
 ENTRIES_MAX = 5000
@@ -39,6 +43,37 @@ def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
         quarantine=quarantined(pipeline),
         lineage_svg=svg(graph_of(pipeline)),
     )
+
+
+def views_of(pipeline: Pipeline) -> list[ViewFacts]:
+    """Some rows of every view, as it is served; none where nothing was computed yet."""
+    found = []
+    try:
+        with asking(pipeline) as serving:
+            for view in serving.views():
+                columns = [column["name"] for column in view["columns"]]
+                answer = serving.query(view["name"], [("limit", str(ROWS_MAX))])
+                rows = [[row[name] for name in columns] for row in answer["rows"]]
+                found.append(
+                    ViewFacts(view["name"], columns, rows, view["rows"], fresh_text(answer["freshness"]))
+                )
+    except (ServingError, StoreError):
+        return found  # a report of what is known is better than none
+    return found
+
+
+def fresh_text(freshness: Any) -> str:
+    return (
+        f"complete up to {shown_seconds(freshness['age_seconds'])} before this page;"
+        f" horizon at version {freshness['horizon']['version']}, speed layer at"
+        f" {freshness['speed']['version']}"
+    )
+
+
+def table_version(folder: Path) -> int:
+    """The newest version of a Delta table, -1 where there is none."""
+    found = [int(path.stem) for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit()]
+    return max(found, default=-1)
 
 
 def tables(pipeline: Pipeline) -> Iterator[Table]:
@@ -133,8 +168,8 @@ def quarantined(pipeline: Pipeline) -> dict[tuple[str, str], int]:
             continue
         for path in live_files(folder)[0]:
             try:
-                rules = parquet.read_table(folder / path, columns=["rule"]).column("rule").to_pylist()
+                rows = parquet.read_table(folder / path, columns=["rule", "released_at"]).to_pylist()
             except (OSError, KeyError, ValueError):
                 continue  # compacted away between two looks
-            counts.update((table.name, str(rule)) for rule in rules)
+            counts.update((table.name, str(row["rule"])) for row in rows if row["released_at"] is None)
     return dict(counts)

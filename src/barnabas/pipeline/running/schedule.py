@@ -1,8 +1,8 @@
 """When batch work is due: cron expressions, and when each job ran last.
 
 In: jobs with a cron expression, the time. Out: those that are due, in the order they were given, and how
-long until the next one. A job that never ran is due at once; one that was missed, however often, is due
-once. When each ran is kept in one small file, written anew as a whole.
+long until the next one. A job that never ran is due at once; one that was missed, however often, is due once.
+When each ran is kept in one small file, written anew as a whole.
 Does not know: what a job does.
 """
 
@@ -21,11 +21,13 @@ FILE_NAME = "schedule.json"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`every` is a cron expression in UTC, or None for work that is due only when asked for."""
+    """`every` is a cron expression in UTC, or None for work that is due only when asked for. What never ran
+    is due at once, unless there is nothing to do for it at first."""
 
     kind: str
     name: str
     every: str | None
+    is_due_at_first: bool = True
 
     @property
     def key(self) -> str:
@@ -51,6 +53,9 @@ class Schedule:
         self._ran = read(self.path)
 
     def due(self, now: datetime) -> list[Job]:
+        for job in self.jobs:
+            if not job.is_due_at_first and self.ran(job) is None:
+                self.done(job, now)
         return [job for job in self.jobs if is_due(job.every, self.ran(job), now)]
 
     def ran(self, job: Job) -> datetime | None:

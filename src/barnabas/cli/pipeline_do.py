@@ -1,0 +1,171 @@
+"""Commands of `pipeline` that do something to the lake: run, backfill, replay, release, destroy.
+
+In: options. Out: the work, with a bar where a person looks on. Each of them has the lake for itself.
+"""
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from barnabas.cli.output import Output
+from barnabas.cli.parsing import ToolError, UsageError
+from barnabas.cli.pipeline_file import load
+from barnabas.pipeline.errors import FeedError
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.plan import LakeOfAnother
+from barnabas.pipeline.running.lock import LakeIsBusy, LakeLock
+from barnabas.pipeline.running.run import run_once, supervise
+from barnabas.pipeline.running.state import logs_folder, state_folder
+from barnabas.pipeline.running.supervisor import Supervisor
+from barnabas.pipeline.secrets import SecretError
+from barnabas.pipeline.serving.store import StoreError
+from barnabas.pipeline.session import SessionError
+
+REFUSED = (LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, FeedError)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What a person can mend is one line."""
+    try:
+        yield
+    except REFUSED as error:
+        raise ToolError(str(error)) from error
+
+
+@contextmanager
+def telling(title: str) -> Iterator[Callable[[str], object]]:
+    """A line that moves while long work goes on, where a person looks; lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda text: print(text, file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(title) as status:
+        yield lambda text: status.update(f"{title}: {text}")
+
+
+def run(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    if options.once and (options.metrics_port is not None or options.seconds is not None):
+        raise UsageError("--once ends by itself: --metrics-port and --seconds are for runs that go on")
+    with told():
+        if options.once:
+            return once(pipeline, out)
+
+        def ready(supervisor: Supervisor) -> None:
+            names = ", ".join(child.part.name for child in supervisor.children)
+            out.line(f"{pipeline.name}: running {names}; logs in {logs_folder(pipeline)}")
+            out.line(f"look at it with: barnabas pipeline status --watch -f {options.file}")
+            out.flush()
+
+        supervise(pipeline, metrics_port=options.metrics_port, seconds=options.seconds, ready=ready)
+    return 0
+
+
+def once(pipeline: Pipeline, out: Output) -> int:
+    started = time.monotonic()
+    with telling(pipeline.name) as say:
+        done = run_once(pipeline, say)
+    for name, reason in done.failed.items():
+        out.note(f"{name}: {reason}")
+    seconds = time.monotonic() - started
+    out.line(f"{pipeline.name}: {len(done.pieces)} done, {len(done.failed)} failed, in {seconds:.1f} s")
+    return 1 if done.failed else 0
+
+
+def backfill(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    known(pipeline, "sources", options.source)
+    start, end = moment(options.start, "--from"), moment(options.end, "--to")
+    if start >= end:
+        raise UsageError(f"--from {options.start} is not before --to {options.end}")
+
+    def body(rewriting: Any, spark: Any) -> Any:
+        return rewriting.backfill(spark, pipeline, options.source, start, end)
+
+    return rewrite(pipeline, f"backfill {options.source}", body, out)
+
+
+def replay(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    known(pipeline, "sources", options.source)
+    start = moment(options.start, "--from") if options.start else None
+    end = moment(options.end, "--to") if options.end else None
+
+    def body(rewriting: Any, spark: Any) -> Any:
+        return rewriting.replay(spark, pipeline, options.source, start, end)
+
+    return rewrite(pipeline, f"replay {options.source}", body, out)
+
+
+def release(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    known(pipeline, "trusted", options.table)
+
+    def body(rewriting: Any, spark: Any) -> Any:
+        return rewriting.release(spark, pipeline, options.table, options.rule)
+
+    return rewrite(pipeline, f"release {options.table}", body, out)
+
+
+def rewrite(pipeline: Pipeline, what: str, body: Callable[[Any, Any], Any], out: Output) -> int:
+    from barnabas.pipeline.running.rewriting import rewritten
+
+    with told(), telling(what) as say:
+        done = rewritten(pipeline, what, body, say)
+    counts = f"{done.rows_in:,} rows in, {done.accepted:,} accepted, {done.quarantined:,} quarantined"
+    out.line(f"{what}: {counts}{f', {done.removed:,} removed' if done.removed else ''}")
+    for name in done.refined:
+        out.line(f"  refined {name} computed anew")
+    for name in done.views:
+        out.line(f"  view {name} refreshed")
+    return 0
+
+
+def known(pipeline: Pipeline, part: str, name: str) -> None:
+    names = [each.name for each in getattr(pipeline, part)]
+    if name not in names:
+        raise UsageError(f"there is no {name} in {part}: there are {', '.join(names)}")
+
+
+def moment(text: str, option: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: write a time as 2026-01-31 or 2026-01-31T12:30:00Z") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def destroy(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    lake = pipeline.the_lake
+    if not lake.is_local:
+        raise ToolError(f"{lake.root} is not on this machine: delete it where it is")
+    root = Path(lake.root)
+    if not root.exists():
+        out.line(f"{root} is not there: nothing to delete")
+        return 0
+    if not state_folder(pipeline).is_dir():
+        raise ToolError(f"{root} has no {state_folder(pipeline).name}: it is not the lake of a pipeline")
+    with told(), LakeLock(state_folder(pipeline), "destroy"):
+        if not options.yes and not agreed(root, pipeline):
+            out.line("nothing was deleted")
+            return 1
+        shutil.rmtree(root)
+    out.line(f"{root}: deleted")
+    return 0
+
+
+def agreed(root: Path, pipeline: Pipeline) -> bool:
+    """Whether the person types the pipeline's name."""
+    size = sum(each.stat().st_size for each in root.rglob("*") if each.is_file())
+    print(f"This deletes {root} with all its tables ({size / 1e6:,.1f} MB) and the views made of it.")
+    print(f"Type the pipeline's name ({pipeline.name}) to go on: ", end="", flush=True)
+    return sys.stdin.readline().strip() == pipeline.name

@@ -1,0 +1,126 @@
+"""The streaming application: sources in real time and near real time, and the speed layer of every view.
+
+In: a pipeline, the serving process. Out: batches through the zones as they come, and views that follow. A
+thread for each source and each view: one that waits for its source, or has failed, is tried again with
+backoff, and the others go on. Ends when it is told to, when its supervisor is gone, or when its JVM is.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from barnabas.pipeline.changed import Batch
+from barnabas.pipeline.model import Pace, Pipeline
+from barnabas.pipeline.running.backoff import Backoff
+from barnabas.pipeline.running.diary import Diary
+from barnabas.pipeline.running.process import Application, run_application
+from barnabas.pipeline.running.work import Work, streaming_sources, streaming_views
+from barnabas.pipeline.timeline import Kind, State
+
+REAL_TIME_POLL_S = 0.1
+VIEW_POLL_S = 1.0
+BACKOFF_S_MAX = 30.0
+JOIN_S_MAX = 25.0
+
+
+class Streaming:
+    """All threads of the application; `run` returns when each of them has ended its piece of work."""
+
+    def __init__(self, application: Application) -> None:
+        self._app = application
+        self._work: Work = application.work
+        self._diary: Diary = application.diary
+        self._pipeline: Pipeline = application.pipeline
+        self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
+
+    def run(self) -> None:
+        loops: list[tuple[str, Callable[[], None]]] = []
+        for source in streaming_sources(self._pipeline):
+            loops.append((f"source-{source}", lambda name=source: self._source(name)))  # type: ignore[misc]
+        for view in self._changed:
+            loops.append((f"view-{view}", lambda name=view: self._view(name)))  # type: ignore[misc]
+        threads = [threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops]
+        for thread in threads:
+            thread.start()
+        self._app.stopping.wait()
+        for event in self._changed.values():
+            event.set()
+        deadline = time.monotonic() + JOIN_S_MAX
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    # -- one source --------------------------------------------------------------------------------
+
+    def _source(self, name: str) -> None:
+        frequency = self._pipeline.source(name).frequency
+        pause_s = frequency.interval_s if frequency.pace is Pace.NEAR_REAL_TIME else REAL_TIME_POLL_S
+        backoff = Backoff(most_s=BACKOFF_S_MAX)
+        self._diary.stand(Kind.SOURCE, name, State.STARTING)
+        while not self._app.stopping.is_set():
+            started, began = time.time(), time.monotonic()
+            try:
+                batch = self._work.step(name)
+                while batch is not None and not self._app.stopping.is_set():
+                    backoff.succeeded()
+                    self._diary.stand(Kind.SOURCE, name, State.RUNNING)
+                    self._follow(batch)
+                    batch = self._work.step(name)
+            except Exception as error:
+                if not self._goes_on(Kind.SOURCE, name, error, started, backoff):
+                    return
+                continue
+            backoff.succeeded()
+            self._diary.stand(Kind.SOURCE, name, State.IDLE)
+            self._app.stopping.wait(max(REAL_TIME_POLL_S, began + pause_s - time.monotonic()))
+
+    def _follow(self, batch: Batch) -> None:
+        for changed in batch.changed:
+            for view in self._work.views.fed_by(changed.table):
+                if view in self._changed:
+                    self._changed[view].set()
+
+    # -- one view ----------------------------------------------------------------------------------
+
+    def _view(self, name: str) -> None:
+        backoff = Backoff(most_s=BACKOFF_S_MAX)
+        self._diary.stand(Kind.VIEW_SPEED, name, State.STARTING)
+        changed = self._changed[name]
+        while not self._app.stopping.is_set():
+            changed.clear()
+            started = time.time()
+            try:
+                self._work.catch_up(name)
+            except Exception as error:
+                if not self._goes_on(Kind.VIEW_SPEED, name, error, started, backoff):
+                    return
+                continue
+            backoff.succeeded()
+            self._diary.stand(Kind.VIEW_SPEED, name, State.IDLE)
+            changed.wait(VIEW_POLL_S)
+
+    # -- failures ----------------------------------------------------------------------------------
+
+    def _goes_on(self, kind: Kind, name: str, error: Exception, started: float, backoff: Backoff) -> bool:
+        """Writes a failure down and waits; False where somebody has to decide first."""
+        self._app.check_alive(error)
+        if self._app.stopping.is_set():
+            return False
+        if not getattr(error, "retryable", True):
+            self._diary.failed(kind, name, error, started, "stopped until somebody decides")
+            return False
+        delay_s = backoff.failed(time.time() - started)
+        self._diary.failed(kind, name, error, started, f"again in {delay_s:g} s")
+        self._app.log(f"{kind} {name}: {error}")
+        self._app.stopping.wait(delay_s)
+        return True
+
+
+def main(arguments: list[str]) -> int:
+    return run_application("streaming", arguments, lambda application: Streaming(application).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""The work of a pipeline, piece by piece, as both applications and `run --once` do it.
+
+In: a session, a pipeline, where parts of views go. Out: batches carried through the zones, views brought up
+to date, refined tables and maintenance on time; each written down in the diary. Every piece can be done
+again after a crash. Does not know: processes, threads, when what is due.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.changed import Batch, Changed
+from barnabas.pipeline.errors import FeedError
+from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.lake import Table, Zone
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.running.diary import Diary
+from barnabas.pipeline.running.schedule import Job
+from barnabas.pipeline.timeline import Kind, State
+from barnabas.pipeline.views.layers import Outcome, Views
+from barnabas.pipeline.views.parts import Parts
+from barnabas.pipeline.zones import refined
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAINTENANCE = "lake"
+
+
+class Work:
+    """`feeds` are not for several threads at once; everything else is."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, parts: Parts, diary: Diary) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.diary = diary
+        self.views = Views(spark, pipeline, parts)
+        self._feeds: dict[str, Feed] = {}
+        self._newest: dict[Table, datetime] = {}  # event times, of tables that batches changed
+
+    def feed(self, source: str) -> Feed:
+        if source not in self._feeds:
+            self._feeds[source] = Feed(self.spark, self.pipeline, source)
+        return self._feeds[source]
+
+    def step(self, source: str, *, streaming: bool = True) -> Batch | None:
+        """One batch of a source through all zones; None where nothing is new."""
+        feed = self.feed(source)
+        batch = feed.step()
+        if batch is not None:
+            self._noted(feed, batch, streaming=streaming)
+        return batch
+
+    def drain(self, source: str) -> list[Batch]:
+        """All that a source has now."""
+        feed = self.feed(source)
+        found = []
+        while (batch := feed.step()) is not None:
+            self._noted(feed, batch, streaming=False)
+            found.append(batch)
+        found += (rest := feed.drain())  # what a bandwidth limit held back
+        for batch in rest:
+            self._noted(feed, batch, streaming=False)
+        self.diary.stand(Kind.SOURCE, source, State.IDLE)
+        return found
+
+    def _noted(self, feed: Feed, batch: Batch, *, streaming: bool) -> None:
+        try:
+            lag = feed.lag()
+        except FeedError:
+            lag = None  # it went away after the batch
+        self.diary.batch(batch, lag, streaming=streaming)
+        if batch.newest_event_time is not None:
+            for changed in batch.changed:
+                self._newest[changed.table] = batch.newest_event_time
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def catch_up(self, view: str) -> Outcome:
+        outcome = self.views.catch_up(view)
+        self.diary.outcome(outcome, newest=self._newest.get(self._table_of(view)))
+        return outcome
+
+    def refresh_view(self, view: str) -> Outcome:
+        outcome = self.views.refresh(view)
+        self.diary.outcome(outcome)
+        return outcome
+
+    def catch_up_after(self, changed: Iterable[Changed]) -> None:
+        """The views whose tables changed, each once, in the order of the file."""
+        tables = {each.table for each in changed}
+        for view in self.pipeline.views:
+            if view.table in tables:
+                self.catch_up(view.name)
+
+    def _table_of(self, view: str) -> Table:
+        return next(each.table for each in self.pipeline.views if each.name == view)
+
+    # -- scheduled work ----------------------------------------------------------------------------
+
+    def do(self, job: Job) -> None:
+        """One piece of scheduled work, with what depends on it."""
+        if job.kind == Kind.SOURCE:
+            self.catch_up_after([changed for batch in self.drain(job.name) for changed in batch.changed])
+        elif job.kind == Kind.REFINED:
+            self.refine([job.name])
+        elif job.kind == Kind.VIEW_BATCH:
+            self.refresh_view(job.name)
+        elif job.kind == Kind.MAINTENANCE:
+            self.maintain()
+        self.diary.stand(Kind(job.kind), job.name, State.IDLE)
+
+    def refine(self, names: Iterable[str]) -> list[Changed]:
+        """Refined tables as a whole, in order, and the views over them."""
+        started = time.time()
+        changed = refined.refresh(self.spark, self.pipeline, names)
+        for each in changed:
+            self.diary.made(Kind.REFINED, each.table.name, started, each.rows, each.version)
+        self.catch_up_after(changed)
+        return changed
+
+    def maintain(self) -> None:
+        from barnabas.pipeline import maintenance
+
+        started = time.time()
+        maintenance.maintain(self.spark, self.pipeline)
+        self.diary.made(Kind.MAINTENANCE, MAINTENANCE, started, 0)
+
+
+def jobs_of(pipeline: Pipeline) -> list[Job]:
+    """Everything that goes by a schedule, in the order in which it is done when all of it is due."""
+    found = [
+        Job(Kind.SOURCE, each.name, each.frequency.cron)
+        for each in pipeline.sources
+        if not each.frequency.is_streaming
+    ]
+    due = refined.schedules(pipeline)
+    found += [Job(Kind.REFINED, each.name, due[each.name]) for each in pipeline.refined if each.name in due]
+    found += [Job(Kind.VIEW_BATCH, each.name, each.batch) for each in pipeline.views if each.batch]
+    if pipeline.maintenance.compact:
+        found.append(Job(Kind.MAINTENANCE, MAINTENANCE, pipeline.maintenance.compact, is_due_at_first=False))
+    return found
+
+
+def streaming_sources(pipeline: Pipeline) -> list[str]:
+    return [each.name for each in pipeline.sources if each.frequency.is_streaming]
+
+
+def streaming_views(pipeline: Pipeline) -> list[str]:
+    """Views that the streaming application keeps up to date: all of them, whoever fills their tables."""
+    return [each.name for each in pipeline.views if each.table.zone in (Zone.TRUSTED, Zone.REFINED)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client.connection import decode_answer
@@ -26,6 +26,7 @@ from barnabas.settings.quorum import Address
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.peers import Connections
+    from barnabas.raft.leader_hint import LeaderHint
     from barnabas.runtime.controller import Controller
     from barnabas.runtime.quorum import Quorum
 
@@ -47,6 +48,13 @@ class ControllerChannel:
         self._connections = connections
         self._controller = controller  # this node's own, active or not
         self._timeout_ms = request_timeout_ms
+        self._waiting: set[asyncio.Future[None]] = set()  # for whoever leads to lead on
+        quorum.on_leader_change.append(self._leader_changed)
+
+    def _leader_changed(self, leader: LeaderHint) -> None:
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_result(None)
 
     @property
     def leader_id(self) -> int:
@@ -107,10 +115,25 @@ class ControllerChannel:
             if leading.leader_id < 0 or not leading.host:
                 return None
             try:
-                answer = await ask(Address(leading.host, leading.port), left_ms)
+                answer = await self._while_leading(ask(Address(leading.host, leading.port), left_ms))
             except PeerUnreachable:
                 return None
         return None if is_not_controller(answer) else answer
+
+    async def _while_leading(self, asking: Coroutine[Any, Any, Any]) -> Any:
+        """The answer of the active controller, for as long as it is that: one that was paused answers never,
+        or late."""
+        task = asyncio.ensure_future(asking)
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(over)
+        try:
+            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise PeerUnreachable("another controller is the active one now")
+        finally:
+            task.cancel()
+            self._waiting.discard(over)
 
     async def _forward(
         self, address: Address, request: Message, context: RequestContext, left_ms: float

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -20,7 +21,7 @@ from barnabas.raft.asks import Ask, AskVote, ReplicaKey, TellEnd, Verdict
 from barnabas.raft.election import Victory
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.member import Chance, Member, Timing
-from barnabas.raft.roles import Candidate, Elected, Follower, Prospective
+from barnabas.raft.roles import Candidate, Elected, Follower, Prospective, Role
 from barnabas.runtime import quorum_messages
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.peers import Peers, PeerUnreachable
@@ -43,7 +44,7 @@ class Quorum:
         self._cluster_id = cluster_id
         self._log = log
         self._peers = peers
-        self._fetching = Fetching(log, cluster_id, peers, settings)
+        self._fetching = Fetching(log, cluster_id, peers, settings, self._leave_when_over)
         self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
         self._request_ms: int = settings["controller.quorum.request.timeout.ms"]
         timing = Timing(
@@ -61,6 +62,10 @@ class Quorum:
         self._moved = asyncio.Event()  # the role has changed
         self._caught_up = asyncio.Event()
         self._is_stopped = False
+        self._last_role: Role = self.member.role
+        self._last_leader = self.member.leader
+        self._over: asyncio.Future[None] | None = None  # done when the role has changed
+        self.on_leader_change: list[Callable[[LeaderHint], None]] = []
 
     def now_ms(self) -> int:
         """Time that nobody can set."""
@@ -181,6 +186,31 @@ class Quorum:
             self._begin(ask)
         self._schedule()
         self._moved.set()
+        self._notice_change()
+
+    def _notice_change(self) -> None:
+        if self._last_role is not self.member.role:
+            self._last_role = self.member.role
+            if self._over is not None and not self._over.done():
+                self._over.set_result(None)
+        leader = self.member.leader
+        if leader != self._last_leader:
+            self._last_leader = leader
+            for told in self.on_leader_change:
+                told(leader)
+
+    async def _leave_when_over(self, asking: Awaitable[Any]) -> Any:
+        """The answer, unless this node's role changes before it comes: then there is somebody else to ask."""
+        task = asyncio.ensure_future(asking)
+        over = self._over = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise PeerUnreachable("it is not the one to ask any more")
+        finally:
+            task.cancel()
+            over.cancel()
 
     def _lead(self, victory: Victory) -> None:
         self._log.lead(victory)

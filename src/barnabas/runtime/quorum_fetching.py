@@ -8,8 +8,8 @@ Does not know: whom to ask, what follows from an error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -42,8 +42,21 @@ class Fetched(NamedTuple):
     high_watermark: int = -1
 
 
+Leave = Callable[[Awaitable[Any]], Awaitable[Any]]
+
+
 class Fetching:
-    def __init__(self, log: MetadataLog, cluster_id: str, peers: Peers, settings: BrokerSettings) -> None:
+    """`leave_when_over` waits for an answer, but not longer than the leader is followed."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        cluster_id: str,
+        peers: Peers,
+        settings: BrokerSettings,
+        leave_when_over: Leave,
+    ) -> None:
+        self._leave_when_over = leave_when_over
         self._log = log
         self._cluster_id = cluster_id
         self._peers = peers
@@ -55,7 +68,9 @@ class Fetching:
     async def discover(self, address: Address, epoch: int) -> Fetched:
         """Asks a node who leads, and takes nothing over."""
         request = self._request(epoch, wait_ms=0)
-        answer = await self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
+        answer = await self._leave_when_over(
+            self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
+        )
         if answer.error_code != ErrorCode.NONE or not answer.responses or not answer.responses[0].partitions:
             return Fetched(ErrorCode(answer.error_code), LeaderHint(epoch=-1))
         partition: PartitionData = answer.responses[0].partitions[0]
@@ -66,8 +81,8 @@ class Fetching:
     async def fetch(self, address: Address, epoch: int, is_current: Callable[[], bool]) -> Fetched:
         """One fetch and what follows from it, as long as that leader is still the one to follow.
         `PeerUnreachable`, or KafkaError when the disk fails."""
-        answer = await self._peers.ask(
-            address, self._request(epoch), self._timeout_ms + WAIT_MS, lane=FETCH_LANE
+        answer = await self._leave_when_over(
+            self._peers.ask(address, self._request(epoch), self._timeout_ms + WAIT_MS, lane=FETCH_LANE)
         )
         if not is_current():
             return Fetched()
@@ -139,11 +154,9 @@ class Fetching:
     async def _fetch_snapshot(self, address: Address, epoch: int, snapshot: SnapshotId) -> Fetched:
         received = bytearray()
         while True:
-            answer: FetchSnapshotResponse = await self._peers.ask(
-                address,
-                self._snapshot_request(epoch, snapshot, len(received)),
-                self._timeout_ms,
-                lane=FETCH_LANE,
+            request = self._snapshot_request(epoch, snapshot, len(received))
+            answer: FetchSnapshotResponse = await self._leave_when_over(
+                self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
             )
             if not self._is_current():
                 return Fetched()

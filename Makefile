@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache simulate lint format bench bench-quick bench-spark soak package clean tools
+.PHONY: help run test test-apache simulate lint format bench bench-quick bench-spark bench-pipeline demo soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -45,7 +45,7 @@ test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (ne
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
-	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
+	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
 
 simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|cluster|...)
 	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0))
@@ -67,6 +67,17 @@ bench-quick: $(VENV)/.dev  ## the same in a few minutes
 
 bench-spark: $(VENV)/.dev  ## our Spark source and sink against Spark's own connector, write docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark $(ARGS)
+
+bench-pipeline: $(VENV)/.dev  ## topic to all four zones, against a job written by hand; write docs/benchmarks-pipeline.md
+	$(BIN)/python -m bench.pipeline $(ARGS)
+
+$(VENV)/.pipeline: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[pipeline]'
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+demo: $(VENV)/.pipeline  ## a broker, a database, a shop and a pipeline over them for a minute; views and a report in demo/
+	$(BIN)/python -m barnabas.pipeline.demo $(ARGS)
 
 package: $(VENV)/.dev  ## wheel and sdist into dist/
 	$(BIN)/python -m pip install --quiet build

@@ -15,6 +15,10 @@ FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded|DiskOutOfSp
 CONFLICT = re.compile(
     r"Concurrent\w*Exception|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|ProtocolChangedException"
 )
+# What drivers of databases and our own fetcher say.
+AWAY = re.compile(
+    r"PSQLException|SQLException|CommunicationsException|JDBCConnection|Unreachable|BootstrapError|KafkaError"
+)
 MESSAGE_CHARS_MAX = 500
 
 
@@ -67,6 +71,8 @@ def explained(error: BaseException, doing: str) -> FeedError:
         )
     if CONFLICT.search(text):
         return Interrupted(f"{doing}: another commit came first ({brief(error)})")
+    if AWAY.search(text):
+        return SourceAway(f"{doing}: the source does not answer ({brief(error)})")
     if re.search(r"Permission denied|Read-only file system|UnknownHost|Connection refused", text):
         return LakeAway(f"{doing}: the lake cannot be written ({brief(error)})")
     return FeedError(f"{doing}: {brief(error)}")

@@ -30,7 +30,10 @@ from barnabas.pipeline.errors import (
 )
 from barnabas.pipeline.lake import Table, Zone
 from barnabas.pipeline.model import FilesSource, Pipeline, Source, TableSource, TopicSource
+from barnabas.pipeline.sources.files import FilesReader
 from barnabas.pipeline.sources.portion import LATE_BEFORE, Portion, Position, Reader, Stamp
+from barnabas.pipeline.sources.table import TableReader
+from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.zones import commits, refined
 from barnabas.pipeline.zones.raw import COLUMNS, Mark, RawZone
 
@@ -59,16 +62,10 @@ def now() -> datetime:
 
 def open_reader(spark: SparkSession, pipeline: Pipeline, source: Source) -> Reader:
     if isinstance(source, TopicSource):
-        from barnabas.pipeline.sources.topic import TopicReader
-
         return TopicReader(spark, source, f"barnabas-{pipeline.name}-{source.name}")
     if isinstance(source, TableSource):
-        from barnabas.pipeline.sources.table import TableReader
-
         return TableReader(spark, source)
     if isinstance(source, FilesSource):
-        from barnabas.pipeline.sources.files import FilesReader
-
         return FilesReader(spark, source, pipeline.the_lake)
     raise Stopped(f"source {source.name}: there is no reader for a {type(source).__name__}")
 
@@ -127,8 +124,7 @@ class Feed:
 
     def _waits_s(self) -> float:
         """A source with a bandwidth limit may have more, later."""
-        pacing = getattr(self._reader, "_pacing", None)
-        waits_s = pacing.waits_s if pacing is not None else 0.0
+        waits_s = self._reader.waits_s
         return waits_s if waits_s and self.lag() != 0 else 0.0
 
     def lag(self) -> int | None:
@@ -188,8 +184,13 @@ class Feed:
         """What reading again might not give again goes to raw first, and is read from there."""
         stamp = self._stamp(before.batch + 1, before.newest)
         mark = before.following(portion.position, portion.merging, None)
-        with self._explained("reading"):
-            self._raw.write(portion.read(stamp).drop(LATE_BEFORE).select(*COLUMNS), mark)
+        try:
+            with self._explained("reading"):
+                self._raw.write(portion.read(stamp).drop(LATE_BEFORE).select(*COLUMNS), mark)
+        except FeedError as error:
+            if isinstance(self._reader, FilesReader) and not isinstance(error, LakeAway | Interrupted):
+                self._reader.failed(portion, error)
+            raise
         self._mark = mark
         done, prepared = self._carry_from_raw(mark)
         self._mark = replace(mark, newest=self._newest_after(mark, prepared, stamp))

@@ -63,6 +63,10 @@ class Portion:
 
 
 class Reader(Protocol):
+    @property
+    def waits_s(self) -> float:
+        """How long nothing is read now, because of a bandwidth limit."""
+
     def start(self) -> Position | None:
         """The position before everything, where it must not be asked again later; None: the beginning."""
 

@@ -66,6 +66,10 @@ class TopicReader:
         self._planner: Planner | None = None
         self._pacing = Pacing(source.bandwidth_bytes_s)
 
+    @property
+    def waits_s(self) -> float:
+        return self._pacing.waits_s
+
     def start(self) -> Position | None:
         """Where reading begins is asked once: `latest` means the end as it was the first time."""
 

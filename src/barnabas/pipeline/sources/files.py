@@ -1,0 +1,232 @@
+"""Files: lines of JSON, CSV and text, rows of Parquet and Avro, and binaries with what is known of them.
+
+In: the source, the raw zone that says which files were read. Out: portions of files that are new; one that is
+written again counts as new. A file that cannot be read is set aside with its reason, the others go on.
+Does not know: schemas, what is done with rows.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.pipeline.errors import SourceAway, brief
+from barnabas.pipeline.lake import URL, Lake, Table, Zone
+from barnabas.pipeline.model import FileKind, FilesSource, Merging
+from barnabas.pipeline.sources import media
+from barnabas.pipeline.sources.pacing import Pacing
+from barnabas.pipeline.sources.portion import METADATA, RAW_DDL, Portion, Position, Stamp, stamped
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+log = logging.getLogger("barnabas.pipeline")
+FILES_PER_BATCH_MAX = 1000
+BYTES_PER_BATCH_MAX = 2**30
+UNFINISHED = (".tmp", ".inprogress", ".part", "._COPYING_", ".crc")
+JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+METADATA_DDL = f"{RAW_DDL}, metadata string"
+
+
+class Found(NamedTuple):
+    path: str
+    modified_ms: int
+    size: int
+
+
+class FilesReader:
+    def __init__(self, spark: SparkSession, source: FilesSource, lake: Lake) -> None:
+        self._spark = spark
+        self._source = source
+        self._lake = lake
+        self._pacing = Pacing(source.bandwidth_bytes_s)
+        self._seen: set[tuple[str, int]] | None = None
+        self.set_aside: dict[tuple[str, int], str] = {}  # files that cannot be read, and why
+        self._carefully = False  # one file at a time, until the one that fails is found
+
+    @property
+    def waits_s(self) -> float:
+        return self._pacing.waits_s
+
+    def start(self) -> Position | None:
+        return None
+
+    def next(self, position: Position | None) -> Portion | None:
+        if not self._pacing.may_read():
+            return None
+        new = self._new()
+        if not new:
+            self._carefully = False
+            return None
+        chosen = [new[0]] if self._carefully else self._some(new)
+        facts = {"files": [each.path for each in chosen], "found": chosen}
+        count = int((position or {}).get("files", 0)) + len(chosen)
+        return Portion(lambda stamp: self._read(chosen, stamp), {"files": count}, Merging.FIRST, facts=facts)
+
+    def lag(self, position: Position | None) -> int | None:
+        """Files, not rows."""
+        return len(self._new())
+
+    def done(self, portion: Portion, bytes_read: int) -> None:
+        seen = self._known()
+        for each in portion.facts["found"]:
+            seen.add((each.path, each.modified_ms))
+        self._pacing.was_read(sum(each.size for each in portion.facts["found"]), 0)
+
+    def failed(self, portion: Portion, error: BaseException) -> None:
+        """One of these files cannot be read: find out which, then leave it out."""
+        self._seen = None
+        found: list[Found] = portion.facts["found"]
+        if len(found) == 1:
+            self.set_aside[found[0].path, found[0].modified_ms] = brief(error)
+            log.warning("source %s: %s is set aside: %s", self._source.name, found[0].path, brief(error))
+        self._carefully = True
+
+    # -- which ------------------------------------------------------------------------------------
+
+    def _known(self) -> set[tuple[str, int]]:
+        """Files whose rows are in the raw zone."""
+        if self._seen is None:
+            table = Table(Zone.RAW, self._source.name)
+            seen: set[tuple[str, int]] = set()
+            if self._lake.exists(self._spark, table):
+                rows = self._lake.read(self._spark, table).selectExpr("topic", "unix_millis(timestamp) AS at")
+                seen = {(row[0], row[1]) for row in rows.distinct().collect()}
+            self._seen = seen
+        return self._seen
+
+    def _new(self) -> list[Found]:
+        seen = self._known()
+        found = [
+            each
+            for each in self._listed()
+            if (each.path, each.modified_ms) not in seen
+            and (each.path, each.modified_ms) not in self.set_aside
+        ]
+        return sorted(found, key=lambda each: (each.modified_ms, each.path))
+
+    def _some(self, new: list[Found]) -> list[Found]:
+        budget = BYTES_PER_BATCH_MAX
+        if self._source.bandwidth_bytes_s is not None:
+            budget = min(budget, int(self._source.bandwidth_bytes_s))
+        chosen: list[Found] = []
+        for each in new[:FILES_PER_BATCH_MAX]:
+            if chosen and sum(file.size for file in chosen) + each.size > budget:
+                break
+            chosen.append(each)
+        return chosen
+
+    def _listed(self) -> list[Found]:
+        return self._listed_by_spark() if URL.match(self._source.path) else self._listed_here()
+
+    def _listed_here(self) -> list[Found]:
+        root = Path(self._source.path).expanduser().absolute()
+        if root.is_file():
+            paths = [root]
+        elif root.is_dir():
+            paths = sorted(root.rglob("*") if self._source.recursive else root.glob("*"))
+        else:
+            raise SourceAway(f"source {self._source.name}: {root} is not there")
+        found = []
+        for path in paths:
+            hidden = any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
+            if hidden or path.name.endswith(UNFINISHED) or not self._matches(path.name):
+                continue
+            try:
+                facts = path.stat()
+            except OSError:
+                continue  # gone meanwhile
+            if path.is_file() and facts.st_size:
+                found.append(Found(path.as_uri(), facts.st_mtime_ns // 1_000_000, facts.st_size))
+        return found
+
+    def _listed_by_spark(self) -> list[Found]:
+        reader = self._spark.read.format("binaryFile")
+        if self._source.recursive:
+            reader = reader.option("recursiveFileLookup", "true")
+        try:
+            rows = reader.load(self._source.path).selectExpr(
+                "path", "unix_millis(modificationTime) AS at", "length"
+            )
+            found = [Found(row[0], row[1], row[2]) for row in rows.collect()]
+        except Exception as error:
+            raise SourceAway(f"source {self._source.name} cannot be listed: {brief(error)}") from error
+        return [each for each in found if each.size and self._matches(each.path.rpartition("/")[2])]
+
+    def _matches(self, name: str) -> bool:
+        return not self._source.pattern or fnmatch.fnmatch(name, self._source.pattern)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _read(self, found: list[Found], stamp: Stamp) -> DataFrame:
+        paths = [each.path for each in found]
+        kind = self._source.kind
+        if kind is FileKind.BINARY:
+            rows = self._spark.read.format("binaryFile").load(paths)
+            return stamped(rows.mapInArrow(media.described, METADATA_DDL), stamp)
+        if kind is FileKind.AVRO:
+            rows = self._spark.read.format("binaryFile").load(paths)
+            return stamped(rows.mapInArrow(media.avro_rows, METADATA_DDL), stamp)
+        if kind is FileKind.PARQUET:
+            return stamped(self._structured(self._spark.read.parquet(*paths)), stamp)
+        if self._source.settings.get("multiLine", "").lower() == "true":
+            reader = self._spark.read.options(**self._source.settings)
+            rows = reader.csv(paths) if kind is FileKind.CSV else reader.json(paths)
+            return stamped(self._structured(rows), stamp)
+        return stamped(self._lines(paths), stamp)
+
+    def _lines(self, paths: list[str]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        lines = self._spark.read.text(paths).select(
+            "value", *file_columns(), F.monotonically_increasing_id().alias("_at")
+        )
+        lines = numbered(lines)
+        if self._source.kind is FileKind.CSV and self._source.settings.get("header", "").lower() == "true":
+            lines = lines.where("offset > 1")
+        if self._source.kind is not FileKind.TEXT:
+            lines = lines.where("trim(value) <> ''")
+        return raw_rows(lines, F.col("value").cast("binary"))
+
+    def _structured(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        value = F.to_json(F.struct(*[F.col(f"`{name}`") for name in rows.columns]), JSON_OPTIONS)
+        found = rows.select(
+            value.alias("value"), *file_columns(), F.monotonically_increasing_id().alias("_at")
+        )
+        return raw_rows(numbered(found), F.col("value").cast("binary"))
+
+
+def file_columns() -> list[Column]:
+    from pyspark.sql import functions as F
+
+    return [
+        F.col("_metadata.file_path").alias("topic"),
+        F.col("_metadata.file_modification_time").alias("timestamp"),
+    ]
+
+
+def numbered(rows: DataFrame) -> DataFrame:
+    """`offset` is the number of the line or row in its file, from 1."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    within = Window.partitionBy("topic").orderBy("_at")
+    return rows.withColumn("offset", F.row_number().over(within).cast("bigint")).drop("_at")
+
+
+def raw_rows(rows: DataFrame, value: Column) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows.select(
+        F.lit(None).cast("binary").alias("key"),
+        value.alias("value"),
+        "topic",
+        F.lit(0).alias("partition"),
+        "offset",
+        "timestamp",
+        F.lit(None).cast("string").alias(METADATA),
+    )

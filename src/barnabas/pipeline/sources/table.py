@@ -1,0 +1,211 @@
+"""Tables of databases over JDBC: whole, or what is new by a growing number, a time of change, or both.
+
+In: the source, a position. Out: portions whose rows are JSON. Tables with few rows are always read whole:
+what was deleted is seen, nothing has to be kept. A whole table that has not changed is no portion.
+Does not know: what is done with rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.pipeline.errors import SourceAway, Stopped, brief
+from barnabas.pipeline.model import Merging, TableMode, TableSource
+from barnabas.pipeline.secrets import SecretError, reveal, revealed
+from barnabas.pipeline.sources.pacing import Pacing
+from barnabas.pipeline.sources.portion import Portion, Position, Stamp, stamped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+DRIVERS = {
+    "jdbc:postgresql:": "org.postgresql.Driver",
+    "jdbc:sqlite:": "org.sqlite.JDBC",
+    "jdbc:mysql:": "com.mysql.cj.jdbc.Driver",
+}
+ROWS_PER_BATCH_MAX = 1_000_000
+FETCH_ROWS = 10_000
+BATCH_SHIFT = 2**40  # offsets are unique in a source: the batch, then the row
+JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+
+
+class TableReader:
+    def __init__(self, spark: SparkSession, source: TableSource) -> None:
+        self._spark = spark
+        self._source = source
+        self._pacing = Pacing(source.bandwidth_bytes_s)
+        self._custom: str | None = None
+
+    @property
+    def waits_s(self) -> float:
+        return self._pacing.waits_s
+
+    def start(self) -> Position | None:
+        return None
+
+    def next(self, position: Position | None) -> Portion | None:
+        if not self._pacing.may_read():
+            return None
+        return self._asked(lambda: self._next(position or {}))
+
+    def _next(self, position: Position) -> Portion | None:
+        mode = self._source.mode
+        if mode is TableMode.SNAPSHOT or self._is_small():
+            return self._snapshot(position)
+        if mode is TableMode.TIMESTAMP:
+            return self._by_time(position)
+        return self._by_number(position) if mode is TableMode.INCREMENTING else self._by_both(position)
+
+    def lag(self, position: Position | None) -> int | None:
+        """Rows above the growing number; the other modes would have to read."""
+        if self._source.mode is not TableMode.INCREMENTING or not position or "number" not in position:
+            return None
+        condition = f"{self._quoted(self._source.incrementing)} > {int(position['number'])}"
+        return self._asked(
+            lambda: int(self._one(f"SELECT count(*) AS n FROM {self._source.table} WHERE {condition}") or 0)
+        )
+
+    def done(self, portion: Portion, bytes_read: int) -> None:
+        self._pacing.was_read(bytes_read, portion.facts.get("rows", 0))
+
+    # -- modes -------------------------------------------------------------------------------------
+
+    def _is_small(self) -> bool:
+        limit = self._source.snapshot_below
+        inner = f"SELECT 1 AS one FROM {self._source.table} LIMIT {limit}"
+        return limit > 0 and int(self._one(f"SELECT count(*) AS n FROM ({inner}) x") or 0) < limit
+
+    def _snapshot(self, position: Position) -> Portion | None:
+        from pyspark.sql import functions as F
+
+        rows = self._rows("")
+        hashed = F.xxhash64(F.to_json(F.struct("*"), JSON_OPTIONS))
+        found = rows.select(hashed.alias("h")).agg(F.count("h"), F.bit_xor("h"), F.sum("h")).first()
+        fingerprint = [0, 0, 0] if found is None else [int(each or 0) for each in found]
+        if position.get("snapshot") == fingerprint:
+            return None
+        return self._portion("", {"snapshot": fingerprint}, Merging.MIRROR, fingerprint[0])
+
+    def _by_number(self, position: Position) -> Portion | None:
+        column = self._quoted(self._source.incrementing)
+        after = position.get("number")
+        above = f"{column} > {int(after)}" if after is not None else "1 = 1"
+        inner = f"SELECT {column} AS n FROM {self._source.table} WHERE {above}"
+        inner += f" ORDER BY {column} LIMIT {self._limit()}"
+        last = self._one(f"SELECT max(n) AS n FROM ({inner}) x")
+        if last is None:
+            return None
+        where = f"{above} AND {column} <= {int(last)}"
+        return self._portion(where, {"number": int(last)}, Merging.FIRST)
+
+    def _by_time(self, position: Position) -> Portion | None:
+        """Rows of the last time are read again: another one may have come with the same."""
+        column = self._quoted(self._source.timestamp)
+        last = self._one(f"SELECT {self._text(f'max({column})')} AS t FROM {self._source.table}")
+        if last is None:
+            return None
+        count = int(
+            self._one(f"SELECT count(*) AS n FROM {self._source.table} WHERE {column} = {literal(last)}") or 0
+        )
+        if position.get("time") == last and position.get("count") == count:
+            return None
+        where = f"{column} <= {literal(last)}"
+        if position.get("time") is not None:
+            where = f"{column} >= {literal(position['time'])} AND {where}"
+        return self._portion(where, {"time": last, "count": count}, Merging.LAST)
+
+    def _by_both(self, position: Position) -> Portion | None:
+        time, number = self._quoted(self._source.timestamp), self._quoted(self._source.incrementing)
+        above = f"{time} IS NOT NULL"
+        if position.get("time") is not None:
+            since = literal(position["time"])
+            above = f"({time} > {since} OR ({time} = {since} AND {number} > {int(position['number'])}))"
+        inner = (
+            f"SELECT {time} AS t, {number} AS n FROM {self._source.table} WHERE {above}"
+            f" ORDER BY {time}, {number} LIMIT {self._limit()}"
+        )
+        query = f"SELECT {self._text('t')} AS t, n FROM ({inner}) x ORDER BY x.t DESC, n DESC LIMIT 1"
+        last = self._query(query).first()
+        if last is None:
+            return None
+        until = literal(str(last[0]))
+        where = f"{above} AND ({time} < {until} OR ({time} = {until} AND {number} <= {int(last[1])}))"
+        return self._portion(where, {"time": str(last[0]), "number": int(last[1])}, Merging.LAST)
+
+    def _limit(self) -> int:
+        rows_max = self._source.rows_per_batch_max or ROWS_PER_BATCH_MAX
+        return min(rows_max, self._pacing.rows_max(rows_max))
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _portion(self, where: str, position: Position, merging: Merging, rows: int = 0) -> Portion:
+        def read(stamp: Stamp) -> DataFrame:
+            return stamped(self._raw_rows(self._rows(where), stamp), stamp)
+
+        return Portion(read, position, merging, facts={"rows": rows})
+
+    def _raw_rows(self, rows: DataFrame, stamp: Stamp) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        number = F.lit(stamp.batch * BATCH_SHIFT) + F.monotonically_increasing_id()
+        return rows.select(
+            F.lit(None).cast("binary").alias("key"),
+            F.to_json(F.struct("*"), JSON_OPTIONS).cast("binary").alias("value"),
+            F.lit(self._source.table).alias("topic"),
+            F.lit(0).alias("partition"),
+            number.cast("bigint").alias("offset"),
+            F.lit(stamp.ingested_at).cast("timestamp").alias("timestamp"),
+        )
+
+    def _rows(self, where: str) -> DataFrame:
+        query = f"SELECT * FROM {self._source.table}" + (f" WHERE {where}" if where else "")
+        if self._custom is None:
+            self._custom = self._custom_types(query)
+        return self._query(query, customSchema=self._custom) if self._custom else self._query(query)
+
+    def _custom_types(self, query: str) -> str:
+        """SQLite keeps times as texts of any form, its driver reads one of them: they are read as texts."""
+        if not self._source.address.startswith("jdbc:sqlite:"):
+            return ""
+        schema = self._query(query).schema
+        times = [each.name for each in schema.fields if each.dataType.typeName() in ("timestamp", "date")]
+        return ", ".join(f"`{name}` STRING" for name in times)
+
+    def _query(self, query: str, **options: str) -> DataFrame:
+        url = reveal(self._source.url)
+        driver = next((name for prefix, name in DRIVERS.items() if url.startswith(prefix)), None)
+        if driver is None:
+            raise Stopped(f"source {self._source.name}: there is no driver for {url.partition('//')[0]}")
+        given = {"url": url, "query": query, "driver": driver, "fetchsize": str(FETCH_ROWS), **options}
+        for name, value in (("user", self._source.user), ("password", self._source.password)):
+            if value:
+                given[name] = reveal(value)
+        return self._spark.read.format("jdbc").options(**given, **revealed(self._source.settings)).load()
+
+    def _one(self, query: str) -> Any:
+        row = self._query(query).first()
+        return None if row is None else row[0]
+
+    def _quoted(self, name: str) -> str:
+        mark = "`" if self._source.address.startswith("jdbc:mysql:") else '"'
+        return f"{mark}{name.replace(mark, mark * 2)}{mark}"
+
+    def _text(self, expression: str) -> str:
+        kind = "CHAR" if self._source.address.startswith("jdbc:mysql:") else "TEXT"
+        return f"CAST({expression} AS {kind})"
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except (SourceAway, Stopped):
+            raise
+        except SecretError as error:
+            raise Stopped(f"source {self._source.name}: {error}") from error
+        except Exception as error:
+            raise SourceAway(f"source {self._source.name} cannot be asked: {brief(error)}") from error
+
+
+def literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

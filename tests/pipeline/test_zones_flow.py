@@ -1,0 +1,281 @@
+"""Batches of a topic through all zones: once each, whatever is in them and whatever dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from barnabas.pipeline import Drift, Schema, Staging, Table, Zone
+from barnabas.pipeline.errors import ForeignLake, LakeAway, SourceAway, Stopped, explained
+from barnabas.pipeline.flow import Feed
+from pipeline.orders import DOUBLED, RULES, order, orders_pipeline, rows
+
+Topic = Callable[..., str]
+Produce = Callable[..., None]
+
+
+def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic()
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, source={"lateness_s": 3600.0}, trusted={"mask": {"card": "last4"}},
+        refined=[DOUBLED],
+    )  # fmt: skip
+    feed = Feed(spark, pipeline, "orders")
+    assert feed.step() is None  # a topic without data
+    good = [order(number) for number in range(10)]
+    produce(name, good, partition=0)
+    produce(
+        name,
+        [
+            good[3],  # again
+            order(20, amount=-1.0),
+            order(21, shop="UPPER", amount=13.0),
+            order(22, email="u1@example.org"),
+            order(23, shop=None),
+            b"{no json",
+            order(24, amount="many"),
+            [order(25)],
+            order(26, at="1970-01-01T00:00:00Z"),
+            None,
+        ],
+        partition=1,
+    )
+    batch = feed.step()
+    assert batch is not None
+    assert (batch.batch, batch.rows_in, batch.duplicates, batch.malformed) == (1, 20, 1, 4)
+    assert (batch.staged, batch.accepted, batch.quarantined) == (15, 10, 9)
+    assert {str(each.table) for each in batch.changed} == {
+        "staging.orders", "trusted.orders", "quarantine.orders", "refined.doubled",
+    }  # fmt: skip
+    assert len(rows(spark, pipeline, "raw", "orders", "value")) == 20
+    assert rows(spark, pipeline, "refined", "doubled", "order_id", "twice")[0] == ("o2", 4.0)
+    [trusted] = [
+        row
+        for row in rows(spark, pipeline, "trusted", "orders", "order_id", "email", "card")
+        if row[0] == "o1"
+    ]
+    assert trusted[2] == "************1111" and len(trusted[1]) == 64
+    refused = rows(spark, pipeline, "quarantine", "orders", "zone", "rule", "reason")
+    assert [(zone, rule) for zone, rule, _ in refused] == [
+        ("staging", "malformed"), ("staging", "malformed"), ("staging", "malformed"), ("staging", "malformed"),
+        ("trusted", "freshness_at"), ("trusted", "not_null_shop"), ("trusted", "pattern_shop"),
+        ("trusted", "range_amount"), ("trusted", "unique_email"),
+    ]  # fmt: skip
+    reasons = {reason for _, _, reason in refused}
+    assert "amount is -1.0, it must be from 0 to 1000" in reasons
+    assert "shop is UPPER, it must match [a-z]+; not true: amount <> 13" in reasons
+    assert 'amount is "many", which is no double' in reasons and "there is no value" in reasons
+    # A duplicate in a later batch, a late row, and a value that is taken.
+    produce(name, [good[5], order(30, at="2025-12-31T00:00:00Z"), order(31, email="u2@example.org")])
+    batch = feed.step()
+    assert batch is not None
+    assert (batch.rows_in, batch.duplicates, batch.staged, batch.accepted, batch.late) == (3, 1, 2, 1, 1)
+    assert feed.step() is None and feed.lag() == 0
+    # Another process goes on where this one was.
+    produce(name, [order(5), order(40)])
+    again = Feed(spark, pipeline, "orders")
+    batch = again.step()
+    assert batch is not None and (batch.batch, batch.duplicates, batch.staged) == (3, 1, 1)
+    assert not batch.recovered
+
+
+@pytest.mark.parametrize("where", ["before raw", "behind raw", "behind staging", "behind trusted"])
+def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
+    spark: Any,
+    broker: Any,
+    topic: Topic,
+    produce: Produce,
+    lake: str,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from barnabas.pipeline.zones import commits
+
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, refined=[DOUBLED])
+    produce(name, [order(1), order(2), order(2), order(3, amount=-1.0), b"broken"])
+    parts = {
+        "before raw": "/raw",
+        "behind raw": "/staging/",
+        "behind staging": "/trusted/",
+        "behind trusted": "/refined/",
+    }
+    real = commits.append
+
+    def dies(frame: Any, path: str, txn: commits.Txn, **options: Any) -> None:
+        if parts[where] in txn.app + "/":
+            raise OSError("killed")
+        real(frame, path, txn, **options)
+
+    monkeypatch.setattr(commits, "append", dies)
+    feed = Feed(spark, pipeline, "orders")
+    with pytest.raises(Exception, match="killed"):
+        feed.step()
+    monkeypatch.setattr(commits, "append", real)
+    # The same feed, or one of another process: both look into the lake.
+    feed = feed if where == "behind raw" else Feed(spark, pipeline, "orders")
+    batch = feed.step()
+    assert batch is not None and batch.recovered == (where != "before raw")
+    assert feed.step() is None
+    for again in (feed, Feed(spark, pipeline, "orders")):
+        assert again.step() is None
+    assert len(rows(spark, pipeline, "raw", "orders", "offset")) == 5
+    assert rows(spark, pipeline, "staging", "orders", "order_id") == [("o1",), ("o2",), ("o3",)]
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == [("o1",), ("o2",)]
+    assert rows(spark, pipeline, "refined", "doubled", "order_id") == [("o2",)]
+    assert len(rows(spark, pipeline, "quarantine", "orders", "offset")) == 2
+
+
+def test_fields_that_drift_are_rescued_added_or_stop_the_source(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name)
+    strict = replace(pipeline, lake=f"{lake}-stop", staging=[replace(pipeline.staging[0], drift=Drift.STOP)])
+    adding = replace(pipeline, lake=f"{lake}-add", staging=[replace(pipeline.staging[0], drift=Drift.ADD)])
+    produce(name, [order(1), order(2, more={"a": 1}, count=7, text="5")])
+    Feed(spark, pipeline, "orders").drain()
+    assert rows(spark, pipeline, "staging", "orders", "order_id", "_rescued") == [
+        ("o1", None), ("o2", '{"more":"{\\"a\\":1}","count":"7","text":"5"}'),
+    ]  # fmt: skip
+    with pytest.raises(Stopped, match="count, more, text"):
+        Feed(spark, strict, "orders").step()
+    feed = Feed(spark, adding, "orders")
+    feed.drain()
+    assert rows(spark, adding, "trusted", "orders", "order_id", "more.a", "count", "text") == [
+        ("o1", None, None, None), ("o2", 1, 7, "5"),
+    ]  # fmt: skip
+    # A column that changes its type: the row is refused, the others go on, also after a restart.
+    produce(name, [order(3, count="many"), order(4, count=8)])
+    for each in (feed, Feed(spark, adding, "orders")):
+        each.drain()
+    assert rows(spark, adding, "trusted", "orders", "order_id", "count")[-1] == ("o4", 8)
+    assert rows(spark, adding, "quarantine", "orders", "reason") == [('count is "many", which is no bigint',)]
+    changed = replace(
+        adding, sources=[replace(adding.sources[0], schema=Schema("order_id STRING, amount STRING"))]
+    )
+    with pytest.raises(Stopped, match="amount is double in the table and string in the file"):
+        Feed(spark, changed, "orders").step()
+
+
+def test_a_schema_is_inferred_from_samples(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, trusted={"rules": ()},
+        source={"schema": Schema(infer_samples=2), "event_time": ""},
+    )  # fmt: skip
+    produce(name, [order(1), order(2, tags=["x"], place={"x": 1.5}), b"broken"])
+    [batch] = Feed(spark, pipeline, "orders").drain()
+    assert (batch.staged, batch.malformed) == (2, 1)
+    assert rows(spark, pipeline, "trusted", "orders", "order_id", "at", "place.x")[1][2] == 1.5
+    types = dict(pipeline.the_lake.read(spark, Table(Zone.STAGING, "orders")).dtypes)
+    assert (types["amount"], types["at"], types["tags"]) == ("double", "timestamp", "array<string>")
+    produce(name, [order(3)])
+    assert len(Feed(spark, pipeline, "orders").drain()) == 1
+
+
+def test_change_events_of_debezium_are_applied_in_order(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    def change(op: str, before: Any, after: Any, wrapped: bool = False) -> dict[str, Any]:
+        found = {"op": op, "before": before, "after": after, "ts_ms": 1, "source": {"table": "customers"}}
+        return {"schema": {}, "payload": found} if wrapped else found
+
+    def row(number: int, name: str) -> dict[str, Any]:
+        return {"order_id": f"o{number}", "shop": name, "amount": float(number)}
+
+    name = topic(partitions=1)
+    schema = Schema("order_id STRING, shop STRING, amount DOUBLE")
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, trusted={"rules": RULES[:2], "hash": ()},
+        source={"changes": "debezium", "event_time": "", "schema": schema},
+    )  # fmt: skip
+    produce(
+        name,
+        [
+            change("r", None, row(1, "a")),
+            change("c", None, row(2, "b"), True),
+            change("u", None, row(1, "c")),
+        ],
+    )
+    feed = Feed(spark, pipeline, "orders")
+    [batch] = feed.drain()
+    assert (batch.rows_in, batch.staged, batch.duplicates) == (3, 2, 1)
+    produce(
+        name,
+        [
+            change("u", row(2, "b"), row(2, "d")), change("d", row(1, "c"), None), None,
+            change("c", None, row(3, "e")),
+            change("u", row(3, "e"), {**row(3, "f"), "amount": -5.0}), change("t", None, None), b"broken",
+        ],
+    )  # fmt: skip
+    [batch] = feed.drain()
+    assert (batch.malformed, batch.quarantined) == (2, 3)
+    assert rows(spark, pipeline, "staging", "orders", "order_id", "shop") == [("o2", "d"), ("o3", "f")]
+    # The last good version stays until one passes.
+    assert rows(spark, pipeline, "trusted", "orders", "order_id", "shop") == [("o2", "d")]
+
+
+def test_a_lake_of_another_pipeline_is_left_alone(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name)
+    produce(name, [order(1)])
+    Feed(spark, pipeline, "orders").drain()
+    with pytest.raises(ForeignLake, match="of pipeline shop, this is orders of other"):
+        Feed(spark, replace(pipeline, name="other"), "orders").step()
+
+
+def test_a_source_that_is_away_is_tried_again(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    away = orders_pipeline(lake, "127.0.0.1:1", "orders")
+    feed = Feed(spark, away, "orders")
+    with pytest.raises(SourceAway, match="orders cannot be asked") as caught:
+        feed.step()
+    assert caught.value.retryable
+    missing = orders_pipeline(lake, broker.bootstrap, "nobody-made-this")
+    with pytest.raises(SourceAway, match="there is no such topic"):
+        Feed(spark, missing, "orders").step()
+
+
+def test_bandwidth_limits_what_a_batch_reads(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    source = {"bandwidth_bytes_s": 60_000.0, "rows_per_batch_max": 1000}
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, source=source, trusted={"rules": ()})
+    produce(name, [order(number) for number in range(1500)])
+    batches = Feed(spark, pipeline, "orders").drain()
+    assert batches[0].rows_in == 1000 and sum(batch.rows_in for batch in batches) == 1500
+    seconds = (batches[-1].started - batches[0].ended).total_seconds()
+    assert seconds >= batches[0].bytes / 60_000.0 - 1.0
+
+
+def test_what_spark_says_becomes_a_state_for_people() -> None:
+    assert isinstance(explained(OSError("x: No space left on device"), "writing"), LakeAway)
+    assert "disk is full" in str(explained(OSError("No space left on device"), "writing"))
+    secret = explained(ValueError("jdbc:mysql://me:hunter2@h/x failed\nat java"), "reading")
+    assert "hunter2" not in str(secret) and "at java" not in str(secret)
+
+
+def test_two_stagings_of_one_source_have_keys_of_their_own(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name)
+    pipeline = replace(
+        pipeline, staging=[*pipeline.staging, Staging(name="shops", source="orders", key=["shop"])]
+    )
+    produce(name, [order(1), order(4), order(2)])
+    Feed(spark, pipeline, "orders").drain()
+    assert len(rows(spark, pipeline, "staging", "orders", "shop")) == 3
+    assert rows(spark, pipeline, "staging", "shops", "shop") == [("b",), ("c",)]

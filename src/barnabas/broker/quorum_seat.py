@@ -17,6 +17,8 @@ from barnabas.broker.controller_channel import ControllerChannel
 from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.broker.peers import Connections
 from barnabas.metadata.versions import CONTROLLER_REGISTRATION
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.runtime.controller import Controller
 from barnabas.runtime.quorum import Quorum
 
@@ -54,7 +56,7 @@ class QuorumSeat:
         self.controller: Controller | None = None
         if settings.is_controller:
             self.controller = Controller(settings, cluster_id, self.log, clock, rng, secrets)
-        self.quorum = Quorum(settings, cluster_id, self.log, self._connections, rng)
+        self.quorum = Quorum(settings, cluster_id, self.log, self._connections, clock, rng)
         self._activating: asyncio.Future[object] | None = None
         self._registering: asyncio.Task[None] | None = None
         self.channel = ControllerChannel(self.quorum, self._connections, self.controller)
@@ -63,6 +65,9 @@ class QuorumSeat:
         """Returns when the metadata here is as new as a leader's; on a node of its own, when it leads."""
         controller, quorum = self.controller, self.quorum
         if controller is not None:
+            changes = quorum.changes
+            controller.serve_also(AddRaftVoterRequest, changes.add)
+            controller.serve_also(RemoveRaftVoterRequest, changes.remove)
             controller.prepare(load_bootstrap(self._disk, self._settings.metadata_log_dir), self._listeners)
             quorum.on_lead, quorum.on_lose = self._activate, controller.renounce
         quorum.start()

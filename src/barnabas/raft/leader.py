@@ -92,6 +92,17 @@ class Leader:
         progress.note(max(progress.end_offset, end_offset), now_ms, leader_end_offset)
         return self._advance()
 
+    def change_voters(self, voters: VoterSet) -> None:
+        """Other voters count from now on; what is known of each is kept."""
+        before, self.voters = self._progress, voters
+        self._progress = {}
+        for voter in voters.voters.values():
+            key = voter.id, voter.directory_id
+            known = before.pop(voter.id, None) or self.observers.pop(key, None)
+            self._progress[voter.id] = known or ReplicaProgress(voter.directory_id)
+        for node_id, progress in before.items():
+            self.observers[node_id, progress.directory_id] = progress
+
     def _advance(self) -> bool:
         ends = sorted((progress.end_offset for progress in self._progress.values()), reverse=True)
         committed = ends[self.voters.majority - 1]

@@ -315,6 +315,13 @@ class Member:
         if len(heard) >= voters.majority:
             role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
 
+    def voters_changed(self, now_ms: int) -> None:
+        """Other voters are in force: a leader gives them time to find it."""
+        role = self.role
+        if isinstance(role, Elected):
+            role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
+            role.begin_at_ms = now_ms
+
     def lead_alone(self, now_ms: int) -> Victory:
         """The only voter leads without asking anybody."""
         self._to_candidate(now_ms)

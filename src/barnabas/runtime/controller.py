@@ -149,6 +149,7 @@ class Controller:
         self._sessions: BrokerSessions
         self._machine: _Machine
         self._shard: Shard[Message] | None = None  # while this controller is the active one
+        self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
         self._bootstrap: Sequence[Message] = ()
         self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
@@ -180,6 +181,10 @@ class Controller:
     @property
     def is_active(self) -> bool:
         return self._shard is not None
+
+    def serve_also(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
+        """Requests that only an active controller takes, and that others answer: the quorum's own."""
+        self._elsewhere[request] = serve
 
     def prepare(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
         """What an activation needs: the first records of a new cluster, where this controller listens."""
@@ -256,6 +261,9 @@ class Controller:
         shard = self._shard
         if shard is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+        elsewhere = self._elsewhere.get(type(request))
+        if elsewhere is not None:
+            return await elsewhere(request)
         decide = _decision_on(request)
         if decide is not None:
             return await shard.write(lambda: decide(self._context(take_mutations), request))

@@ -101,6 +101,8 @@ class MetadataLog(MetadataReplica):
         batch = build_quorum_batch(records, now_ms, base_offset=start, partition_leader_epoch=epoch)
         controls = tuple((start + index, record) for index, record in enumerate(records))
         self._note_controls(controls)
+        if self._leading().voters != self.membership.voters:
+            self._leading().change_voters(self.membership.voters)
         self._stage(batch, now_ms)
         end_offset = self._log.end_offset
         told = Batch(start, end_offset, epoch, now_ms, (), controls)

@@ -23,10 +23,12 @@ from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.member import Chance, Member, Timing
 from barnabas.raft.roles import Candidate, Elected, Follower, Prospective, Role
 from barnabas.runtime import quorum_messages
+from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.peers import Peers, PeerUnreachable
 from barnabas.runtime.quorum_fetching import Fetching
 from barnabas.runtime.quorum_serving import Serving
+from barnabas.runtime.quorum_voters import OwnVote, VoterChanges
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
 
@@ -38,21 +40,30 @@ logger = logging.getLogger(__name__)
 
 class Quorum:
     def __init__(
-        self, settings: BrokerSettings, cluster_id: str, log: MetadataLog, peers: Peers, chance: Chance
+        self,
+        settings: BrokerSettings,
+        cluster_id: str,
+        log: MetadataLog,
+        peers: Peers,
+        clock: Clock,
+        chance: Chance,
     ) -> None:
+        self.wall_ms = clock.now_ms  # as in the leader's books
         self._settings = settings
-        self._cluster_id = cluster_id
-        self._log = log
-        self._peers = peers
+        self.cluster_id = cluster_id
+        self.log = log
+        self.peers = peers
         self._fetching = Fetching(log, cluster_id, peers, settings, self._leave_when_over)
         self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
-        self._request_ms: int = settings["controller.quorum.request.timeout.ms"]
+        self.request_ms: int = settings["controller.quorum.request.timeout.ms"]
         timing = Timing(
             settings["controller.quorum.election.timeout.ms"],
             settings["controller.quorum.election.backoff.max.ms"],
             settings["controller.quorum.fetch.timeout.ms"],
         )
         self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
+        self.changes = VoterChanges(self)
+        self._own_vote: asyncio.Task[None] | None = None
         self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
         self.on_lead: Callable[[], None] = lambda: None
         self.on_lose: Callable[[KafkaError], None] = lambda error: None
@@ -74,13 +85,13 @@ class Quorum:
     @property
     def is_alone(self) -> bool:
         """Whether this node is the quorum."""
-        local = self._log.local
-        is_sole = self._log.membership.voters.is_sole(local.id, local.directory_id)
+        local = self.log.local
+        is_sole = self.log.membership.voters.is_sole(local.id, local.directory_id)
         return self._settings.is_controller and is_sole
 
     @property
     def kraft_version(self) -> int:
-        return self._log.membership.kraft_version
+        return self.log.membership.kraft_version
 
     @property
     def leading(self) -> LeaderHint:
@@ -92,12 +103,18 @@ class Quorum:
         """Leads at once if there is nobody else, else looks for a leader and takes part in elections."""
         if self.is_alone:
             self._lead(self.member.lead_alone(self.now_ms()))
-        self._following = asyncio.get_running_loop().create_task(self._follow())
+        loop = asyncio.get_running_loop()
+        self._following = loop.create_task(self._follow())
+        settings = self._settings
+        if settings.is_controller and not settings.voters:
+            period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
+            own = OwnVote(self, settings["controller.quorum.auto.join.enable"], period_ms)
+            self._own_vote = loop.create_task(own.run())
         self._work()
 
     async def caught_up(self) -> None:
         """Returns when this node's metadata is as new as a leader's was since it started."""
-        if self._log.leader is None or not self.is_alone:
+        if self.log.leader is None or not self.is_alone:
             await self._caught_up.wait()
 
     async def stop(self) -> None:
@@ -108,11 +125,12 @@ class Quorum:
             self._work()
             ends = [task for (_, kind), task in self._asking.items() if kind is TellEnd]
             if ends:
-                await asyncio.wait(ends, timeout=self._request_ms / 2000)
+                await asyncio.wait(ends, timeout=self.request_ms / 2000)
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [*self._asking.values(), *([self._following] if self._following is not None else [])]
+        tasks = [*self._asking.values()]
+        tasks += [task for task in (self._following, self._own_vote) if task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -120,18 +138,32 @@ class Quorum:
 
     def _successors(self) -> list[ReplicaKey]:
         """The other voters, those that have most of the log first."""
-        leader = self._log.leader
+        leader = self.log.leader
         if leader is None:
             return []
         progress = leader.voter_progress()
-        voters = [voter for voter in leader.voters.voters.values() if voter.id != self._log.local.id]
+        voters = [voter for voter in leader.voters.voters.values() if voter.id != self.log.local.id]
         voters.sort(key=lambda voter: -progress[voter.id].end_offset)
         return [ReplicaKey(voter.id, voter.directory_id) for voter in voters]
+
+    # Voters
+
+    def voters_changed(self) -> None:
+        """The leader wrote other voters down: they are in force."""
+        self.member.voters_changed(self.now_ms())
+        self.member.tick(self.now_ms())
+        self._work()
+
+    def resign_if_removed(self) -> None:
+        """A leader without a vote leads until it is committed that it has none."""
+        if isinstance(self.member.role, Elected) and not self.member.is_voter:
+            self.member.resign(self._successors(), self.now_ms())
+            self._work()
 
     # Requests of others
 
     def vote(self, request: VoteRequest, version: int) -> Message:
-        refusal = quorum_messages.reason_to_refuse(request, self._cluster_id)
+        refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
         if refusal != ErrorCode.NONE:
             return quorum_messages.refusal_of(request, refusal)
         asked = quorum_messages.vote_asked(request, version)
@@ -146,14 +178,14 @@ class Quorum:
         return self._answer(request, version, verdict)
 
     def begin_epoch(self, request: BeginQuorumEpochRequest, version: int) -> Message:
-        refusal = quorum_messages.reason_to_refuse(request, self._cluster_id)
+        refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
         if refusal != ErrorCode.NONE:
             return quorum_messages.refusal_of(request, refusal)
         verdict = self.member.begin_told(quorum_messages.begin_told(request, version), self.now_ms())
         return self._answer(request, version, verdict)
 
     def end_epoch(self, request: EndQuorumEpochRequest, version: int) -> Message:
-        refusal = quorum_messages.reason_to_refuse(request, self._cluster_id)
+        refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
         if refusal != ErrorCode.NONE:
             return quorum_messages.refusal_of(request, refusal)
         verdict = self.member.end_told(quorum_messages.end_told(request, version), self.now_ms())
@@ -177,10 +209,10 @@ class Quorum:
             if ready.victory is not None:
                 self._lead(ready.victory)
             elif ready.save is not None:
-                self._log.remember(ready.save)
+                self.log.remember(ready.save)
         except OSError as error:
             failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the quorum's state cannot be kept: {error}")
-            self._log.give_up(failure)
+            self.log.give_up(failure)
             raise failure from error
         for ask in ready.asks:
             self._begin(ask)
@@ -213,13 +245,13 @@ class Quorum:
             over.cancel()
 
     def _lead(self, victory: Victory) -> None:
-        self._log.lead(victory)
+        self.log.lead(victory)
         logger.info("this node leads the quorum in epoch %d", victory.state.epoch)
         self.on_lead()
 
     def _lose(self) -> None:
         logger.info("this node does not lead the quorum any more")
-        self._log.renounce(NOT_LEADING)
+        self.log.renounce(NOT_LEADING)
         self.on_lose(NOT_LEADING)
 
     def _schedule(self) -> None:
@@ -231,7 +263,7 @@ class Quorum:
         self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
 
     def _tick(self) -> None:
-        if self._log.error is None:
+        if self.log.error is None:
             self.member.tick(self.now_ms())
             if not self._is_stopped:
                 self._work()
@@ -251,11 +283,11 @@ class Quorum:
             logger.error("asking voter %d failed: %s", slot[0], error)
 
     async def _ask(self, ask: Ask) -> None:
-        request = quorum_messages.request_for(ask, self._log.local, self._cluster_id)
+        request = quorum_messages.request_for(ask, self.log.local, self.cluster_id)
         while ask.to.endpoints and self.member.is_wanted(ask):
             at = ask.to.endpoints[0]
             try:
-                answer = await self._peers.ask(Address(at.host, at.port), request, self._request_ms, LANE)
+                answer = await self.peers.ask(Address(at.host, at.port), request, self.request_ms, LANE)
             except PeerUnreachable:
                 await asyncio.sleep(self._retry_ms / 1000)
                 continue
@@ -271,10 +303,10 @@ class Quorum:
 
     def _servers(self) -> list[Address]:
         """Everybody who may know the leader, but this node."""
-        local = self._log.local
+        local = self.log.local
         own = {(each.host, each.port) for each in local.endpoints}
         found: dict[Address, None] = {}
-        for voter in self._log.membership.voters.voters.values():
+        for voter in self.log.membership.voters.voters.values():
             if voter.id != local.id and voter.endpoints:
                 found[Address(voter.endpoints[0].host, voter.endpoints[0].port)] = None
         for address in (*self._settings.bootstrap_servers, *(each.address for each in self._settings.voters)):
@@ -285,18 +317,18 @@ class Quorum:
     async def _follow(self) -> None:
         """Fetches for as long as another leads, and looks for a leader while none is known."""
         attempts = 0
-        while self._log.error is None:
+        while self.log.error is None:
             role = self.member.role
             self._moved.clear()
             try:
                 if isinstance(role, Follower):
                     await self._fetch(role)
                 elif isinstance(role, Elected | Prospective | Candidate):
-                    if isinstance(role, Elected) and self._log.high_watermark >= 0:
+                    if isinstance(role, Elected) and self.log.high_watermark >= 0:
                         self._caught_up.set()
                         await self._moved.wait()
                     elif isinstance(role, Elected):
-                        await self._log.changed(self._request_ms)
+                        await self.log.changed(self.request_ms)
                     else:
                         await self._moved.wait()
                 else:
@@ -327,7 +359,7 @@ class Quorum:
         now_ms = self.now_ms()
         if fetched.error == ErrorCode.NONE:
             member.fetched(epoch, now_ms)
-            if 0 <= fetched.high_watermark <= self._log.end_offset:
+            if 0 <= fetched.high_watermark <= self.log.end_offset:
                 self._caught_up.set()
             self._schedule()
             return

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from barnabas.raft.voters import Voter, VoterEndpoint
 from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing.broker import READY, START_SECONDS_MAX, STOP_SECONDS_MAX, run_apart
 
@@ -30,10 +31,14 @@ LINES_MAX = 2_000
 
 class ClusterNode:
     """One process. `stop`, `kill`, `pause` and `resume` are what happens to processes; `start` brings it
-    back on the same folder and ports; `wipe` empties its folder and formats it again."""
+    back on the same folder and ports; `wipe` empties its folder and formats it again. `voters` is whom
+    formatting names as the first controllers of a dynamic quorum."""
 
-    def __init__(self, node_id: int, roles: str, properties: dict[str, str]) -> None:
+    def __init__(
+        self, node_id: int, roles: str, properties: dict[str, str], voters: Sequence[Voter] | None = None
+    ) -> None:
         self.id = node_id
+        self.voters = voters
         self.roles = roles
         self.properties = properties
         self.log_level = "INFO"
@@ -136,14 +141,22 @@ class ClusterNode:
         format_directories(
             BrokerSettings.load(self.properties),
             CLUSTER_ID,
-            FormatRequest(),
+            self._request(FormatRequest),
             now_ms=int(time.time() * 1000),
             random_bytes=os.urandom,
         )
 
+    def _request(self, request: Any) -> Any:
+        if self.voters is None or not self.is_controller:
+            return request()
+        if any(voter.id == self.id for voter in self.voters):
+            return request(initial_controllers=self.voters)
+        return request(no_initial_controllers=True)
+
 
 class Cluster:
-    """`brokers` and `controllers` in processes of their own; or `combined` nodes that are both."""
+    """`brokers` and `controllers` in processes of their own; or `combined` nodes that are both. The quorum is
+    static, or `dynamic`: then controllers can be added."""
 
     def __init__(
         self,
@@ -151,6 +164,7 @@ class Cluster:
         controllers: int = 1,
         *,
         combined: int = 0,
+        dynamic: bool = False,
         overrides: Mapping[str, object] | None = None,
         racks: Sequence[str] = (),
     ) -> None:
@@ -174,6 +188,12 @@ class Cluster:
             )
         }
         self._voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in voters.items())
+        self._first_voters: list[Voter] | None = None
+        if dynamic:
+            self._first_voters = [
+                Voter(node_id, os.urandom(15) + b"\1", (VoterEndpoint("CONTROLLER", "127.0.0.1", port),))
+                for node_id, port in voters.items()
+            ]
         self.nodes: dict[int, ClusterNode] = {}
         for node_id, port in voters.items():
             listeners = f"CONTROLLER://127.0.0.1:{port}"
@@ -190,14 +210,30 @@ class Cluster:
             "node.id": str(node_id),
             "listeners": listeners,
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": self._voters,
+            **self._quorum_settings(),
             "log.dirs": str(self.folder / f"node-{node_id}"),
         }
         if "broker" in roles:
             properties["group.initial.rebalance.delay.ms"] = "0"
             if self._racks:
                 properties["broker.rack"] = self._racks[(node_id - 1) % len(self._racks)]
-        self.nodes[node_id] = ClusterNode(node_id, roles, {**properties, **self._overrides})
+        self.nodes[node_id] = ClusterNode(
+            node_id, roles, {**properties, **self._overrides}, self._first_voters
+        )
+
+    def _quorum_settings(self) -> dict[str, str]:
+        if self._first_voters is None:
+            return {"controller.quorum.voters": self._voters}
+        servers = (f"{each.endpoints[0].host}:{each.endpoints[0].port}" for each in self._first_voters)
+        return {"controller.quorum.bootstrap.servers": ",".join(servers)}
+
+    def add_controller(self, node_id: int, **settings: object) -> ClusterNode:
+        """A further controller of a dynamic quorum, formatted and not started; settings with _ for dots."""
+        self._add(node_id, "controller", f"CONTROLLER://127.0.0.1:{free_ports(1)[0]}")
+        node = self.nodes[node_id]
+        node.properties |= {name.replace("_", "."): str(value) for name, value in settings.items()}
+        node.format()
+        return node
 
     # -- nodes -------------------------------------------------------------------------------------
 

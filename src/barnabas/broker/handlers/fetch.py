@@ -67,7 +67,7 @@ class Fetching:
     __slots__ = (
         "_broker", "_channel", "_deferred", "_follower", "_is_due", "_is_follower", "_limit", "_listener",
         "_max_bytes", "_names_leaders", "_reads_followers", "_request", "_session", "_tells_leaders",
-        "_timer", "_waiting_at",
+        "_timer", "_unnoted", "_waiting_at",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +87,7 @@ class Fetching:
         self._reads_followers = not self._is_follower and version >= CLOSEST_SINCE
         self._tells_leaders = version >= LEADERS_SINCE
         self._limit: FetchLimit | None = None
+        self._unnoted: list[tuple[FetchRequest.FetchTopic, FetchRequest.FetchTopic.FetchPartition]] = []
 
     def limit(self, limit: FetchLimit | None, channel: Channel) -> None:
         """The client has a quota: answers are smaller, and empty when they come too soon."""
@@ -97,6 +98,8 @@ class Fetching:
     def look(self, *, final: bool = False) -> FetchResponse | None:
         """The answer, or None when it is better to wait."""
         request = self._request
+        if self._unnoted:
+            self.note_rest()
         results: list[tuple[SessionPartition, PartitionData]] = []
         total = 0
         throttle = self._broker.leader_throttle
@@ -203,28 +206,33 @@ class Fetching:
 
     def note_progress(self) -> None:
         """What a follower fetches from here on it has everything before: the high watermark may move."""
-        request, broker = self._request, self._broker
-        broker_epoch = request.replica_state.replica_epoch
-        partitions = broker.partitions
-        for topic in request.topics:
-            for asked in topic.partitions:
-                found = (
-                    partitions.get(topic.topic, asked.partition)
-                    if topic.topic
-                    else partitions.get_by_id(topic.topic_id, asked.partition)
-                )
-                if found is None or not found.is_leader:
-                    continue
-                log = found.log
-                try:
-                    found.check_epoch(asked.current_leader_epoch)
-                    if divergence(found, asked) is None and asked.fetch_offset <= log.written_offset:
-                        found.follower_reached(
-                            self._follower, asked.fetch_offset, asked.log_start_offset, broker_epoch
-                        )
-                except KafkaError:
-                    continue  # told when it is read
-        broker.followers_seen(self._follower)
+        self._unnoted = [(topic, asked) for topic in self._request.topics for asked in topic.partitions]
+        self.note_rest()
+        self._broker.followers_seen(self._follower)
+
+    def note_rest(self) -> None:
+        """A partition that is not led here yet may be when the answer leaves: the follower, who is told of no
+        error, would not name it again."""
+        broker_epoch = self._request.replica_state.replica_epoch
+        partitions = self._broker.partitions
+        unnoted, self._unnoted = self._unnoted, []
+        for topic, asked in unnoted:
+            found = (
+                partitions.get(topic.topic, asked.partition)
+                if topic.topic
+                else partitions.get_by_id(topic.topic_id, asked.partition)
+            )
+            if found is None or not found.is_leader or self._follower not in found.state.followers:
+                self._unnoted.append((topic, asked))
+                continue
+            try:
+                found.check_epoch(asked.current_leader_epoch)
+                if divergence(found, asked) is None and asked.fetch_offset <= found.log.written_offset:
+                    found.follower_reached(
+                        self._follower, asked.fetch_offset, asked.log_start_offset, broker_epoch
+                    )
+            except KafkaError:
+                self._unnoted.append((topic, asked))  # told when it is read, if it is still so
 
     def closest(self, partition: Partition) -> int | None:
         """The replica that the consumer should read from instead, if there is one nearer to it."""

@@ -5,7 +5,7 @@ coordinators fail over and the partitions that they write to change their leader
 from __future__ import annotations
 
 from barnabas.simulation.faults import Plan
-from barnabas.simulation.histories.cluster_stage import PROMISES, ClusterStage, cluster_plan, shape_of
+from barnabas.simulation.histories.cluster_stage import CALM_S, PROMISES, ClusterStage, cluster_plan, shape_of
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.stage import SYNCED, Stage
 from barnabas.simulation.histories.transactions import TransactionsHistory
@@ -30,7 +30,15 @@ class ClusterGroupsHistory(GroupsHistory):
 
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
-        return ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+        self._cluster_stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+        return self._cluster_stage
+
+    async def run(self, world: World, faults: Plan) -> dict[str, int]:
+        counts = await super().run(world, faults)
+        await self._cluster_stage.until(
+            self._cluster_stage.is_whole, CALM_S, "all replicas are in sync again"
+        )
+        return counts
 
 
 class ClusterTransactionsHistory(TransactionsHistory):
@@ -48,4 +56,12 @@ class ClusterTransactionsHistory(TransactionsHistory):
 
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
-        return ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+        self._cluster_stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+        return self._cluster_stage
+
+    async def run(self, world: World, faults: Plan) -> dict[str, int]:
+        counts = await super().run(world, faults)
+        await self._cluster_stage.until(
+            self._cluster_stage.is_whole, CALM_S, "all replicas are in sync again"
+        )
+        return counts

@@ -14,7 +14,7 @@ from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.cluster import Shape, SimulatedCluster
 from barnabas.simulation.cluster_checks import ClusterChecks
 from barnabas.simulation.cluster_faults import ClusterFaults
-from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Kind, Plan, plan
+from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Kind, plan
 from barnabas.simulation.histories.stage import Happening, Machines, Stage
 from barnabas.simulation.routed_client import RoutedClient
 from barnabas.simulation.world import World
@@ -124,9 +124,15 @@ class ClusterStage(Stage):
         await self.until(self.has_all_brokers, 30, "all brokers are in service")
         self.world.start(self.checks.run())
 
-    async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
-        await super().suffer(faults, seconds, clients)
+    async def become_whole(self) -> None:
+        """When faults are over and nobody moves anything any more."""
         await self.until(self.is_whole, CALM_S, "all replicas are in sync again")
+        await self.until(self._are_equal, CALM_S, "all replicas are equal")
+
+    def _are_equal(self) -> bool:
+        """They are told to be in sync, so this takes no longer than a few fetches."""
+        self.checks.look()
+        return self.checks.replicas_are_equal()
 
     def has_all_brokers(self) -> bool:
         image = self.cluster.image()

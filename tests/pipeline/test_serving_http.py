@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,11 @@ class Process:
     def _is_ready(self) -> bool:
         assert self.running.poll() is None, self.running.communicate()[1]
         return self._ready.exists()
+
+    def limit_files(self, bytes_max: int) -> None:
+        """Files cannot grow beyond this: to the process the disk is full."""
+        _, hard = resource.prlimit(self.running.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self.running.pid, resource.RLIMIT_FSIZE, (bytes_max, hard))
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.running.send_signal(number)
@@ -386,7 +393,7 @@ def test_parts_come_over_the_wire_and_say_where_the_view_stands(url: str) -> Non
         assert client.state("wired") is None
         state = client.put_batch(batch_part(4, ORDERS, layout))
         assert state.layout == layout and state.position.version == 4 and state.rows == 3
-        client.announce("wired", 6)
+        client.announce("wired", layout.fingerprint, 6)
         client.checked("wired", 4, BEGINNING + timedelta(days=1))
         found = client.state("wired")
         assert found is not None and (found.fence, found.checked_at) == (6, BEGINNING + timedelta(days=1))
@@ -442,3 +449,19 @@ def test_a_serving_process_that_is_away_is_named() -> None:
         pytest.raises(ServingError, match=r"127\.0\.0\.1:1.* is away"),
     ):
         client.state("revenue")
+
+
+def test_a_full_disk_is_said_and_what_was_served_stays(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    with ServingClient(process.url, TOKEN, patience_s=0.2) as client:
+        client.put_batch(batch_part(1, ORDERS))
+        process.limit_files(1 << 20)
+        many = [Order(str(number), f"shop {number}", 1, None, "new", 0) for number in range(1_000)]
+        wide = [replace(order, status="x" * 3000) for order in many]
+        with pytest.raises(ServingError, match=r"serving\.duckdb failed"):
+            client.put_speed(speed_part(1, 2, wide))
+        body = client.query("revenue")
+        assert body["row_count"] == 3 and body["freshness"]["speed"]["version"] == 1
+        process.limit_files(resource.RLIM_INFINITY)
+        assert client.put_speed(speed_part(1, 2, wide)).rows == 1_003
+    assert process.end() == 0

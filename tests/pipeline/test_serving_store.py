@@ -108,7 +108,7 @@ class World:
         low = state.horizon.version if state else 0
         version = self._rng.randint(low, len(self.versions) - 1)
         try:
-            self.store.announce("revenue", version)
+            self.store.announce("revenue", LAYOUT.fingerprint, version)
         except Conflict:
             assert state and version < state.position.version  # a speed part lies across it
         else:
@@ -221,7 +221,7 @@ def deletions_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def horizons_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Speed parts may begin before a horizon and end after it."""
-    patch.setattr(merging, "announce", lambda session, view, horizon: None)
+    patch.setattr(merging, "announce", lambda session, view, fingerprint, horizon: None)
     patch.setattr(catalog, "was_at", lambda session, entry, version: True)
 
 

@@ -53,8 +53,8 @@ class ServingClient:
         value = self._json("GET", inner(view))["state"]
         return wire.unpack_state(value) if value else None
 
-    def announce(self, view: str, horizon: int) -> None:
-        self._json("PUT", f"{inner(view)}/announced", json={"horizon": horizon})
+    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
+        self._json("PUT", f"{inner(view)}/announced", json={"fingerprint": fingerprint, "horizon": horizon})
 
     def put_batch(self, part: BatchPart) -> ViewState:
         return self._put(f"{inner(part.layout.view)}/batch", wire.pack_batch(part))

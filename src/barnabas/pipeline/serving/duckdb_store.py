@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ LOCKED_DOWN = (
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET lock_configuration = true",
+)
+# What a question can be the reason of; everything else is the store's own trouble.
+REFUSALS = (
+    duckdb.ProgrammingError,
+    duckdb.DataError,
+    duckdb.NotSupportedError,
+    duckdb.PermissionException,
+    duckdb.OutOfMemoryException,
 )
 TYPES = {
     "boolean": "BOOLEAN",
@@ -96,35 +104,43 @@ class DuckDBStore(SqlStore):
 
     def __init__(self, path: Path, keep_horizons: int, limits: Limits) -> None:
         super().__init__(keep_horizons, limits)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._limits = limits
+        self._database = self._open()
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        path, limits = self._path, self._limits
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{limits.memory_bytes_max >> 20}MiB",
             "max_temp_directory_size": "8GiB",
         }
         try:
-            self._database = duckdb.connect(str(path), config=config)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            database = duckdb.connect(str(path), config=config)
             for statement in (*LOCKED_DOWN, *catalog.TABLES):
-                self._database.execute(statement)
-        except duckdb.Error as problem:
+                database.execute(statement)
+            return database
+        except (duckdb.Error, OSError) as problem:
             raise StoreError(f"the serving store {path} cannot be opened: {problem}") from None
 
     @contextmanager
     def writing(self) -> Iterator[DuckDBSession]:
-        with self._database.cursor() as cursor:
+        with self._failing(), self._database.cursor() as cursor:
             session = DuckDBSession(cursor)
             cursor.execute("BEGIN TRANSACTION")
             try:
                 yield session
                 cursor.execute("COMMIT")
             except BaseException:
-                cursor.execute("ROLLBACK")
+                with suppress(duckdb.Error):  # a transaction that failed in its COMMIT is over
+                    cursor.execute("ROLLBACK")
                 raise
             finally:
                 session.end()
 
     @contextmanager
     def reading(self, *, bounded_ms: int) -> Iterator[DuckDBSession]:
-        with self._database.cursor() as cursor:
+        with self._failing(), self._database.cursor() as cursor:
             stopper = threading.Timer(bounded_ms / 1000, cursor.interrupt)
             stopper.daemon = True
             stopper.start()
@@ -135,14 +151,31 @@ class DuckDBStore(SqlStore):
                 raise BadRequest(f"the answer took more than {bounded_ms} ms: ask for less") from None
             except duckdb.CatalogException as problem:
                 raise Missing(str(problem)) if "__" in str(problem) else refused(problem) from None
-            except duckdb.Error as problem:
+            except REFUSALS as problem:
                 raise refused(problem) from None
             finally:
                 stopper.cancel()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What is the store's own trouble, a full disk for one, is a StoreError; nothing was changed then."""
+        try:
+            yield
+        except duckdb.FatalException as problem:
+            # The database refuses everything from now on: what is in the file counts.
+            self._database.close()
+            self._database = self._open()
+            raise StoreError(f"the serving store {self._path} failed: {first_line(problem)}") from None
+        except duckdb.Error as problem:
+            raise StoreError(f"the serving store {self._path} failed: {first_line(problem)}") from None
 
     def close(self) -> None:
         self._database.close()
 
 
 def refused(problem: duckdb.Error) -> BadRequest:
-    return BadRequest(f"the store says: {str(problem).splitlines()[0]}")
+    return BadRequest(f"the store says: {first_line(problem)}")
+
+
+def first_line(problem: duckdb.Error) -> str:
+    return str(problem).partition("\n")[0]

@@ -136,10 +136,11 @@ class Service:
 
     async def announce(self, request: Request) -> Response:
         try:
-            horizon = int(json.loads(await limited(request, SQL_BYTES_MAX))["horizon"])
+            value = json.loads(await limited(request, SQL_BYTES_MAX))
+            fingerprint, horizon = str(value["fingerprint"]), int(value["horizon"])
         except (ValueError, KeyError, TypeError) as wrong:
-            raise BadRequest(f"horizon is needed: {wrong}") from None
-        await run_in_threadpool(self._store.announce, request.path_params["view"], horizon)
+            raise BadRequest(f"fingerprint and horizon are needed: {wrong}") from None
+        await run_in_threadpool(self._store.announce, request.path_params["view"], fingerprint, horizon)
         return JSONResponse({})
 
     async def checked(self, request: Request) -> Response:

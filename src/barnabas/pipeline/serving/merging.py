@@ -60,10 +60,10 @@ def put_batch(session: Session, dialect: Dialect, part: BatchPart, keep_horizons
     return exchange(session, entry, part.horizon, keep_horizons)
 
 
-def announce(session: Session, view: str, horizon: int) -> None:
+def announce(session: Session, view: str, fingerprint: str, horizon: int) -> None:
     """A batch part as of `horizon` is on its way: no speed part may lie across it."""
     entry = catalog.find(session, view)
-    if entry is None:
+    if entry is None or entry.layout.fingerprint != fingerprint:
         return
     if horizon < entry.position.version and not catalog.was_at(session, entry, horizon):
         raise Conflict(f"a speed part of {view} lies across version {horizon}")

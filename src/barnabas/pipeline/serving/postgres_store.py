@@ -158,13 +158,13 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def writing(self) -> Iterator[PostgresSession]:
-        with self._connection() as connection, connection.transaction():
+        with self._failing(), self._connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
             yield PostgresSession(connection)
 
     @contextmanager
     def reading(self, *, bounded_ms: int) -> Iterator[PostgresSession]:
-        with self._connection() as connection:
+        with self._failing(), self._connection() as connection:
             try:
                 with connection.transaction():
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -176,6 +176,15 @@ class PostgresStore(SqlStore):
                 raise Missing(str(problem)) from None
             except (errors.DataError, errors.ProgrammingError, errors.NotSupportedError) as problem:
                 raise BadRequest(f"the store says: {str(problem).splitlines()[0]}") from None
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What is the server's own trouble is a StoreError; nothing was changed then."""
+        try:
+            yield
+        except LOST as problem:
+            reason = str(problem).partition("\n")[0]
+            raise StoreError(f"the serving store at {self._address()} failed: {reason}") from None
 
     def close(self) -> None:
         while not self._idle.empty():

@@ -38,6 +38,7 @@ class SqlStore(ABC):
         self._keep_horizons = keep_horizons
         self._limits = limits
         self._writing = threading.Lock()
+        self._checked: dict[str, tuple[int, datetime]] = {}
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Session]:
@@ -52,16 +53,16 @@ class SqlStore(ABC):
 
     def state(self, view: str) -> ViewState | None:
         with self.reading(bounded_ms=self._limits.statement_ms_max) as session:
-            entry = catalog.find(session, view)
+            entry = self._find(session, view)
             return entry.state if entry else None
 
     def states(self) -> list[ViewState]:
         with self.reading(bounded_ms=self._limits.statement_ms_max) as session:
-            return [entry.state for entry in catalog.entries(session)]
+            return [entry.state for entry in self._entries(session)]
 
-    def announce(self, view: str, horizon: int) -> None:
+    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
         with self._writing, self.writing() as session:
-            merging.announce(session, view, horizon)
+            merging.announce(session, view, fingerprint, horizon)
 
     def put_batch(self, part: BatchPart) -> ViewState:
         with self._writing, self.writing() as session:
@@ -72,10 +73,21 @@ class SqlStore(ABC):
             return merging.put_speed(session, part, self._keep_horizons).state
 
     def checked(self, view: str, version: int, at: datetime) -> None:
-        with self._writing, self.writing() as session:
-            entry = catalog.find(session, view)
-            if entry is not None and entry.position.version == version and entry.checked_at < at:
-                catalog.save(session, replace(entry, checked_at=at))
+        # Kept in memory: it comes every second for each view, and after a restart somebody looks anew.
+        self._checked[view] = (version, at)
+
+    def _find(self, session: Session, view: str) -> Entry | None:
+        entry = catalog.find(session, view)
+        return self._with_check(entry) if entry else None
+
+    def _entries(self, session: Session) -> list[Entry]:
+        return list(map(self._with_check, catalog.entries(session)))
+
+    def _with_check(self, entry: Entry) -> Entry:
+        version, at = self._checked.get(entry.layout.view, (-1, entry.checked_at))
+        if version != entry.position.version or at <= entry.checked_at:
+            return entry
+        return replace(entry, checked_at=at)
 
     def drop(self, view: str) -> None:
         with self._writing, self.writing() as session:
@@ -101,9 +113,9 @@ class SqlStore(ABC):
         raise AssertionError("unreachable")
 
     def _answer(self, session: Session, query: Query) -> Answer:
-        entry = catalog.find(session, query.view)
+        entry = self._find(session, query.view)
         if entry is None:
-            there = ", ".join(entry.layout.view for entry in catalog.entries(session)) or "none yet"
+            there = ", ".join(entry.layout.view for entry in self._entries(session)) or "none yet"
             raise UnknownView(f"there is no view {query.view!r}: there are {there}")
         bound = bind(query, entry.layout)
         moment = moment_of(session, entry, query.as_of)
@@ -120,7 +132,7 @@ class SqlStore(ABC):
             raise BadRequest(
                 f"the statement has {len(statement)} characters: at most {self._limits.sql_chars_max}"
             )
-        entries = {entry.layout.view: entry for entry in catalog.entries(session)}
+        entries = {entry.layout.view: entry for entry in self._entries(session)}
         checked = statements.check(statement, self.dialect.name, entries)
         moments = {view: moment_of(session, entries[view], as_of) for view in checked.views}
         sources = {

@@ -8,6 +8,7 @@ are stored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -53,7 +54,16 @@ class Statement:
 
 
 def check(text: str, dialect: str, views: Iterable[str]) -> Statement:
-    known = list(views)
+    """BadRequest for what is not one question about views."""
+    try:
+        return checked(text, dialect, list(views))
+    except (SqlglotError, RecursionError) as problem:
+        raise BadRequest(
+            f"the statement cannot be understood: {str(problem).partition(chr(10))[0]}"
+        ) from None
+
+
+def checked(text: str, dialect: str, known: list[str]) -> Statement:
     try:
         trees = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
     except (SqlglotError, RecursionError) as problem:
@@ -75,6 +85,12 @@ def check(text: str, dialect: str, views: Iterable[str]) -> Statement:
             raise BadRequest(f"the function {node.name} is not offered here")
         if isinstance(node, exp.Dot) or (isinstance(node, exp.Cast) and reaches(node)):
             raise BadRequest(f"{node.sql(dialect=dialect)[:60]!r} is not offered here")
+    for cte in tree.find_all(exp.CTE):
+        # Names that tables of the store or the database could have are not for others to use.
+        if re.match(r"_|pg_|duckdb_|sqlite_|.*__", cte.alias, re.IGNORECASE):
+            raise BadRequest(
+                f"{cte.alias!r} is no name for a part of a statement: begin with a letter, no __"
+            )
     found = dict.fromkeys(view_of(table, known) for table in own_tables(tree))
     return Statement(tree, dialect, tuple(found))
 

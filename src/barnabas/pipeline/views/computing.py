@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.lake import Lake, Table, Zone
+from barnabas.pipeline.lake import Lake, Table
 from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.sqls import resolve
 from barnabas.pipeline.views import sql
 from barnabas.pipeline.views.definition import Definition, DefinitionError, names_of
 from barnabas.pipeline.views.layout import Column, Layout, Role, arrow_type
@@ -53,18 +54,10 @@ class Computing:
 
     def find(self, definition: Definition, name: str) -> Table:
         """The table that the SQL joins by this name: as it is written, or of the first zone that has it."""
-        pipeline = self._pipeline
-        zones = {
-            Zone.TRUSTED: {each.name for each in pipeline.trusted},
-            Zone.REFINED: {each.name for each in pipeline.refined},
-            Zone.STAGING: {each.name for each in pipeline.staging},
-        }
-        if "." in name:
-            return Table.parse(name)
-        for zone, names in zones.items():
-            if name in names:
-                return Table(zone, name)
-        raise DefinitionError(f"view {definition.name}: there is no table {name} in the lake")
+        table = resolve(self._pipeline, name)
+        if table is None:
+            raise DefinitionError(f"view {definition.name}: there is no table {name} in the lake")
+        return table
 
     def layout(self, definition: Definition, frame: DataFrame, identity: str) -> Layout:
         """What the view's rows look like; `frame` is the view of any rows of its table."""

@@ -101,12 +101,14 @@ class Views:
         definition = self._definition(view)
         started = Started()
         master = self._masters[definition.table]
+        master.forget()
         for _ in range(TRIES):
             horizon = master.current()
             if horizon is None:
                 return started.outcome(view, Layer.NONE, None, None, 0)
             try:
-                self._parts.announce(view, horizon.version)
+                layout = self._layout(definition, master, horizon)
+                self._parts.announce(view, layout.fingerprint, horizon.version)
                 part = batch.compute(self._computing, definition, master, horizon)
                 self._layouts[view, master.identity()] = part.layout
                 before = self._parts.state(view)
@@ -114,7 +116,7 @@ class Views:
             except Conflict as conflict:
                 LOG.info("%s", conflict)
                 state = self._parts.state(view)
-                if state is not None and state.horizon.version > horizon.version:
+                if state and state.layout == layout and state.horizon.version > horizon.version:
                     return started.outcome(view, Layer.NONE, None, horizon.version, 0)
                 continue
             if after.position.version == horizon.version:
@@ -143,6 +145,8 @@ class Views:
             state = self._parts.state(view)
             if state is None or state.position.version > current.version:
                 return self.refresh(view)
+            if self._layout(definition, master, current).fingerprint != state.layout.fingerprint:
+                return self.refresh(view)
             after = state.position.version
             begun = after if begun is None else begun
             if after == current.version:
@@ -159,8 +163,6 @@ class Views:
                 if found is None:
                     return self.refresh(view)
                 part = found
-            if part.layout.fingerprint != state.layout.fingerprint:
-                return self.refresh(view)
             try:
                 self._parts.put_speed(part)
                 rows += part.rows.num_rows
@@ -194,11 +196,14 @@ class Views:
             return None
 
     def _speed(self, definition: Definition, master: Master, upto: Position) -> Speed:
+        return Speed(self._computing, definition, master, self._layout(definition, master, upto))
+
+    def _layout(self, definition: Definition, master: Master, at: Position) -> Layout:
         key = (definition.name, master.identity())
         if key not in self._layouts:
-            with self._computing.over(definition, master.rows(upto.version)) as view:
+            with self._computing.over(definition, master.rows(at.version)) as view:
                 self._layouts[key] = self._computing.layout(definition, view, master.identity())
-        return Speed(self._computing, definition, master, self._layouts[key])
+        return self._layouts[key]
 
 
 class Started:

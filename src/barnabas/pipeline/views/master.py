@@ -61,6 +61,10 @@ class Master:
             self._identity = str(row[0]) if row else ""
         return self._identity
 
+    def forget(self) -> None:
+        """Asks for the identity anew next time."""
+        self._identity = ""
+
     def rows(self, version: int) -> DataFrame:
         return self._lake.read(self._spark, self.table, version)
 

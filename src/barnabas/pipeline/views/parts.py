@@ -76,11 +76,13 @@ class Parts(Protocol):
         """Where the view stands; None if it was never computed."""
         ...
 
-    def announce(self, view: str, horizon: int) -> None:
-        """A batch part as of this version is being computed: from now on no speed part crosses it (`fence`).
+    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
+        """A batch part of this layout as of this version is being computed: from now on no speed part crosses
+        the version (`fence`).
 
         Without that a speed part could begin before the new horizon and end after it: half of it would count
-        twice. Conflict if one has crossed it already; a view that does not exist yet has nothing to cross."""
+        twice. Conflict if one has crossed it already. A view that does not exist yet, or has another layout,
+        begins anew with the batch part: nothing can cross."""
         ...
 
     def put_batch(self, part: BatchPart) -> ViewState:

@@ -20,7 +20,7 @@ from barnabas.pipeline.views.master import CHANGE, CHANGE_COLUMNS, INSERT, Maste
 from barnabas.pipeline.views.parts import GONE, REPLACES, Position, SpeedPart
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 class Speed:
@@ -48,46 +48,44 @@ class Speed:
         """The part for the one version that added exactly these rows and changed none."""
         return SpeedPart(self._layout, after, upto, self._increments(rows, None))
 
-    def _touched(self, rows: DataFrame) -> DataFrame | None:
+    def _touched(self, rows: DataFrame) -> pa.Table | None:
         """Keys of rows that were changed or deleted, before and after; None where there are none."""
-        keys = self._definition.keys
         with self._computing.over(self._definition, rows) as view:
-            if not keys:
-                return None if rows.isEmpty() else view.sparkSession.range(1).select()
-            found = view.select(*keys)
-            table = found.toArrow()
-            return view.sparkSession.createDataFrame(table, found.schema) if table.num_rows else None
+            if not self._definition.keys:
+                return None if rows.isEmpty() else pa.table({})
+            keys = view.select(*self._definition.keys).toArrow()
+            return keys if keys.num_rows else None
 
-    def _increments(self, rows: DataFrame, touched: DataFrame | None) -> pa.Table:
+    def _increments(self, rows: DataFrame, touched: pa.Table | None) -> pa.Table:
         if touched is not None and not self._definition.keys:
             return self._flagged(self._layout.schema.empty_table(), replaces=False)
         with self._computing.over(self._definition, rows) as view:
             if touched is not None:
-                view = view.join(touched, self._same(view, touched), "left_anti")
+                view = self._joined(view, touched, "left_anti")
             return self._flagged(view.toArrow(), replaces=False)
 
-    def _anew(self, touched: DataFrame, upto: Position) -> pa.Table:
+    def _anew(self, touched: pa.Table, upto: Position) -> pa.Table:
         """The touched keys as of the later version."""
-        from pyspark.sql import functions as F
-
         with self._computing.over(self._definition, self._master.rows(upto.version)) as view:
             if not self._definition.keys:
                 return self._flagged(view.toArrow(), replaces=True)
-            anew = view.join(F.broadcast(touched), self._same(view, touched), "left_semi").toArrow()
-        names = list(self._definition.keys)
-        there = set(zip(*(anew[name].to_pylist() for name in names), strict=True))
-        keys = touched.toArrow()
-        gone = [key not in there for key in zip(*(keys[name].to_pylist() for name in names), strict=True)]
-        lost = keys.filter(pa.array(gone, pa.bool_()))
-        return pa.concat_tables(
-            [self._flagged(anew, replaces=True), self._flagged(self._without_measures(lost), gone=True)]
-        )
+            anew = self._joined(view, touched, "left_semi").toArrow()
+        there = set(self._keys(anew))
+        gone = [key not in there for key in self._keys(touched)]
+        lost = self._without_measures(touched.filter(pa.array(gone, pa.bool_())))
+        return pa.concat_tables([self._flagged(anew, replaces=True), self._flagged(lost, gone=True)])
 
-    def _same(self, view: DataFrame, touched: DataFrame) -> Column:
-        return reduce(
-            lambda left, right: left & right,
-            [view[name].eqNullSafe(touched[name]) for name in self._definition.keys],
-        )
+    def _keys(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        return list(zip(*(rows[name].to_pylist() for name in self._definition.keys), strict=True))
+
+    def _joined(self, view: DataFrame, touched: pa.Table, how: str) -> DataFrame:
+        """The view's rows with touched keys, or those without; null is a key as others are."""
+        from pyspark.sql import functions as F
+
+        names = self._definition.keys
+        keys = view.sparkSession.createDataFrame(touched, view.select(*names).schema)
+        same = reduce(lambda left, right: left & right, [view[name].eqNullSafe(keys[name]) for name in names])
+        return view.join(F.broadcast(keys), same, how)
 
     def _without_measures(self, keys: pa.Table) -> pa.Table:
         columns = [

@@ -1,0 +1,88 @@
+"""Random histories of a shop: after each step serving answers what a plain model answers from the accepted
+orders.
+
+A few short ones by default; `--histories` runs more."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.pipeline.serving import merging
+from barnabas.pipeline.views import merge
+from pipeline.views_model import LAYOUT
+from pipeline.views_world import Place, World, live
+
+pytestmark = pytest.mark.timeout(1800)
+STEPS = 14
+
+
+@pytest.fixture
+def world(
+    spark: Any, broker: Any, topic: Callable[..., str], produce: Callable[..., None], tmp_path: Path
+) -> Callable[[random.Random], World]:
+    def begin(rng: random.Random) -> World:
+        place = Place(spark, broker.bootstrap, topic("orders", partitions=1), produce, tmp_path)
+        return World(place, rng)
+
+    return begin
+
+
+def test_serving_answers_what_the_model_answers_after_each_step(
+    world: Callable[[random.Random], World], request: pytest.FixtureRequest
+) -> None:
+    for seed in range(request.config.getoption("--histories")):
+        rng = random.Random(seed)
+        made = world(rng)
+        try:
+            made.produce()
+            made.ingest()
+            made.catch_up()
+            done = live(made, rng, STEPS)
+        finally:
+            made.store.close()
+        assert done
+
+
+def counted_twice(patch: pytest.MonkeyPatch) -> None:
+    """Speed parts that the new horizon covers are merged onto it once more."""
+    beyond = merging.beyond
+    patch.setattr(merging, "beyond", lambda session, entry, horizon: beyond(session, entry, -1))
+
+
+def forgotten(patch: pytest.MonkeyPatch) -> None:
+    """What came after the new horizon is lost when it moves."""
+    nothing = merging.key_schema(LAYOUT).empty_table()
+    patch.setattr(merging, "beyond", lambda session, entry, horizon: (nothing, []))
+
+
+def maxima_added(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(merge.SIMPLE, merge.Merge.MAX, merge.add)
+
+
+def test_planted_bugs_are_found(
+    world: Callable[[random.Random], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One history; at its end each bug is planted in turn, for a few steps. Without one they pass."""
+    rng = random.Random(1)
+    made = world(rng)
+    made.produce()
+    made.ingest()
+    made.catch_up()
+    for bug in (maxima_added, counted_twice, forgotten):
+        with monkeypatch.context() as patch, pytest.raises(AssertionError):
+            bug(patch)
+            for _ in range(5):
+                made.produce()
+                made.ingest()
+                made.catch_up()
+                made.check()
+                made.refresh_meanwhile()
+                made.check()
+        made.refresh()  # what the bug left behind is put right by the next horizon
+        made.check()
+    made.store.close()

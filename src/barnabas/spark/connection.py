@@ -25,6 +25,7 @@ RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024
 FRAME_BYTES_MAX = 1 << 30
 CORRELATION_ID_MAX = 2**31 - 1
 ASK_VERSION_MAX = 4
+PIECES_MAX = 512  # what one call to the system may take
 _length = struct.Struct(">i")
 
 
@@ -83,12 +84,24 @@ class BlockingConnection:
         self._last_id = (self._last_id + 1) & CORRELATION_ID_MAX
         frame = request_frame(request, version, self._last_id, self.client_id)
         try:
-            self._socket.sendall(b"".join(frame))
+            self._send_all(frame)
         except TimeoutError:
             raise RequestTimeout(self.address, type(request).__name__, self.timeout_ms) from None
         except OSError as error:
             raise ConnectionLost(self.address, reason_of(error)) from None
         self._expected.append((self._last_id, type(request).__name__, key_of(type(request)), version))
+
+    def _send_all(self, frame: list[bytes]) -> None:
+        """Records go out from where they lie."""
+        if len(frame) > PIECES_MAX:
+            frame = [b"".join(frame)]
+        pieces = [memoryview(piece) for piece in frame]
+        while pieces:
+            sent = self._socket.sendmsg(pieces)
+            while pieces and sent >= len(pieces[0]):
+                sent -= len(pieces.pop(0))
+            if pieces:
+                pieces[0] = pieces[0][sent:]
 
     def receive(self, response: type[R], timeout_ms: int | None = None) -> R:
         """The next answer. Its `records` are views that are valid until the next call."""

@@ -10,25 +10,33 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from barnabas.records.batch import (
+    ATTRIBUTES_AT,
+    BATCH_OVERHEAD,
+    CRC_AT,
     HEADER,
+    LOG_OVERHEAD,
     MAGIC,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
-    seal,
 )
-from barnabas.records.compression import Compression, compress
+from barnabas.records.compression import Compression
+from barnabas.records.crc32c import crc32c
 from barnabas.spark import writing_kernel as kernel
 from barnabas.spark.cluster import Place
+from barnabas.spark.packing import Packing
 
+CHECKSUM = Struct(">I")
+PARTITIONS_SMALL_MAX = 2**16  # so few are sorted by counting
 EMPTY = np.empty(0, np.int64)
 NO_BYTES = np.empty(0, np.uint8)
 
@@ -42,35 +50,38 @@ class Encoded:
     """A batch that waits for a producer's id and sequence."""
 
     place: Place
-    records: bytes  # compressed
+    buffer: memoryview  # the whole batch, its header still empty
     count: int
     base_timestamp: int
     max_timestamp: int
     compression: int
     rows: Any  # which rows of the table: to cut it in two when it is too large
 
-    def sealed(self, producer_id: int, producer_epoch: int, sequence: int, *, transactional: bool) -> bytes:
-        batch = bytearray(
-            HEADER.pack(
-                0,
-                0,
-                NO_PARTITION_LEADER_EPOCH,
-                MAGIC,
-                0,
-                self.compression | (TRANSACTIONAL_FLAG if transactional else 0),
-                self.count - 1,
-                self.base_timestamp,
-                self.max_timestamp,
-                producer_id,
-                producer_epoch,
-                sequence,
-                self.count,
-            )
+    def sealed(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, transactional: bool
+    ) -> memoryview:
+        """The batch with its header: no copy, so it may be sealed again only when it is not under way."""
+        HEADER.pack_into(
+            self.buffer,
+            0,
+            0,
+            len(self.buffer) - LOG_OVERHEAD,
+            NO_PARTITION_LEADER_EPOCH,
+            MAGIC,
+            0,
+            self.compression | (TRANSACTIONAL_FLAG if transactional else 0),
+            self.count - 1,
+            self.base_timestamp,
+            self.max_timestamp,
+            producer_id,
+            producer_epoch,
+            sequence,
+            self.count,
         )
-        batch += self.records
-        return bytes(seal(batch))
+        CHECKSUM.pack_into(self.buffer, CRC_AT, crc32c(self.buffer[ATTRIBUTES_AT:]))
+        return self.buffer
 
-    def sealed_alone(self) -> bytes:
+    def sealed_alone(self) -> memoryview:
         return self.sealed(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, transactional=False)
 
 
@@ -130,19 +141,22 @@ class Encoder:
         compression: int,
         batch_bytes: int,
         rng: random.Random,
+        level: int | None = None,
     ) -> None:
         """`partition_counts` by topic; asked for as topics come up."""
         self._partition_counts = partition_counts
         self._compression = compression
         self._batch_bytes = batch_bytes
         self._rng = rng
+        self._packing = Packing(compression, level)
 
     def batches(self, table: pa.Table, topic: str | None, now_ms: int) -> Iterator[Encoded]:
         """All rows of a table; `topic` is where rows go that name none."""
         rows = Rows(table, now_ms)
         for name, some in rows.by_topic(topic):
             chosen = self._partitions(rows, some, name)
-            order = np.argsort(chosen, kind="stable")
+            is_small = self._partition_counts[name] <= PARTITIONS_SMALL_MAX
+            order = np.argsort(chosen.astype(np.uint16) if is_small else chosen, kind="stable")
             bounds = np.flatnonzero(np.diff(chosen[order])) + 1
             for part in np.split(order, bounds):
                 place = Place(name, int(chosen[part[0]]))
@@ -168,7 +182,13 @@ class Encoder:
 
     def encode(self, rows: Rows, place: Place, piece: Any) -> Encoded:
         times = rows.timestamps[piece]
-        out = np.empty(int(rows.sizes[piece].sum()), np.uint8)
+        size_max = int(rows.sizes[piece].sum())
+        is_packed = self._compression != Compression.NONE
+        if is_packed:
+            out = self._packing.records_room(size_max)
+        else:  # Arrow's own pool gives memory that was used before
+            whole = np.frombuffer(pa.allocate_buffer(BATCH_OVERHEAD + size_max), np.uint8)
+            out = whole[BATCH_OVERHEAD:]
         headers = rows.headers
         arguments: list[Any] = [
             piece, rows.timestamps, int(times[0]),
@@ -179,11 +199,12 @@ class Encoder:
             out,
         ]  # fmt: skip
         size = kernel.put_records(*arguments)
-        records = out[:size].tobytes()
-        if self._compression != Compression.NONE:
-            records = compress(self._compression, records)
+        if is_packed:
+            buffer = memoryview(self._packing.packed(out[:size]))
+        else:
+            buffer = whole.data[: BATCH_OVERHEAD + size]
         return Encoded(
-            place, records, len(piece), int(times[0]), int(times.max()), self._compression, (rows, piece)
+            place, buffer, len(piece), int(times[0]), int(times.max()), self._compression, (rows, piece)
         )
 
     def halves(self, batch: Encoded) -> list[Encoded]:

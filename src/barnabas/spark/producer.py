@@ -86,10 +86,23 @@ class BlockingProducer:
         sent = Sent(batch, self._sequences.get(place, 0))
         self._sequences[place] = (sent.sequence + batch.count) & 0x7FFFFFFF
         self._unacknowledged.setdefault(place, deque()).append(sent)
-        if self._errors or len(self._unacknowledged[place]) > IN_FLIGHT_MAX:
+        while not self._errors and len(self._unacknowledged.get(place, ())) > IN_FLIGHT_MAX:
+            self._make_way(place)
+        if self._errors:
             self.flush()
             return
         self._try(sent)
+
+    def _make_way(self, place: Place) -> None:
+        """Wait for an answer, so that one more batch of this partition may be under way."""
+        for lane in list(self._lanes.values()):
+            if place in lane.filling or any(place in each for each in lane.in_flight):
+                if not lane.in_flight:
+                    self._send(lane)
+                if lane.in_flight:
+                    self._receive(lane)
+                return
+        self._errors[place] = ErrorCode.NETWORK_EXCEPTION  # nothing is under way: all is sent again
 
     def _try(self, sent: Sent) -> None:
         place = sent.batch.place
@@ -99,10 +112,10 @@ class BlockingProducer:
             lane = self._lanes.get(connection)
             if lane is None:
                 lane = self._lanes[connection] = Lane(connection)
-            if place in lane.filling or lane.bytes + len(sent.batch.records) > REQUEST_BYTES:
+            if place in lane.filling or lane.bytes + len(sent.batch.buffer) > REQUEST_BYTES:
                 self._send(lane)
             lane.filling[place] = sent
-            lane.bytes += len(sent.batch.records)
+            lane.bytes += len(sent.batch.buffer)
         except Unreachable:
             self._errors[place] = ErrorCode.NETWORK_EXCEPTION
         except KafkaError as error:

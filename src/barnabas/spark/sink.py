@@ -27,6 +27,7 @@ from pyspark.sql.datasource import (
 
 from barnabas.client.errors import ClientError
 from barnabas.protocol import KafkaError
+from barnabas.spark import worker
 from barnabas.spark.cluster import BlockingCluster, Place, shared_cluster
 from barnabas.spark.encoding import Encoder
 from barnabas.spark.formats import encode_column
@@ -100,7 +101,11 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
             if record.is_there():
                 return Written(sum(batch.num_rows for batch in batches), was_there=True)
         encoder = Encoder(
-            counts, compression=options.compression, batch_bytes=options.batch_bytes, rng=random.Random()
+            counts,
+            compression=options.compression,
+            batch_bytes=options.batch_bytes,
+            rng=random.Random(),
+            level=options.compression_level,
         )
         producer = BlockingProducer(cluster, encoder, transaction, timeout_ms=options.delivery_timeout_ms)
         rows = 0
@@ -119,6 +124,7 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
         raise
     finally:
         cluster.close()
+        worker.settle()
 
 
 class Record:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.records.compression import Compression
 from barnabas.spark.formats import Format
 from barnabas.spark.options import OTHER_OPTIONS, check_names, formats_of
+from barnabas.spark.packing import LEVELS
 from barnabas.spark.settings import ClientSettings, OptionError, client_settings, flag, kafka_settings, number
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class SinkOptions:
     topic: str | None = None
     is_exactly_once: bool = False
     compression: int = Compression.NONE
+    compression_level: int | None = None
     batch_bytes: int = BATCH_BYTES
     delivery_timeout_ms: int = 120_000
     transaction_timeout_ms: int = 60_000
@@ -54,11 +56,13 @@ def sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
     acks = kafka.get("acks", "all")
     if acks not in ("all", "-1"):
         raise OptionError(f"the option kafka.acks is {acks!r}: rows are acknowledged by all replicas")
+    codec = compression(options, kafka)
     return SinkOptions(
         client=client,
         topic=topic,
         is_exactly_once=flag(options.get("exactlyonce", "false"), "exactlyOnce"),
-        compression=compression(options, kafka),
+        compression=codec,
+        compression_level=compression_level(codec, kafka),
         batch_bytes=batch_bytes(options, kafka),
         delivery_timeout_ms=number(kafka, "delivery.timeout.ms", 120_000, 1),
         transaction_timeout_ms=number(kafka, "transaction.timeout.ms", 60_000, 1),
@@ -85,13 +89,25 @@ def check_columns(schema: StructType, topic: str | None, formatted: set[str]) ->
             raise OptionError(f"the column {name} is of type {found}, it must be {' or '.join(allowed)}")
 
 
-def compression(options: Mapping[str, str], kafka: Mapping[str, str]) -> int:
+def compression(options: Mapping[str, str], kafka: Mapping[str, str]) -> Compression:
     name = options.get("compression") or kafka.get("compression.type", "none")
     try:
         return Compression[name.strip().upper()]
     except KeyError:
         allowed = ", ".join(each.name.lower() for each in Compression)
         raise OptionError(f"the option compression is {name!r}, it may be {allowed}") from None
+
+
+def compression_level(codec: Compression, kafka: Mapping[str, str]) -> int | None:
+    """`kafka.compression.zstd.level` and its relatives; None when the one of the codec is not given."""
+    name = f"compression.{codec.name.lower()}.level"
+    if codec not in LEVELS or name not in kafka:
+        return None
+    least, most, _ = LEVELS[codec]
+    level = number(kafka, name, 0, least)
+    if level > most:
+        raise OptionError(f"the option kafka.{name} is {level}, it may be {least} to {most}")
+    return level
 
 
 def batch_bytes(options: Mapping[str, str], kafka: Mapping[str, str]) -> int:

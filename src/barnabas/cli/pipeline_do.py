@@ -20,7 +20,7 @@ from barnabas.pipeline.errors import FeedError
 from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.plan import LakeOfAnother
 from barnabas.pipeline.running.lock import LakeIsBusy, LakeLock
-from barnabas.pipeline.running.run import run_once, supervise
+from barnabas.pipeline.running.run import Progress, run_once, supervise
 from barnabas.pipeline.running.state import logs_folder, state_folder
 from barnabas.pipeline.running.supervisor import Supervisor
 from barnabas.pipeline.secrets import SecretError
@@ -40,15 +40,35 @@ def told() -> Iterator[None]:
 
 
 @contextmanager
-def telling(title: str) -> Iterator[Callable[[str], object]]:
-    """A line that moves while long work goes on, where a person looks; lines elsewhere."""
+def telling(title: str) -> Iterator[Progress]:
+    """A bar while long work goes on, where a person looks; elsewhere a line for each piece."""
     if not sys.stderr.isatty():
-        yield lambda text: print(text, file=sys.stderr, flush=True)
+        yield spoken()
         return
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
-    with Console(stderr=True).status(title) as status:
-        yield lambda text: status.update(f"{title}: {text}")
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=None)
+
+        def show(what: str, done: int = 0, total: int | None = None) -> None:
+            bars.update(task, description=f"{title}: {what}", completed=done, total=total)
+
+        yield show
+
+
+def spoken() -> Progress:
+    last = ""
+
+    def say(what: str, done: int = 0, total: int | None = None) -> None:
+        nonlocal last
+        if what != last:
+            print(what, file=sys.stderr, flush=True)
+            last = what
+
+    return say
 
 
 def run(options: argparse.Namespace, out: Output) -> int:

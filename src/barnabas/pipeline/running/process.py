@@ -40,6 +40,7 @@ class Application:
         self.name = name
         self.pipeline = pipeline
         self.spark = spark
+        self.serving = serving
         self.diary = Diary(pipeline)
         self.work = Work(spark, pipeline, serving, self.diary)
         self.stopping = threading.Event()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from barnabas.pipeline import metrics, plan
 from barnabas.pipeline.errors import brief
@@ -23,7 +24,7 @@ from barnabas.pipeline.running.lock import LakeLock
 from barnabas.pipeline.running.schedule import Job, Schedule
 from barnabas.pipeline.running.state import logs_folder, state_folder
 from barnabas.pipeline.running.supervisor import Part, Supervisor, when_told
-from barnabas.pipeline.running.work import Work, jobs_of, streaming_sources
+from barnabas.pipeline.running.work import Say, Work, jobs_of, streaming_sources
 from barnabas.pipeline.secrets import reveal
 from barnabas.pipeline.timeline import Kind, Recorder, State
 
@@ -31,7 +32,15 @@ FILE_NAME = "pipeline.yaml"
 PARTS = ("serving", "streaming", "batch")
 ANEW = ("sql", "keys", "measures", "source", "python")  # fields that make a view or table due at once
 
-Progress = Callable[[str], object]
+
+class Progress(Protocol):
+    """Hears which piece is being done, and how much of it, where that is known."""
+
+    def __call__(self, what: str, done: int = 0, total: int | None = None) -> object: ...
+
+
+def unheard(what: str, done: int = 0, total: int | None = None) -> None:
+    """Progress that nobody watches."""
 
 
 @dataclass(slots=True)
@@ -60,7 +69,7 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
     """Everything that is due, in this process: streaming sources too, up to what they have now."""
     from barnabas.pipeline.session import open_session
 
-    tell = say or (lambda text: None)
+    tell = say or unheard
     with LakeLock(state_folder(pipeline), "run --once"):
         changed = plan.apply(pipeline, state_folder(pipeline))
         schedule = Schedule(state_folder(pipeline), jobs_of(pipeline))
@@ -80,11 +89,11 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
 def all_due(work: Work, schedule: Schedule, tell: Progress) -> Done:
     done = Done()
 
-    def piece(kind: Kind, name: str, body: Callable[[], object]) -> bool:
+    def piece(kind: Kind, name: str, body: Callable[[Say], object]) -> bool:
         tell(f"{kind} {name}")
         try:
             with work.diary.working(kind, name):
-                body()
+                body(lambda rows, total: tell(f"{kind} {name}", rows, total))
         except Exception as error:  # the rest goes on
             done.failed[f"{kind} {name}"] = brief(error)
             return False
@@ -92,13 +101,13 @@ def all_due(work: Work, schedule: Schedule, tell: Progress) -> Done:
         return True
 
     for source in streaming_sources(work.pipeline):
-        piece(Kind.SOURCE, source, lambda name=source: work.drain(name))  # type: ignore[misc]
+        piece(Kind.SOURCE, source, lambda say, name=source: work.drain(name, say))  # type: ignore[misc]
     now = utc_now()
     for job in schedule.due(now):
-        if piece(Kind(job.kind), job.name, lambda job=job: work.do(job)):  # type: ignore[misc]
+        if piece(Kind(job.kind), job.name, lambda say, job=job: work.do(job, say)):  # type: ignore[misc]
             schedule.done(job, now)
     for view in work.pipeline.views:
-        if piece(Kind.VIEW_SPEED, view.name, lambda name=view.name: work.catch_up(name)):  # type: ignore[misc]
+        if piece(Kind.VIEW_SPEED, view.name, lambda _, name=view.name: work.catch_up(name)):  # type: ignore[misc]
             work.diary.stand(Kind.VIEW_SPEED, view.name, State.IDLE)
     return done
 

@@ -37,6 +37,7 @@ class Streaming:
         self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
 
     def run(self) -> None:
+        self._drop_removed()
         loops: list[tuple[str, Callable[[], None]]] = []
         for source in streaming_sources(self._pipeline):
             loops.append((f"source-{source}", lambda name=source: self._source(name)))  # type: ignore[misc]
@@ -51,6 +52,12 @@ class Streaming:
         deadline = time.monotonic() + JOIN_S_MAX
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _drop_removed(self) -> None:
+        """Views that the file has no longer are served no longer."""
+        for view in self._app.serving.views():
+            if view["name"] not in self._changed:
+                self._app.serving.drop(view["name"])
 
     # -- one source --------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ again after a crash. Does not know: processes, threads, when what is due.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAINTENANCE = "lake"
+
+Say = Callable[[int, int | None], object]
 
 
 class Work:
@@ -54,20 +56,23 @@ class Work:
             self._noted(feed, batch, streaming=streaming)
         return batch
 
-    def drain(self, source: str) -> list[Batch]:
-        """All that a source has now."""
+    def drain(self, source: str, say: Say | None = None) -> list[Batch]:
+        """All that a source has now. `say` hears how many rows are done, and how many there are in all."""
         feed = self.feed(source)
-        found = []
-        while (batch := feed.step()) is not None:
-            self._noted(feed, batch, streaming=False)
-            found.append(batch)
-        found += (rest := feed.drain())  # what a bandwidth limit held back
-        for batch in rest:
-            self._noted(feed, batch, streaming=False)
+        found: list[Batch] = []
+        done = 0
+        while batches := [batch] if (batch := feed.step()) is not None else feed.drain(1):  # limits wait
+            for batch in batches:
+                lag = self._noted(feed, batch, streaming=False)
+                done += batch.rows_in
+                if say is not None:
+                    say(done, None if lag is None else done + lag)
+            found += batches
         self.diary.stand(Kind.SOURCE, source, State.IDLE)
         return found
 
-    def _noted(self, feed: Feed, batch: Batch, *, streaming: bool) -> None:
+    def _noted(self, feed: Feed, batch: Batch, *, streaming: bool) -> int | None:
+        """How many rows wait behind the batch, where that is known."""
         try:
             lag = feed.lag()
         except FeedError:
@@ -76,6 +81,7 @@ class Work:
         if batch.newest_event_time is not None:
             for changed in batch.changed:
                 self._newest[changed.table] = batch.newest_event_time
+        return lag
 
     # -- views -------------------------------------------------------------------------------------
 
@@ -101,10 +107,11 @@ class Work:
 
     # -- scheduled work ----------------------------------------------------------------------------
 
-    def do(self, job: Job) -> None:
+    def do(self, job: Job, say: Say | None = None) -> None:
         """One piece of scheduled work, with what depends on it."""
         if job.kind == Kind.SOURCE:
-            self.catch_up_after([changed for batch in self.drain(job.name) for changed in batch.changed])
+            batches = self.drain(job.name, say)
+            self.catch_up_after([changed for batch in batches for changed in batch.changed])
         elif job.kind == Kind.REFINED:
             self.refine([job.name])
         elif job.kind == Kind.VIEW_BATCH:

@@ -196,7 +196,7 @@ def test_after_each_part_the_store_answers_what_a_plain_model_answers(opened: Op
 
 
 def sum_of_maxima(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(merge.SIMPLE, merge.Merge.MAX, merge.add)
+    patch.setitem(merge.SIMPLE, Merge.MAX, merge.add)
 
 
 def batch_counted_twice(patch: pytest.MonkeyPatch) -> None:
@@ -359,7 +359,7 @@ def test_filters_order_columns_limit_and_offset(opened: Open) -> None:
     assert not store.answer(parse("revenue", [("limit", "5")])).is_cut
 
 
-EVERY_TYPE = {
+EVERY_TYPE: dict[str, list[Any]] = {
     "boolean": [True, False],
     "tinyint": [-128, 127],
     "smallint": [-(2**15), 2**15 - 1],
@@ -383,7 +383,8 @@ def test_keys_of_every_type_come_back_as_they_were_and_can_be_looked_up(opened: 
         (Column("shop", type, Role.KEY), Column("n", "bigint", Role.MEASURE, Merge.COUNT)),
         "types",
     )
-    values = pa.array(EVERY_TYPE[type])
+    given: list[Any] = EVERY_TYPE[type]
+    values = pa.array(given)
     keys = pa.concat_arrays(
         [values.cast(layout.schema.field("shop").type), pa.nulls(1, layout.schema[0].type)]
     )
@@ -394,7 +395,7 @@ def test_keys_of_every_type_come_back_as_they_were_and_can_be_looked_up(opened: 
     answer = store.answer(Query("typed", columns=("n", "shop"))).rows.sort_by("n")
     assert answer["shop"].combine_chunks().equals(keys)
     if type != "binary":
-        text = str(EVERY_TYPE[type][1])
+        text = str(given[1])
         found = store.answer(parse("typed", [("shop", text)])).rows["n"].to_pylist()
         assert found == [2]
 

@@ -14,6 +14,7 @@ import pytest
 
 from barnabas.pipeline.serving import merging
 from barnabas.pipeline.views import merge
+from barnabas.pipeline.views.layout import Merge
 from pipeline.views_model import LAYOUT
 from pipeline.views_world import Place, World, live
 
@@ -61,7 +62,7 @@ def forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def maxima_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(merge.SIMPLE, merge.Merge.MAX, merge.add)
+    patch.setitem(merge.SIMPLE, Merge.MAX, merge.add)
 
 
 def test_planted_bugs_are_found(

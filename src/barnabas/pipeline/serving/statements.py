@@ -117,6 +117,9 @@ def own_tables(tree: exp.Expr) -> list[exp.Table]:
 def view_of(table: exp.Table, views: Iterable[str]) -> str:
     if not isinstance(table.this, exp.Identifier):
         raise BadRequest(f"{table.sql()[:60]!r} is no view: functions that make tables are not offered here")
+    plain = {"this", "alias", "joins", "db", "catalog"}
+    if {name for name, value in table.args.items() if value} - plain:
+        raise BadRequest(f"{table.sql()[:60]!r} is not offered here: a view is named as it is")
     if not table.db and not table.catalog:
         for view in views:
             if view == table.name or (not table.this.quoted and view.lower() == table.name.lower()):

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.client.feature_admin import UpgradeType
+from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 
@@ -115,3 +117,25 @@ def test_without_a_majority_nothing_is_decided_and_nothing_is_lost(cluster: Clus
         node.wait()
     cluster.create_topic("afterwards")
     check_topics(cluster, {"before", "afterwards"})
+
+
+def test_a_static_quorum_becomes_dynamic(cluster: Cluster) -> None:
+    def is_upgraded() -> bool:
+        try:
+            cluster.ask(lambda admin: admin.update_features({"kraft.version": 1}, UpgradeType.UPGRADE))
+        except KafkaError as error:
+            if error.code != ErrorCode.INVALID_UPDATE_VERSION:  # not all voters have told their directories
+                raise
+            return False
+        return True
+
+    wait_until(is_upgraded, what="kraft.version is 1")
+    features = cluster.ask(lambda admin: admin.describe_features())
+    assert features.finalized["kraft.version"] == 1
+    assert all(voter.directory_id != NULL_UUID for voter in quorum(cluster).voters)
+    active(cluster).kill()
+    cluster.create_topic("dynamic")
+    for node in cluster.controllers:
+        if not node.is_running:
+            node.start()
+    cluster.create_topic("all-are-back")

@@ -19,6 +19,7 @@ from barnabas.broker.peers import Connections
 from barnabas.metadata.versions import CONTROLLER_REGISTRATION
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.runtime.controller import Controller
 from barnabas.runtime.quorum import Quorum
 
@@ -68,6 +69,7 @@ class QuorumSeat:
             changes = quorum.changes
             controller.serve_also(AddRaftVoterRequest, changes.add)
             controller.serve_also(RemoveRaftVoterRequest, changes.remove)
+            controller.do_first(UpdateFeaturesRequest, changes.before_features)
             controller.prepare(load_bootstrap(self._disk, self._settings.metadata_log_dir), self._listeners)
             quorum.on_lead, quorum.on_lose = self._activate, controller.renounce
         quorum.start()

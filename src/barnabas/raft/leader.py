@@ -97,8 +97,12 @@ class Leader:
         before, self.voters = self._progress, voters
         self._progress = {}
         for voter in voters.voters.values():
-            key = voter.id, voter.directory_id
-            known = before.pop(voter.id, None) or self.observers.pop(key, None)
+            known = before.get(voter.id)
+            if known is not None and known.directory_id in (NULL_UUID, voter.directory_id):
+                del before[voter.id]
+                known.directory_id = voter.directory_id
+            else:
+                known = self.observers.pop((voter.id, voter.directory_id), None)
             self._progress[voter.id] = known or ReplicaProgress(voter.directory_id)
         for node_id, progress in before.items():
             self.observers[node_id, progress.directory_id] = progress

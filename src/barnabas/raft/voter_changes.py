@@ -7,6 +7,8 @@ Does not know: requests, the log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.uuid import to_text
 from barnabas.raft.asks import ReplicaKey
@@ -60,6 +62,18 @@ def with_updated(voters: VoterSet, voter: Voter) -> VoterSet:
     if known is None or known.directory_id != voter.directory_id:
         raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"{voter.id} is no voter with this directory")
     return voters.with_voter(voter)
+
+
+def dynamic(static: VoterSet, local: Voter, told: Mapping[int, Voter]) -> VoterSet:
+    """Static voters with their directories, as kraft.version 1 needs them: all must have told theirs."""
+    known = {**told, local.id: local}
+    missing = [str(voter) for voter in static.ids if voter not in known]
+    if missing:
+        raise KafkaError(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Unable to set kraft.version to 1: the directories of voters {', '.join(missing)} are not known",
+        )
+    return VoterSet.of(known[voter] for voter in static.ids)
 
 
 def is_caught_up(leader: Leader, key: ReplicaKey, now_ms: int) -> bool:

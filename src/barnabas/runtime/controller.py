@@ -150,6 +150,7 @@ class Controller:
         self._machine: _Machine
         self._shard: Shard[Message] | None = None  # while this controller is the active one
         self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
+        self._first: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
         self._bootstrap: Sequence[Message] = ()
         self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
@@ -185,6 +186,10 @@ class Controller:
     def serve_also(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
         """Requests that only an active controller takes, and that others answer: the quorum's own."""
         self._elsewhere[request] = serve
+
+    def do_first(self, request: type[Message], work: Callable[[Any], Awaitable[None]]) -> None:
+        """What is to be done before such a request is decided on; it may refuse with a KafkaError."""
+        self._first[request] = work
 
     def prepare(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
         """What an activation needs: the first records of a new cluster, where this controller listens."""
@@ -261,6 +266,9 @@ class Controller:
         shard = self._shard
         if shard is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+        first = self._first.get(type(request))
+        if first is not None:
+            await first(request)
         elsewhere = self._elsewhere.get(type(request))
         if elsewhere is not None:
             return await elsewhere(request)

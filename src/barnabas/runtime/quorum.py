@@ -106,7 +106,7 @@ class Quorum:
         loop = asyncio.get_running_loop()
         self._following = loop.create_task(self._follow())
         settings = self._settings
-        if settings.is_controller and not settings.voters:
+        if settings.is_controller and not may_be_alone(settings):
             period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
             own = OwnVote(self, settings["controller.quorum.auto.join.enable"], period_ms)
             self._own_vote = loop.create_task(own.run())
@@ -391,3 +391,8 @@ class Quorum:
                 await self._moved.wait()
         except TimeoutError:
             pass
+
+
+def may_be_alone(settings: BrokerSettings) -> bool:
+    """A static quorum of this one node: there is nobody to tell anything."""
+    return [voter.id for voter in settings.voters] == [settings.node_id]

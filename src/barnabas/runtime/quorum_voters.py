@@ -17,14 +17,16 @@ from barnabas.metadata.versions import KRAFT_VERSION
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.kraft_version_record import KRaftVersionRecord
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from barnabas.raft import voter_changes
 from barnabas.raft.asks import ReplicaKey
 from barnabas.raft.leader import Leader
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.roles import Follower
-from barnabas.raft.voters import Voter, VoterEndpoint, VoterSet
+from barnabas.raft.voters import KRAFT_VERSION_MAX, Voter, VoterEndpoint, VoterSet
 from barnabas.runtime.peers import PeerUnreachable
 from barnabas.settings.quorum import Address
 
@@ -43,6 +45,7 @@ class VoterChanges:
         self._quorum = quorum
         self._log = quorum.log
         self._is_busy = False
+        self._told: dict[int, Voter] = {}  # what static voters said of themselves, for kraft.version 1
 
     async def add(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
         endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
@@ -94,6 +97,11 @@ class VoterChanges:
             if voter.id < 0 or voter.directory_id == NULL_UUID or not 0 <= versions[0] <= versions[1]:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             self._endpoint(voter, "Update voter request")
+            if self._log.membership.kraft_version < 1:
+                if voter.id not in self._log.membership.voters.voters:
+                    raise KafkaError(ErrorCode.VOTER_NOT_FOUND)
+                self._told[voter.id] = voter
+                return 0  # nothing to wait for
             voter_changes.check_ready(leader, self._log.membership, "updating")
             return self._write(voter_changes.with_updated(self._log.membership.voters, voter))
 
@@ -105,6 +113,26 @@ class VoterChanges:
         return UpdateRaftVoterResponse(
             error_code=error.code if error else ErrorCode.NONE, current_leader=current
         )
+
+    async def before_features(self, request: UpdateFeaturesRequest) -> None:
+        """The quorum keeps `kraft.version` itself: an upgrade of it is made before the rest is decided."""
+        wanted = [each for each in request.feature_updates if each.feature == KRAFT_VERSION]
+        if request.validate_only or not wanted or self._quorum.kraft_version != 0:
+            return
+        if wanted[0].max_version_level != KRAFT_VERSION_MAX:
+            return
+
+        async def change(leader: Leader) -> int:
+            voters = voter_changes.dynamic(self._log.membership.voters, self._log.local, self._told)
+            records = [KRaftVersionRecord(version=0, kraft_version=KRAFT_VERSION_MAX), voters.to_record()]
+            end_offset = self._log.append_controls(records)
+            logger.info("kraft.version is %d from here on", KRAFT_VERSION_MAX)
+            self._quorum.voters_changed()
+            return end_offset
+
+        error = await self._change(None, change)
+        if error is not None:
+            raise error
 
     async def _change(
         self, cluster_id: str | None, change: Callable[[Leader], Awaitable[int]], *, wait: bool = True
@@ -225,10 +253,10 @@ class OwnVote:
     def _next(self) -> Any:
         quorum, log = self._quorum, self._quorum.log
         membership, local = log.membership, log.local
-        if membership.kraft_version < 1:
+        if membership.kraft_version < 1 and local.id not in membership.voters.voters:
             return None
         known = membership.voters.voters.get(local.id)
-        if known is not None and known.directory_id == local.directory_id:
+        if known is not None and known.directory_id in (NULL_UUID, local.directory_id):
             return None if known == local else self._update_request(local, quorum.leading)
         if not self._auto_join:
             return None

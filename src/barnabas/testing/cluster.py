@@ -27,6 +27,7 @@ from barnabas.testing.broker import READY, START_SECONDS_MAX, STOP_SECONDS_MAX, 
 CLUSTER_ID = "QmFybmFiYXNDbHVzdGVyMQ"
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, combined nodes too
 LINES_MAX = 2_000
+BARNABAS, APACHE = "barnabas", "apache"
 
 
 class ClusterNode:
@@ -42,6 +43,7 @@ class ClusterNode:
         self.roles = roles
         self.properties = properties
         self.log_level = "INFO"
+        self.product = BARNABAS  # or Apache Kafka, on the same folder: it may change between two lives
         self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last of its log
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -75,11 +77,21 @@ class ClusterNode:
         """Start the process, without waiting for it."""
         path = self.folder.parent / f"{self.id}.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
-        command = [sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
-        self._child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._child = subprocess.Popen(
+            self._command(path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self._ready = threading.Event()
         for stream in (self._child.stdout, self._child.stderr):
             threading.Thread(target=self._read, args=(stream, self._ready), daemon=True).start()
+
+    def _command(self, path: Path) -> list[str]:
+        if self.product == APACHE:
+            from barnabas.testing import apache
+
+            memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+            flags = (*memory, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
+            return ["java", *flags, "-cp", f"{apache.jars()}/*", "kafka.Kafka", str(path)]
+        return [sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
 
     def _read(self, stream: Any, ready: threading.Event) -> None:
         with stream:
@@ -91,10 +103,21 @@ class ClusterNode:
 
     def wait(self) -> None:
         """Return when it serves; RuntimeError with its last lines when it does not come up."""
-        is_ready = self._ready.wait(START_SECONDS_MAX)
+        is_ready = self._answers() if self.product == APACHE else self._ready.wait(START_SECONDS_MAX)
         if not is_ready or not self.is_running:
             tail = "\n".join(list(self.lines)[-20:])
             raise RuntimeError(f"node {self.id} did not start:\n{tail}")
+
+    def _answers(self) -> bool:
+        from barnabas.testing.apache import answers
+
+        host, _, port = self.address.rpartition(":")
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while self.is_running and time.monotonic() < deadline:
+            if answers(host, int(port)):
+                return True
+            time.sleep(0.05)
+        return False
 
     def start(self) -> Self:
         self.spawn()

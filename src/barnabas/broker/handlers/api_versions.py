@@ -50,6 +50,9 @@ def served_apis(context: RequestContext) -> list[ApiVersionsResponse.ApiVersion]
 
 def announce(context: RequestContext) -> ApiVersionsResponse:
     image = context.broker.image
+    finalized = dict(image.features.finalized)
+    if context.broker.quorum.kraft_version > 0:  # kept by the quorum, beside the image
+        finalized[versions.KRAFT_VERSION] = context.broker.quorum.kraft_version
     return ApiVersionsResponse(
         api_keys=served_apis(context),
         supported_features=[
@@ -63,6 +66,6 @@ def announce(context: RequestContext) -> ApiVersionsResponse:
             ApiVersionsResponse.FinalizedFeatureKey(
                 name=name, min_version_level=level, max_version_level=level
             )
-            for name, level in image.features.finalized.items()
+            for name, level in finalized.items()
         ],
     )

@@ -66,10 +66,9 @@ class QuorumSeat:
         """Returns when the metadata here is as new as a leader's; on a node of its own, when it leads."""
         controller, quorum = self.controller, self.quorum
         if controller is not None:
-            changes = quorum.changes
-            controller.serve_also(AddRaftVoterRequest, changes.add)
-            controller.serve_also(RemoveRaftVoterRequest, changes.remove)
-            controller.do_first(UpdateFeaturesRequest, changes.before_features)
+            controller.serve_also(AddRaftVoterRequest, lambda request: quorum.changes.add(request))
+            controller.serve_also(RemoveRaftVoterRequest, lambda request: quorum.changes.remove(request))
+            controller.do_first(UpdateFeaturesRequest, lambda asked: quorum.changes.before_features(asked))
             controller.prepare(load_bootstrap(self._disk, self._settings.metadata_log_dir), self._listeners)
             quorum.on_lead, quorum.on_lose = self._activate, controller.renounce
         quorum.start()

@@ -7,7 +7,6 @@ Does not know: the protocol's messages (`quorum_messages` in `runtime` translate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.protocol import NULL_UUID, ErrorCode
@@ -21,8 +20,7 @@ class ReplicaKey(NamedTuple):
     directory_id: bytes = NULL_UUID
 
 
-@dataclass(frozen=True, slots=True)
-class AskVote:
+class AskVote(NamedTuple):
     """May I lead `epoch`? As a pre-vote: would you say yes (KIP-996)?"""
 
     to: Voter
@@ -32,16 +30,14 @@ class AskVote:
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellBegin:
+class TellBegin(NamedTuple):
     """I lead `epoch`."""
 
     to: Voter
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellEnd:
+class TellEnd(NamedTuple):
     """I led `epoch` and do not any more; the first of these should follow me."""
 
     to: Voter
@@ -52,8 +48,7 @@ class TellEnd:
 Ask = AskVote | TellBegin | TellEnd
 
 
-@dataclass(frozen=True, slots=True)
-class VoteAsked:
+class VoteAsked(NamedTuple):
     """A vote request as it arrives."""
 
     candidate: ReplicaKey
@@ -64,32 +59,28 @@ class VoteAsked:
     voter: ReplicaKey | None = None  # whom it was meant for, from version 1 on
 
 
-@dataclass(frozen=True, slots=True)
-class BeginTold:
+class BeginTold(NamedTuple):
     leader_id: int
     epoch: int
     endpoints: Sequence[VoterEndpoint] = ()
     voter: ReplicaKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndTold:
+class EndTold(NamedTuple):
     leader_id: int
     epoch: int
     successors: Sequence[ReplicaKey] = ()
     endpoints: Sequence[VoterEndpoint] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The answer to any of them; who leads is told with it."""
 
     error: ErrorCode = ErrorCode.NONE
     is_granted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """All that is to be done, in this order: give up leading, remember, lead, ask."""
 
     has_lost: bool = False

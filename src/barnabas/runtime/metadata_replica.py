@@ -15,7 +15,6 @@ from functools import partial
 from typing import TypeVar
 
 from barnabas.metadata.delta import MetadataDelta
-from barnabas.metadata.difference import difference
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.transactions import TransactionFilter
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -215,6 +214,8 @@ class MetadataReplica:
 
     def install(self, snapshot: SnapshotId, data: bytes) -> None:
         """A snapshot of the leader in place of all that is here."""
+        from barnabas.metadata.difference import difference  # rarely needed
+
         snapshot_files.store(self._disk, self._log.directory, snapshot, data)
         path = f"{self._log.directory}/{snapshot.file_name}"
         found = snapshot_files.load(self._disk, path, self._memberships[0][1])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -26,11 +26,13 @@ from barnabas.runtime import quorum_messages
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.peers import Peers, PeerUnreachable
-from barnabas.runtime.quorum_fetching import Fetching
 from barnabas.runtime.quorum_serving import Serving
-from barnabas.runtime.quorum_voters import OwnVote, VoterChanges
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
+
+if TYPE_CHECKING:
+    from barnabas.runtime.quorum_fetching import Fetching
+    from barnabas.runtime.quorum_voters import VoterChanges
 
 LANE = "quorum"
 NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
@@ -53,7 +55,8 @@ class Quorum:
         self.cluster_id = cluster_id
         self.log = log
         self.peers = peers
-        self._fetching = Fetching(log, cluster_id, peers, settings, self._leave_when_over)
+        self._fetching: Fetching | None = None
+        self._changes: VoterChanges | None = None
         self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
         self.request_ms: int = settings["controller.quorum.request.timeout.ms"]
         timing = Timing(
@@ -62,7 +65,6 @@ class Quorum:
             settings["controller.quorum.fetch.timeout.ms"],
         )
         self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
-        self.changes = VoterChanges(self)
         self._own_vote: asyncio.Task[None] | None = None
         self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
         self.on_lead: Callable[[], None] = lambda: None
@@ -77,6 +79,24 @@ class Quorum:
         self._last_leader = self.member.leader
         self._over: asyncio.Future[None] | None = None  # done when the role has changed
         self.on_leader_change: list[Callable[[LeaderHint], None]] = []
+
+    # What a node of its own never needs is brought in when it is: start-up stays short.
+
+    @property
+    def changes(self) -> VoterChanges:
+        if self._changes is None:
+            from barnabas.runtime.quorum_voters import VoterChanges
+
+            self._changes = VoterChanges(self)
+        return self._changes
+
+    @property
+    def fetching(self) -> Fetching:
+        if self._fetching is None:
+            self._fetching = Fetching(
+                self.log, self.cluster_id, self.peers, self._settings, self._leave_when_over
+            )
+        return self._fetching
 
     def now_ms(self) -> int:
         """Time that nobody can set."""
@@ -108,6 +128,8 @@ class Quorum:
         settings = self._settings
         if settings.is_controller and not may_be_alone(settings):
             period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
+            from barnabas.runtime.quorum_voters import OwnVote
+
             own = OwnVote(self, settings["controller.quorum.auto.join.enable"], period_ms)
             self._own_vote = loop.create_task(own.run())
         self._work()
@@ -346,7 +368,7 @@ class Quorum:
             return member.role is role and member.epoch == epoch
 
         try:
-            fetched = await self._fetching.fetch(address, epoch, is_current)
+            fetched = await self.fetching.fetch(address, epoch, is_current)
         except PeerUnreachable as error:
             if is_current():
                 logger.debug("the leader %d at %s does not answer: %s", role.leader_id, address, error)
@@ -375,7 +397,7 @@ class Quorum:
             return
         address = servers[attempts % len(servers)]
         try:
-            fetched = await self._fetching.discover(address, self.member.epoch)
+            fetched = await self.fetching.discover(address, self.member.epoch)
         except PeerUnreachable as error:
             logger.debug("no word of a leader from %s: %s", address, error)
         else:

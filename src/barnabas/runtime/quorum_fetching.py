@@ -19,10 +19,10 @@ from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
 from barnabas.raft.snapshot_ids import SnapshotId
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.peers import Peers
+from barnabas.runtime.quorum_serving import METADATA_TOPIC_ID
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
 
-METADATA_TOPIC_ID = (1).to_bytes(16, "big")
 WAIT_MS = 500  # at the leader, for something new
 FETCH_LANE = "fetch"
 SNAPSHOT_BYTES_MAX = 1 << 30

@@ -20,8 +20,8 @@ from barnabas.raft.log_ends import compare
 from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
 from barnabas.raft.snapshot_ids import SnapshotId
 from barnabas.runtime.metadata_log import MetadataLog
-from barnabas.runtime.quorum_fetching import METADATA_TOPIC_ID
 
+METADATA_TOPIC_ID = (1).to_bytes(16, "big")
 READ_BYTES_MAX = 8 << 20
 TOPIC_IDS = 13  # the first version of Fetch that names topics by id
 NODE_ENDPOINTS = 16

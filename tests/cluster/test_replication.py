@@ -1,0 +1,254 @@
+"""Partitions with three replicas on real processes: what is acknowledged stays, whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from barnabas.client import topology
+from barnabas.client.topic_admin import NewTopic
+from barnabas.testing.cluster import Cluster
+from barnabas.testing.waiting import wait_until
+from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
+
+EVERYBODY = {1, 2, 3}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Cluster]:
+    with Cluster(brokers=3, overrides=SOON, racks=("a", "b", "c")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    """Whole again, whatever the test before did."""
+    for node in running.nodes.values():
+        if not node.is_running:
+            node.start()
+    admin = AdminClient({"bootstrap.servers": running.bootstrap, **QUIET})
+    wait_until(lambda: len(admin.list_topics(timeout=10).brokers) == 3, 20, what="three brokers are there")
+    return running
+
+
+def test_what_is_acknowledged_lies_on_every_replica(cluster: Cluster) -> None:
+    cluster.create_topic("copies", replication_factor=3)
+    writer = Writer(cluster.bootstrap, "copies")
+    writer.write(500)
+    writer.flush()
+    assert writer.failed == []
+    copies = [log_bytes(node, "copies") for node in cluster.brokers]
+    assert len(copies[0]) > 500
+    assert copies[0] == copies[1] == copies[2]
+    assert read(cluster.bootstrap, "copies", 0, 500) == list(range(500))
+
+
+def test_a_killed_leader_loses_nothing_and_comes_back_in_sync(cluster: Cluster) -> None:
+    cluster.create_topic("survives", replication_factor=3)
+    writer = Writer(cluster.bootstrap, "survives")
+    writer.write_more(200)
+    dead = leader(cluster, "survives")
+    dead.kill()
+    writer.write_more(200)
+    assert leader(cluster, "survives").id != dead.id
+    dead.start()
+    wait_for_isr(cluster, "survives", EVERYBODY)
+    writer.write_more(200)
+    writer.flush()
+    assert writer.failed == []
+    found = read(cluster.bootstrap, "survives", 0, writer.sent)
+    assert found == list(range(writer.sent))  # each once, in order
+    wait_until(
+        lambda: len({log_bytes(node, "survives") for node in cluster.brokers}) == 1,
+        what="all replicas have the same bytes",
+    )
+
+
+def test_what_only_the_dead_leader_had_is_cut_off_when_it_returns(cluster: Cluster) -> None:
+    cluster.create_topic("parts", replication_factor=3)
+    writer = Writer(cluster.bootstrap, "parts")
+    writer.write_more(20)
+    writer.flush()
+    dead = leader(cluster, "parts")
+    others = [node for node in cluster.brokers if node is not dead]
+    alone = Producer({"bootstrap.servers": dead.address, "acks": 1, **QUIET})
+    alone.list_topics("parts", timeout=10)
+    before = len(log_bytes(dead, "parts"))
+    for node in others:
+        node.pause()
+    try:
+        # The first may be on its way in answers to fetches that wait; nobody has asked for the second.
+        for number in (b"-1", b"-2"):
+            alone.produce("parts", number, partition=0)
+            assert alone.flush(5) == 0
+        wait_until(lambda: len(log_bytes(dead, "parts")) > before, what="the leader has them")
+        dead.kill()
+    finally:
+        for node in others:
+            node.resume()
+    writer.write_more(20)
+    dead.start()
+    wait_for_isr(cluster, "parts", EVERYBODY)
+    writer.flush()
+    found = read(cluster.bootstrap, "parts", 0, writer.sent, last=writer.sent - 1)
+    assert [number for number in found if number != -1] == list(range(writer.sent))
+    wait_until(
+        lambda: len({log_bytes(node, "parts") for node in cluster.brokers}) == 1,
+        what="all replicas have the same bytes",
+    )
+
+
+def test_with_too_few_in_sync_acks_all_is_refused_and_acks_one_is_not(cluster: Cluster) -> None:
+    cluster.create_topic("strict", replication_factor=3)
+    first = leader(cluster, "strict")
+    for node in cluster.brokers:
+        if node is not first:
+            node.kill()
+    wait_for_isr(cluster, "strict", {first.id})
+    settings = {"bootstrap.servers": first.address, "message.timeout.ms": 3000, "retries": 0, **QUIET}
+    told: list[KafkaError | None] = []
+    for acks in ("all", "1"):
+        producer = Producer({**settings, "acks": acks})
+        producer.produce("strict", b"0", partition=0, on_delivery=lambda error, _: told.append(error))
+        producer.flush(10)
+    assert told[0] is not None
+    assert told[0].code() == KafkaError.NOT_ENOUGH_REPLICAS
+    assert told[1] is None
+
+
+def test_a_broker_that_leaves_hands_over_without_a_failed_request(cluster: Cluster) -> None:
+    cluster.create_topic("goes", partitions=3, replication_factor=3)
+    writers = [Writer(cluster.bootstrap, "goes", partition, retries=10) for partition in range(3)]
+    for writer in writers:
+        writer.write_more(50)
+    gone = leader(cluster, "goes")
+    gone.stop()
+    for writer in writers:
+        writer.write_more(50)
+        writer.flush()
+        assert writer.failed == []
+    assert all(metadata(cluster, "goes", partition).leader != gone.id for partition in range(3))
+    for writer in writers:
+        assert read(cluster.bootstrap, "goes", writer.partition, writer.sent) == list(range(writer.sent))
+
+
+def test_a_partition_moves_to_other_brokers_under_load(cluster: Cluster) -> None:
+    cluster.ask(lambda admin: admin.create_topic(NewTopic("moves", assignments=[[1]])))
+    writer = Writer(cluster.bootstrap, "moves")
+    writer.write_more(200)
+    cluster.ask(lambda admin: admin.alter_reassignments({topology.TopicPartition("moves", 0): [2, 3]}))
+    writer.write_more(200)
+
+    def moved() -> bool:
+        writer.write()
+        found = metadata(cluster, "moves")
+        return set(found.replicas) == {2, 3} and found.leader in (2, 3)
+
+    wait_until(moved, 20, what="the partition is on brokers 2 and 3")
+    writer.write_more(50)
+    writer.flush()
+    assert writer.failed == []
+    assert read(cluster.bootstrap, "moves", 0, writer.sent) == list(range(writer.sent))
+    wait_until(lambda: not (cluster[1].folder / "moves-0").exists(), what="broker 1 has put it away")
+
+
+def test_groups_and_their_offsets_go_on_with_another_coordinator(cluster: Cluster) -> None:
+    cluster.create_topic("read", replication_factor=3)
+    writer = Writer(cluster.bootstrap, "read")
+    writer.write(50)
+    writer.flush()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "movers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **QUIET,
+        }
+    )
+    consumer.subscribe(["read"])
+    seen: list[int] = []
+
+    def read_up_to(count: int) -> None:
+        def enough() -> bool:
+            seen.extend(int(each.value() or b"") for each in consumer.consume(100, 0.1) if not each.error())
+            return len(seen) >= count
+
+        wait_until(enough, 30, what=lambda: f"{len(seen)} of {count} were read")
+        consumer.commit(asynchronous=False)
+
+    read_up_to(50)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    group = admin.describe_consumer_groups(["movers"])["movers"].result(20)
+    cluster[group.coordinator.id].kill()
+    writer.write(50)
+    read_up_to(100)
+    writer.flush()
+    assert seen == list(range(100))
+    consumer.close()
+    running = next(node for node in cluster.brokers if node.is_running)
+    later = Consumer({"bootstrap.servers": running.address, "group.id": "movers", **QUIET})
+    assert later.committed([TopicPartition("read", 0)], timeout=20)[0].offset == 100
+    later.close()
+
+
+def test_a_transaction_is_whole_though_its_coordinator_dies_in_it(cluster: Cluster) -> None:
+    cluster.create_topic("whole", partitions=3, replication_factor=3)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "whole", **QUIET})
+    producer.init_transactions(30)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    for turn in range(3):
+        producer.begin_transaction()
+        for number in range(30):
+            producer.produce("whole", str(turn * 30 + number).encode(), partition=number % 3)
+        producer.flush(30)
+        if turn == 1:
+            offsets = admin.list_topics("__transaction_state", timeout=10).topics["__transaction_state"]
+            state = java_hash("whole") % len(offsets.partitions)
+            cluster[offsets.partitions[state].leader].kill()
+        producer.commit_transaction(30)
+    found = [
+        read(cluster.bootstrap, "whole", partition, 30, **{"isolation.level": "read_committed"})
+        for partition in range(3)
+    ]
+    assert sorted(number for some in found for number in some) == list(range(90))
+
+
+def java_hash(text: str) -> int:
+    from barnabas.broker.coordinator_topic import hash_of
+
+    return hash_of(text)
+
+
+def test_other_clients_find_the_new_leader(cluster: Cluster) -> None:
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+    from kafka import KafkaConsumer, KafkaProducer
+
+    cluster.create_topic("others", replication_factor=3)
+
+    async def with_aiokafka() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
+            await producer.send_and_wait("others", b"0")
+            await asyncio.to_thread(leader(cluster, "others").kill)
+            await producer.send_and_wait("others", b"1")
+        async with AIOKafkaConsumer(
+            "others", bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest"
+        ) as consumer:
+            assert [(await consumer.getone()).value for _ in range(2)] == [b"0", b"1"]
+
+    asyncio.run(with_aiokafka())
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all", retries=20)
+    producer.send("others", b"2").get(30)
+    producer.close()
+    consumer = KafkaConsumer(
+        "others",
+        bootstrap_servers=cluster.bootstrap,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=20_000,
+    )
+    assert [next(consumer).value for _ in range(3)] == [b"0", b"1", b"2"]
+    consumer.close()

@@ -80,6 +80,9 @@ class RecordsHistory:
     def survives_power_loss(self) -> bool:
         return self.promise.survives_power_loss
 
+    async def settle(self) -> None:
+        """What must come true before everything is read once more."""
+
     def others(self) -> dict[str, Job]:
         """Clients of histories that have more of them."""
         return {}
@@ -99,6 +102,7 @@ class RecordsHistory:
         self._is_over = True
         names = {client.host for client in producers}
         await stage.until(lambda: names <= self._done, SECONDS_TO_RECOVER, "producers end their last batch")
+        await self.settle()
         stage.add("last-reader", self._read_all)
         await stage.until(lambda: "last-reader" in self._done, SECONDS_TO_RECOVER, "everything is read")
         return {

@@ -125,6 +125,7 @@ class Quorum:
             self._lead(self.member.lead_alone(self.now_ms()))
         loop = asyncio.get_running_loop()
         self._following = loop.create_task(self._follow())
+        self._following.add_done_callback(self._follow_ended)
         settings = self._settings
         if settings.is_controller and not may_be_alone(settings):
             period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
@@ -359,6 +360,11 @@ class Quorum:
             except KafkaError as error:
                 logger.error("metadata could not be taken over: %s", error)
                 await asyncio.sleep(self._retry_ms / 1000)
+
+    def _follow_ended(self, done: asyncio.Task[None]) -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            logger.error("this node cannot follow the quorum any more", exc_info=error)
+            self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"following the quorum failed: {error}"))
 
     async def _fetch(self, role: Follower) -> None:
         member, epoch = self.member, self.member.epoch

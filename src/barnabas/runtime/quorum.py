@@ -93,6 +93,8 @@ class Quorum:
     @property
     def fetching(self) -> Fetching:
         if self._fetching is None:
+            from barnabas.runtime.quorum_fetching import Fetching
+
             self._fetching = Fetching(
                 self.log, self.cluster_id, self.peers, self._settings, self._leave_when_over
             )
@@ -364,7 +366,8 @@ class Quorum:
     def _follow_ended(self, done: asyncio.Task[None]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:
             logger.error("this node cannot follow the quorum any more", exc_info=error)
-            self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"following the quorum failed: {error}"))
+            reason = f"following the quorum failed: {error}"
+            self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
 
     async def _fetch(self, role: Follower) -> None:
         member, epoch = self.member, self.member.epoch

@@ -43,6 +43,7 @@ class ClusterNode:
         self.roles = roles
         self.properties = properties
         self.log_level = "INFO"
+        self.class_path = ""  # in front of Apache Kafka's own: a logger, to see what it does
         self.product = BARNABAS  # or Apache Kafka, on the same folder: it may change between two lives
         self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last of its log
         self._child: subprocess.Popen[bytes] | None = None
@@ -90,7 +91,7 @@ class ClusterNode:
 
             memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
             flags = (*memory, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
-            return ["java", *flags, "-cp", f"{apache.jars()}/*", "kafka.Kafka", str(path)]
+            return ["java", *flags, "-cp", self.class_path + f"{apache.jars()}/*", "kafka.Kafka", str(path)]
         return [sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
 
     def _read(self, stream: Any, ready: threading.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -105,6 +106,15 @@ def test_a_second_run_is_refused_with_the_first_ones_pid(run: Run, tmp_path: Pat
     with LakeLock(tmp_path / "lake" / "_barnabas", "run pipeline.yaml"):
         for command in (["run"], ["run", "--once"], ["destroy", "--yes"]):
             assert "another run has this lake: pid" in run(*command).errors
+
+
+def test_a_port_for_metrics_that_is_taken_is_one_line(run: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ran = run("run", "--metrics-port", str(taken.getsockname()[1]))
+    assert ran.status == 1
+    assert "metrics cannot be served on 127.0.0.1:" in ran.errors
 
 
 def test_status_tells_of_parts_as_lines_and_as_json(run: Run, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, UsageError
 from barnabas.cli.pipeline_file import load
 from barnabas.pipeline.errors import FeedError
+from barnabas.pipeline.metrics import NoEndpoint
 from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.plan import LakeOfAnother
 from barnabas.pipeline.running.lock import LakeIsBusy, LakeLock
@@ -27,7 +28,7 @@ from barnabas.pipeline.secrets import SecretError
 from barnabas.pipeline.serving.store import StoreError
 from barnabas.pipeline.session import SessionError
 
-REFUSED = (LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, FeedError)
+REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, FeedError)
 
 
 @contextmanager

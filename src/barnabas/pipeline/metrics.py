@@ -100,6 +100,10 @@ def last(totals: Iterable[Total], field: str) -> list[Sample]:
     ]
 
 
+class NoEndpoint(Exception):
+    """The port cannot be had; the text says why."""
+
+
 class Endpoint:
     """`GET /metrics` on a port, from a thread of its own."""
 
@@ -123,7 +127,10 @@ class Endpoint:
             def log_message(self, format: str, *args: object) -> None:
                 """Scrapes are no news."""
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise NoEndpoint(f"metrics cannot be served on {host}:{port}: {error.strerror}") from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)

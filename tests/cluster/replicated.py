@@ -1,4 +1,4 @@
-"""What tests of replicated partitions share: settings that notice the dead soon, writers, readers, leaders."""
+"""What tests of replicated partitions share: settings that notice the dead soon, writers, readers."""
 
 from __future__ import annotations
 

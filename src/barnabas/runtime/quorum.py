@@ -282,7 +282,7 @@ class Quorum:
     def _schedule(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._is_stopped or self.is_alone:
+        if self._is_stopped or (self.is_alone and isinstance(self.member.role, Elected)):
             return
         wait_ms = min(self.member.deadline_ms - self.now_ms(), 60_000)
         self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)

@@ -188,7 +188,8 @@ def strips(label: str, rows: Sequence[Strip]) -> str:
     every = [bar for row in rows for bar in row.bars]
     if not every:
         return ""
-    line, left = 24, 168
+    line = 24
+    left = min(260, 24 + 7 * max(len(row.name) for row in rows))
     frame = Frame(
         min(bar.start for bar in every),
         max(bar.end for bar in every),

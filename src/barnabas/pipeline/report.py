@@ -7,6 +7,7 @@ Does not know: where the facts come from (`running.facts`), or Spark.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from barnabas.pipeline.report_style import STYLE
 from barnabas.pipeline.timeline import Entry, Kind, Standing, State, Total
 
 ROWS_MAX = 20
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z?")
 FAILURES_MAX = 12
 TONES = (Kind.REFINED, Kind.VIEW_BATCH, Kind.VIEW_SPEED, Kind.MAINTENANCE, Kind.COMMAND)
 WORST_FIRST = (State.FAILED, State.WAITING, State.STARTING, State.RUNNING, State.IDLE, State.STOPPED)
@@ -91,7 +93,7 @@ def cards(facts: Facts) -> str:
     found = [total for total in facts.totals if total.kind == Kind.SOURCE]
     rows_in = sum(total.rows_in for total in found)
     quarantined = sum(total.quarantined for total in found)
-    delays = [entry.delay_s for entry in facts.entries if entry.kind == Kind.VIEW_SPEED and not entry.error]
+    delays = [entry.delay_s for entry in facts.entries if entry.kind == Kind.VIEW_SPEED and entry.delay_s > 0]
     shown = [
         ("rows in", plots.short(rows_in), plots.shown_bytes(sum(total.bytes_in for total in found))),
         (
@@ -124,7 +126,8 @@ def standings(found: Sequence[Standing], now: float) -> str:
     rows = "".join(
         f"<tr><td>{escape(each.kind)}</td><td>{escape(each.name)}</td>"
         f'<td><span class="state {escape(each.state)}">{escape(each.state)}</span></td>'
-        f"<td>{plots.shown_seconds(max(0.0, now - each.since))}</td><td>{escape(each.detail)}</td></tr>"
+        f"<td class='tight'>{plots.shown_seconds(max(0.0, now - each.since))}</td>"
+        f"<td>{escape(each.detail)}</td></tr>"
         for each in ordered
     )
     head = "<tr><th>kind</th><th>name</th><th>state</th><th>for</th><th></th></tr>"
@@ -165,7 +168,7 @@ def sources(facts: Facts) -> str:
 
 def source_row(total: Total) -> str:
     cells = (
-        f"{total.runs:,}",
+        f"{total.runs - total.failures:,}",
         f"{total.rows_in:,}",
         f"{total.rows_out:,}",
         f"{total.duplicates:,}",
@@ -208,13 +211,13 @@ def over_time(facts: Facts) -> str:
         return plots.lines(label, series, shown)
 
     speed = [
-        plots.Series(name, [(e.ended, e.delay_s) for e in found if not e.error], number + 3)
+        plots.Series(name, [(e.ended, e.delay_s) for e in found if e.delay_s > 0], number + 3)
         for number, ((kind, name), found) in enumerate(sorted(by_part.items()))
         if kind == Kind.VIEW_SPEED
     ]
     strips = [
         plots.Strip(
-            f"{name} ({kind})" if kind != Kind.SOURCE else name,
+            f"{name}, {kind.removeprefix('view ')}" if kind != Kind.SOURCE else name,
             [bar(each) for each in found],
             colours[name] if kind == Kind.SOURCE else len(names) + TONES.index(kind) if kind in TONES else 7,
         )
@@ -274,7 +277,10 @@ def cell(value: Any) -> str:
         return f'<td class="number">{value:,}</td>'
     if isinstance(value, float):
         return f'<td class="number">{value:,.2f}</td>'
-    return f"<td>{escape(str(value))}</td>"
+    text = str(value)
+    if MOMENT.fullmatch(text):
+        return f"<td class='tight' title='{text}'>{text[:10]} {text[11:19]}</td>"
+    return f"<td>{escape(text)}</td>"
 
 
 def quarantine(found: Mapping[tuple[str, str], int]) -> str:

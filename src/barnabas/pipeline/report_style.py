@@ -56,6 +56,7 @@ th, td { padding: 6px 14px 6px 0; border-bottom: 1px solid var(--rule); vertical
 tr:last-child td { border-bottom: 0; }
 td.number, th.number, .numbers th:nth-child(n+2), .numbers td:nth-child(n+2) { text-align: right; }
 .numbers.two th:nth-child(2), .numbers.two td:nth-child(2) { text-align: left; }
+.tight { white-space: nowrap; }
 .state { font-weight: 600; color: var(--quiet); }
 .state.running, .state.idle { color: var(--good); }
 .state.failed { color: var(--bad); }

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 ROW = "_row"
+RELEASE = "release"
+NO_BATCH = -1
+OUTSIDE = "outside"  # among the numbers: rows that are there to be compared, not to be written
 LISTED_MAX = 4000  # rows named in the query itself; more of them are joined
 RESCUED_SAMPLES = 200
 
@@ -53,6 +56,15 @@ class Prepared:
         self.frame.unpersist()
 
 
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What a replay rewrites: the rows that come from a part of the raw zone, and nothing else."""
+
+    raw: str  # conditions on the columns of each zone
+    zone: str
+    quarantine: str
+
+
 @dataclass(slots=True)
 class Carried:
     staged: int = 0
@@ -64,6 +76,26 @@ class Carried:
     changed: list[Changed] = field(default_factory=list)
     accepted_rows: dict[str, DataFrame] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How rows go into tables this time."""
+
+    batch: int
+    merging: Merging
+    writer: str = ""
+    cover: Cover | None = None
+
+    @property
+    def own_batch(self) -> int:
+        """Rows of this batch that are there already were written by the same batch, before something died."""
+        return NO_BATCH if self.writer else self.batch
+
+    @property
+    def adds(self) -> bool:
+        """Whether no rows mean that nothing changes."""
+        return self.merging is not Merging.MIRROR and self.cover is None
 
 
 class Carrier:
@@ -104,7 +136,7 @@ class Carrier:
             self._make(Table(Zone.STAGING, each.name), zone.with_system(schema.fields))
             self._make(quarantine.table_of(each.name), schemas.from_ddl(quarantine.DDL))
         for _, trusted in self.trusted:
-            self._make(Table(Zone.TRUSTED, trusted.name), self._trusted_schema(trusted, schema))
+            self._make(Table(Zone.TRUSTED, trusted.name), self.trusted_schema(trusted, schema))
             self._make(quarantine.table_of(trusted.name), schemas.from_ddl(quarantine.DDL))
 
     def _make(self, table: Table, schema: StructType) -> None:
@@ -114,7 +146,7 @@ class Carrier:
         elif table.zone is not Zone.QUARANTINE:
             commits.add_columns(self._spark, path, schema)
 
-    def _trusted_schema(self, trusted: Trusted, schema: StructType) -> StructType:
+    def trusted_schema(self, trusted: Trusted, schema: StructType) -> StructType:
         empty = self._spark.createDataFrame([], schema).select(
             *[masked(trusted, name) for name in schema.names]
         )
@@ -224,17 +256,31 @@ class Carrier:
     # -- writing -----------------------------------------------------------------------------------
 
     def carry(
-        self, found: Prepared, batch: int, merging: Merging, *, writer: str = "", is_staged: bool = False
+        self,
+        found: Prepared,
+        batch: int,
+        merging: Merging,
+        *,
+        writer: str = "",
+        is_staged: bool = False,
+        cover: Cover | None = None,
     ) -> Carried:
-        """Into every table. `is_staged`: the rows are in staging already, only trusted judges again."""
+        """Into every table. `is_staged`: the rows are in staging already, only trusted judges again. `writer`
+        is set when it is no batch of the source; with a `cover` rows replace what came from the same part of
+        raw."""
         done = Carried()
         if not self.staging:
             return done
         numbers = found.numbers
         malformed, ignored, deletes = (numbers[name] for name in ("malformed", "ignored", "deletes"))
+        outside = numbers.get(OUTSIDE)
+        if outside is not None:
+            malformed, ignored = malformed & ~outside, ignored | outside
         fine = ~malformed & ~ignored
+        way = Way(batch, merging, writer, cover)
         verdicts: dict[str, StagingVerdict] = {}
         for index, each in enumerate(self.staging):
+            table = Table(Zone.STAGING, each.name)
             keys = hashes_of(numbers, f"k{index}") if each.key else None
             if keys is not None and merging is not Merging.FIRST:
                 malformed = malformed | (fine & ~keys.whole)
@@ -242,15 +288,13 @@ class Carrier:
             if is_staged:
                 verdict = StagingVerdict(fine, np.zeros(len(fine), np.bool_))
             else:
-                tracked = self._keys_of(Table(Zone.STAGING, each.name), each.key) if keys else None
-                known = tracked.index(batch) if tracked is not None and merging is Merging.FIRST else None
+                tracked = self._known(table, each.key, way) if keys is not None else None
+                known = tracked.index(way.own_batch) if tracked is not None else None
                 verdict = judge_staging(fine, keys, merging, known)
-                self._stage(
-                    found, each, verdict, merging, self._txn(each.name, "staging", batch, writer), done
-                )
-                if tracked is not None and keys is not None and merging is Merging.FIRST:
+                self._stage(found, each, verdict, way, done)
+                if tracked is not None and keys is not None:
                     rows = verdict.staged & keys.whole
-                    version = self._lake.version(self._spark, Table(Zone.STAGING, each.name))
+                    version = self._lake.version(self._spark, table)
                     tracked.add(keys.first[rows], keys.second[rows], version)
             verdicts[each.name] = verdict
             done.staged += int(verdict.staged.sum())
@@ -258,22 +302,28 @@ class Carrier:
         done.late = int((numbers["late"] & verdicts[self.staging[0].name].staged).sum())
         done.malformed = int(malformed.sum())
         for index, (each, trusted) in enumerate(self.trusted):
-            verdict = verdicts[each.name]
-            self._trust(found, index, trusted, verdict, deletes, batch, merging, writer, done)
+            self._trust(found, index, trusted, verdicts[each.name], deletes, way, done)
         if not is_staged:
-            self._refuse_malformed(found, malformed, batch, merging, writer, done)
+            self._refuse_malformed(found, malformed, way, done)
         return done
+
+    def _known(self, table: Table, columns: Any, way: Way) -> zone.Tracked | None:
+        """The keys that are there and stay there. Rows that replace those of their key need none."""
+        if way.merging is not Merging.FIRST:
+            return None
+        if way.cover is not None:
+            return zone.Tracked(self._spark, self._lake, table, tuple(columns), f"NOT ({way.cover.zone})")
+        return self._keys_of(table, columns)
 
     def _stage(
         self,
         found: Prepared,
         each: Staging,
         verdict: StagingVerdict,
-        merging: Merging,
-        txn: commits.Txn,
+        way: Way,
         done: Carried,
     ) -> None:
-        if not verdict.staged.any() and merging is not Merging.MIRROR:
+        if not verdict.staged.any() and way.adds:
             return
         started = time.perf_counter()
         table = Table(Zone.STAGING, each.name)
@@ -281,15 +331,8 @@ class Carrier:
             found, verdict.staged, ~found.numbers["malformed"] & ~found.numbers["ignored"], fine_rows()
         )
         names = [f"`{name}`" for name in found.schema.names]
-        zone.write(
-            rows.select(*names, *zone.system_columns(), OP),
-            self._lake.path(table),
-            found.schema.names,
-            each.key,
-            merging,
-            txn,
-            widens=found.widened,
-        )
+        rows = rows.select(*names, *zone.system_columns(), OP)
+        self._write(rows, found, table, each.key, way)
         self._note(done, table, int(verdict.staged.sum()), started)
 
     def _trust(
@@ -299,9 +342,7 @@ class Carrier:
         trusted: Trusted,
         staged: StagingVerdict,
         deletes: Flags,
-        batch: int,
-        merging: Merging,
-        writer: str,
+        way: Way,
         done: Carried,
     ) -> None:
         started = time.perf_counter()
@@ -311,14 +352,15 @@ class Carrier:
         for number, rule in enumerate(trusted.rules):
             if rule.kind is RuleKind.UNIQUE:
                 known = None
-                if merging is Merging.FIRST:
-                    trackers[number] = self._keys_of(table, rule.columns)
-                    known = trackers[number].index(batch)
+                tracked = self._known(table, rule.columns, way)
+                if tracked is not None:
+                    trackers[number] = tracked
+                    known = tracked.index(way.own_batch)
                 uniques[number] = (hashes_of(found.numbers, f"u{index}_{number}"), known)
         verdict = judge_trusted(staged.staged, deletes, found.numbers[f"broken{index}"], uniques)
         count = int(verdict.accepted.sum())
         done.accepted += count
-        if count or merging is Merging.MIRROR:
+        if count or not way.adds:
             passing = fine_rows() & ((F.col(f"_broken{index}") == 0) | (F.col(OP) == DELETE))
             numbers = found.numbers
             would = ~numbers["malformed"] & ~numbers["ignored"] & ((numbers[f"broken{index}"] == 0) | deletes)
@@ -327,15 +369,7 @@ class Carrier:
                 *[masked(trusted, name) for name in found.schema.names], *zone.system_columns(), OP, ROW
             )
             keys = next(each.key for each in self.staging if each.name == trusted.staging)
-            zone.write(
-                rows,
-                self._lake.path(table),
-                found.schema.names,
-                keys,
-                merging,
-                self._txn(trusted.name, "trusted", batch, writer),
-                widens=found.widened,
-            )
+            self._write(rows, found, table, keys, way)
             self._note(done, table, count, started)
             done.accepted_rows[trusted.name] = rows
         for number, rows_taken in verdict.claimed.items():
@@ -343,23 +377,22 @@ class Carrier:
                 hashes = uniques[number][0]
                 version = self._lake.version(self._spark, table)
                 trackers[number].add(hashes.first[rows_taken], hashes.second[rows_taken], version)
-        self._refuse(found, trusted, verdict, batch, merging, writer, done)
+        self._refuse(found, trusted, verdict, way, done)
 
     def _refuse(
         self,
         found: Prepared,
         trusted: Trusted,
         verdict: TrustedVerdict,
-        batch: int,
-        merging: Merging,
-        writer: str,
+        way: Way,
         done: Carried,
     ) -> None:
         count = int(verdict.refused.sum())
         done.quarantined += count
-        if writer:  # what a release refuses again stays where it is
+        if way.writer == RELEASE:  # what is refused again stays where it is
             return
         table = quarantine.table_of(trusted.name)
+        self._empty_quarantine(table, Zone.TRUSTED, way)
         if count:
             started = time.perf_counter()
             rows = with_numbers(found, verdict.refused, verdict.broken)
@@ -377,19 +410,18 @@ class Carrier:
                 lambda each: each.isNotNull(),
             )
             refused = quarantine.refused(rows, Table(Zone.TRUSTED, trusted.name), names, reasons)
-            self._to_quarantine(refused, table, Zone.TRUSTED, batch, merging)
+            self._to_quarantine(refused, table, Zone.TRUSTED, way)
             self._note(done, table, count, started)
-        elif merging is Merging.MIRROR:
-            self._empty_quarantine(table, Zone.TRUSTED)
 
-    def _refuse_malformed(
-        self, found: Prepared, malformed: Flags, batch: int, merging: Merging, writer: str, done: Carried
-    ) -> None:
+    def _refuse_malformed(self, found: Prepared, malformed: Flags, way: Way, done: Carried) -> None:
         count = int(malformed.sum())
         done.quarantined += count
-        if writer or not count:
+        if way.writer.startswith(RELEASE):
             return
         for each in self.staging:
+            self._empty_quarantine(quarantine.table_of(each.name), Zone.STAGING, way)
+            if not count:
+                continue
             started = time.perf_counter()
             rows = with_numbers(found, malformed, None)
             table = quarantine.table_of(each.name)
@@ -399,23 +431,31 @@ class Carrier:
                 found.schema,
                 "debezium change event" if self._source.changes else schemas.form_of(self._source),
             )
-            self._to_quarantine(refused, table, Zone.STAGING, batch, merging)
+            self._to_quarantine(refused, table, Zone.STAGING, way)
             self._note(done, table, count, started)
 
-    def _to_quarantine(
-        self, rows: DataFrame, table: Table, judge: Zone, batch: int, merging: Merging
-    ) -> None:
-        if merging is Merging.MIRROR:
-            self._empty_quarantine(table, judge)
-        txn = self._txn(table.name, f"quarantine-{judge}", batch, "")
+    def _to_quarantine(self, rows: DataFrame, table: Table, judge: Zone, way: Way) -> None:
+        txn = None if way.writer else self._txn(table.name, f"quarantine-{judge}", way)
         commits.append(rows, self._lake.path(table), txn)
 
-    def _empty_quarantine(self, table: Table, judge: Zone) -> None:
-        """A snapshot says what is wrong now: what was wrong in the one before is no longer of interest."""
-        path = self._lake.path(table)
+    def _empty_quarantine(self, table: Table, judge: Zone, way: Way) -> None:
+        """What is judged anew, by a snapshot or a replay, says what is wrong now."""
+        if way.cover is None and way.merging is not Merging.MIRROR:
+            return
         waiting = f"zone = '{judge}' AND source = '{self._source.name}' AND {quarantine.WAITING}"
+        if way.cover is not None and way.merging is Merging.FIRST:
+            waiting = f"{waiting} AND {way.cover.quarantine}"
         if not self._lake.read(self._spark, table).where(waiting).isEmpty():
-            self._spark.sql(f"DELETE FROM delta.`{path}` WHERE {waiting}")
+            self._spark.sql(f"DELETE FROM delta.`{self._lake.path(table)}` WHERE {waiting}")
+
+    def _write(self, rows: DataFrame, found: Prepared, table: Table, keys: Any, way: Way) -> None:
+        path = self._lake.path(table)
+        names = found.schema.names
+        if way.cover is not None and way.merging is Merging.FIRST:
+            commits.overwrite(rows.drop(OP, ROW), path, where=way.cover.zone)
+            return
+        txn = self._txn(table.name, str(table.zone), way)
+        zone.write(rows, path, names, keys, way.merging, txn, widens=found.widened)
 
     # -- small things ------------------------------------------------------------------------------
 
@@ -425,11 +465,9 @@ class Carrier:
             self._tracked[name] = zone.Tracked(self._spark, self._lake, table, tuple(columns))
         return self._tracked[name]
 
-    def _txn(self, table: str, part: str, batch: int, writer: str) -> commits.Txn:
-        name = "/".join(
-            each for each in (self._pipeline.name, self._source.name, part, table, writer) if each
-        )
-        return commits.Txn(name, batch)
+    def _txn(self, table: str, part: str, way: Way) -> commits.Txn:
+        parts = (self._pipeline.name, self._source.name, part, table, way.writer)
+        return commits.Txn("/".join(each for each in parts if each), way.batch)
 
     def _note(self, done: Carried, table: Table, rows: int, started: float) -> None:
         done.changed.append(Changed(table, self._lake.version(self._spark, table), rows))

@@ -55,14 +55,15 @@ def ensure(
 def append(
     rows: DataFrame,
     path: str,
-    txn: Txn,
+    txn: Txn | None,
     *,
     metadata: str = "",
     properties: Mapping[str, str] | None = None,
     widens: bool = False,
 ) -> None:
     writer = rows.write.format("delta").mode("append")
-    writer = writer.option("txnAppId", txn.app).option("txnVersion", txn.version)
+    if txn is not None:
+        writer = writer.option("txnAppId", txn.app).option("txnVersion", txn.version)
     if metadata:
         writer = writer.option("userMetadata", metadata)
     if widens:

@@ -102,11 +102,13 @@ class RawZone:
             return None
         for limit in (f"LIMIT {HISTORY_SHORT}", ""):
             history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path}` {limit}")
-            for row in history.select("userMetadata").collect():
-                mark = Mark.parse(row[0])
-                if mark is not None:
-                    self._check(mark)
-                    return mark
+            marks = [Mark.parse(row[0]) for row in history.select("userMetadata").collect()]
+            found = [mark for mark in marks if mark is not None]
+            if found:
+                # Maintenance repeats the mark it saw; a batch may have come while it worked.
+                newest = max(found, key=lambda mark: mark.batch)
+                self._check(newest)
+                return newest
         raise ForeignLake(
             f"{self.path} was not written by this platform: its commits hold no position; choose another lake"
         )

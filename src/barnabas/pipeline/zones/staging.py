@@ -79,7 +79,10 @@ def hashes(parts: Sequence[Column]) -> list[Column]:
 class Tracked:
     """The keys of a table, as long as nobody else changes it."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, table: Table, columns: Sequence[str]) -> None:
+    def __init__(
+        self, spark: SparkSession, lake: Lake, table: Table, columns: Sequence[str], where: str = "true"
+    ) -> None:
+        self._where = where
         self._spark = spark
         self._lake = lake
         self._table = table
@@ -92,7 +95,8 @@ class Tracked:
         version = self._lake.version(self._spark, self._table)
         if version != self._version:
             self._index = KeyIndex()
-            rows = self._lake.read(self._spark, self._table).where(F.col(BATCH) != without_batch)
+            rows = self._lake.read(self._spark, self._table).where(self._where)
+            rows = rows.where(F.col(BATCH) != without_batch)
             if version > 0:
                 if rows.count() > KEYS_MAX:
                     return None

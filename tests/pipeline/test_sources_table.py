@@ -1,0 +1,135 @@
+"""Tables of databases: whole, by a growing number, by time, by both; SQLite and a real PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
+from barnabas.pipeline.demo.postgres import Postgres, programs
+from barnabas.pipeline.errors import SourceAway, Stopped
+from barnabas.pipeline.flow import Feed
+from pipeline.orders import rows
+
+DDL = "id BIGINT, name STRING, updated_at TIMESTAMP"
+Execute = Callable[..., None]
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[tuple[str, Execute]]:
+    file = tmp_path / "shop.db"
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, updated_at TIMESTAMP)")
+    yield f"jdbc:sqlite:{file}", connection.execute
+    connection.close()
+
+
+def customers(lake: str, url: str, **source: Any) -> Pipeline:
+    given = {"schema": Schema(DDL), "snapshot_below": 0, **source}
+    return Pipeline(
+        name="shop",
+        lake=lake,
+        sources=[TableSource(name="customers", url=url, table="customers", **given)],
+        staging=[Staging(name="customers", source="customers", key=["id"])],
+        trusted=[Trusted(name="customers", staging="customers", rules=[in_range("id", 0, 100)])],
+    )
+
+
+def test_a_small_table_is_mirrored_and_read_again_only_when_it_changed(
+    spark: Any, sqlite: tuple[str, Execute], lake: str
+) -> None:
+    url, execute = sqlite
+    execute("INSERT INTO customers VALUES (1, 'a', '2026-01-01 00:00:00'), (2, 'b', NULL), (500, 'x', NULL)")
+    # The mode is another one, the table is small.
+    pipeline = customers(lake, url, mode=TableMode.INCREMENTING, incrementing="id", snapshot_below=100)
+    feed = Feed(spark, pipeline, "customers")
+    [batch] = feed.drain()
+    assert (batch.rows_in, batch.staged, batch.accepted, batch.quarantined) == (3, 3, 2, 1)
+    assert feed.step() is None
+    execute("UPDATE customers SET name = 'c' WHERE id = 2")
+    execute("DELETE FROM customers WHERE id = 1")
+    [batch] = feed.drain()
+    assert batch.rows_in == 2
+    assert rows(spark, pipeline, "staging", "customers", "id", "name") == [(2, "c"), (500, "x")]
+    assert rows(spark, pipeline, "trusted", "customers", "id", "name") == [(2, "c")]
+    assert (
+        len(rows(spark, pipeline, "quarantine", "customers", "reason")) == 1
+    )  # what is wrong now, not twice
+    assert len(rows(spark, pipeline, "raw", "customers", "value")) == 5
+    again = Feed(spark, pipeline, "customers")
+    assert again.step() is None and again.step() is None
+
+
+def test_new_and_changed_rows_are_found_by_number_and_time(
+    spark: Any, sqlite: tuple[str, Execute], lake: str
+) -> None:
+    url, execute = sqlite
+    execute("INSERT INTO customers VALUES (1, 'a', '2026-01-01 00:00:00'), (2, 'b', '2026-01-01 00:00:01')")
+    by_number = customers(lake, url, mode=TableMode.INCREMENTING, incrementing="id", rows_per_batch_max=2)
+    both = customers(
+        f"{lake}-both",
+        url,
+        mode=TableMode.BOTH,
+        incrementing="id",
+        timestamp="updated_at",
+        event_time="updated_at",
+    )
+    first, second = Feed(spark, by_number, "customers"), Feed(spark, both, "customers")
+    assert [batch.rows_in for batch in first.drain()] == [2] and [
+        batch.rows_in for batch in second.drain()
+    ] == [2]
+    execute("INSERT INTO customers VALUES (3, 'c', '2026-01-01 00:00:01'), (4, 'd', '2026-01-01 00:00:05')")
+    execute("UPDATE customers SET name = 'A', updated_at = '2026-01-01 00:00:04.5' WHERE id = 1")
+    [batch] = first.drain()
+    assert (batch.rows_in, first.lag()) == (2, 0)
+    [batch] = second.drain()
+    assert batch.rows_in == 3 and second.step() is None
+    assert rows(spark, by_number, "staging", "customers", "id", "name") == [
+        (1, "a"),
+        (2, "b"),
+        (3, "c"),
+        (4, "d"),
+    ]
+    assert rows(spark, both, "trusted", "customers", "id", "name") == [(1, "A"), (2, "b"), (3, "c"), (4, "d")]
+
+
+def test_a_real_postgresql_with_secrets_by_reference(
+    spark: Any, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    import psycopg
+
+    with (
+        Postgres(tmp_path / "postgres") as server,
+        psycopg.connect(server.dsn, autocommit=True) as connection,
+    ):
+        password = server.password
+        monkeypatch.setenv("SHOP_PASSWORD", password)
+        connection.execute(
+            "CREATE TABLE customers"
+            " (id bigserial PRIMARY KEY, name text, updated_at timestamptz DEFAULT now())"
+        )
+        connection.execute("INSERT INTO customers (name) SELECT 'c' || n FROM generate_series(1, 5) n")
+        access = {"user": server.user, "password": Secret("${env:SHOP_PASSWORD}")}
+        pipeline = customers(lake, server.url, mode=TableMode.TIMESTAMP, timestamp="updated_at", **access)
+        feed = Feed(spark, pipeline, "customers")
+        assert [batch.rows_in for batch in feed.drain()] == [5]
+        connection.execute("UPDATE customers SET name = 'changed', updated_at = now() WHERE id = 2")
+        [batch] = feed.drain()
+        assert batch.rows_in >= 1
+        assert rows(spark, pipeline, "trusted", "customers", "id", "name")[:2] == [(1, "c1"), (2, "changed")]
+        wrong = replace(pipeline, sources=[replace(pipeline.sources[0], table="nobody_made_this")])
+        with pytest.raises(SourceAway, match="nobody_made_this"):
+            Feed(spark, replace(wrong, lake=f"{lake}-wrong"), "customers").step()
+    with pytest.raises(SourceAway) as caught:
+        feed.step()
+    assert password not in str(caught.value)
+    monkeypatch.delenv("SHOP_PASSWORD")
+    with pytest.raises(Stopped, match="SHOP_PASSWORD is not set"):
+        feed.step()

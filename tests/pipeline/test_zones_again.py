@@ -1,0 +1,124 @@
+"""What was read is done again: replay, backfill, release, maintenance. Only what they cover changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from barnabas.pipeline import Schema, Table, View, Zone, in_range, refers_to
+from barnabas.pipeline.backfill import backfill, release, replay
+from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.maintenance import maintain
+from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
+
+Topic = Callable[..., str]
+Produce = Callable[..., None]
+VIEW = View(
+    name="revenue", source="trusted.orders", sql="SELECT shop, sum(amount) AS a FROM orders GROUP BY shop",
+    keys=["shop"], measures={"a": "sum"},
+)  # fmt: skip
+
+
+def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, trusted={"rules": [in_range("amount", 0, 10)]},
+        refined=[DOUBLED], views=[VIEW],
+    )  # fmt: skip
+    feed = Feed(spark, pipeline, "orders")
+    produce(name, [order(1), order(20), order(300), order(4, amount="5")])
+    feed.drain()
+    produce(name, [order(5), order(6)])
+    feed.drain()
+    assert len(rows(spark, pipeline, "quarantine", "orders", "rule")) == 3
+    # The rule is changed: one of two passes now. The text becomes a number by another schema.
+    fixed = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 100)])])
+    for expected in ([("o1",), ("o20",), ("o5",), ("o6",)],) * 2:  # a second release changes nothing
+        done = release(spark, fixed, "orders")
+        assert rows(spark, fixed, "trusted", "orders", "order_id") == expected
+        assert (done.refined, done.views) in ((("doubled",), ("revenue",)), ((), ()))
+    assert rows(spark, fixed, "refined", "doubled", "order_id") == [("o20",), ("o5",), ("o6",)]
+    waiting = pipeline.the_lake.read(spark, Table(Zone.QUARANTINE, "orders")).where("released_at IS NULL")
+    assert waiting.count() == 2
+    # The feed sees that somebody else wrote.
+    produce(name, [order(20), order(7)])
+    [batch] = feed.drain()
+    assert (batch.duplicates, batch.accepted) == (1, 1)
+    # Replay of the second batch with a rule that refuses one of its rows: the other batches stay.
+    strict = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 5)])])
+    before = pipeline.the_lake.version(spark, Table(Zone.STAGING, "orders"))
+    done = replay(spark, strict, "orders", 2, 2)
+    assert (done.rows_in, done.staged, done.accepted, done.quarantined) == (2, 2, 1, 1)
+    assert done.views == ("revenue",)
+    assert rows(spark, strict, "trusted", "orders", "order_id") == [("o1",), ("o20",), ("o5",), ("o7",)]
+    changes = (
+        spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1)
+    )
+    touched = changes.load(pipeline.the_lake.table_path("staging", "orders")).select("_batch").distinct()
+    assert [row[0] for row in touched.collect()] == [2]
+    # A column gets another type: the table is made anew out of raw.
+    texts = Schema(DDL.replace("amount DOUBLE", "amount STRING"))
+    other = replace(pipeline, sources=[replace(pipeline.sources[0], schema=texts)])
+    other = replace(other, trusted=[replace(other.trusted[0], rules=())], refined=[])
+    done = replay(spark, other, "orders", rebuild=True)
+    assert (done.rows_in, done.staged) == (8, 7)
+    assert rows(spark, other, "trusted", "orders", "order_id", "amount")[3] == ("o4", "5")
+
+
+def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, source={"starting": "latest"}, trusted={"rules": ()}
+    )
+    produce(name, [order(1), order(2)])
+    feed = Feed(spark, pipeline, "orders")
+    assert feed.step() is None  # it begins at the end
+    produce(name, [order(2), order(3)])
+    feed.drain()
+    assert rows(spark, pipeline, "staging", "orders", "order_id") == [("o2",), ("o3",)]
+    now = datetime.now(UTC)
+    done = backfill(spark, pipeline, "orders", now - timedelta(hours=1), now + timedelta(hours=1))
+    assert (done.rows_in, done.staged, done.accepted) == (4, 3, 3)
+    assert str(done.changed[0].table) == "raw.orders" and done.changed[0].rows == 2
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == [("o1",), ("o2",), ("o3",)]
+    again = backfill(spark, pipeline, "orders", now - timedelta(hours=1), now + timedelta(hours=1))
+    assert (again.rows_in, again.staged) == (4, 3) and again.changed[0].table.zone is Zone.STAGING
+    assert backfill(spark, pipeline, "orders", now - timedelta(days=2), now - timedelta(days=1)).rows_in == 0
+    produce(name, [order(1), order(9)])
+    [batch] = feed.drain()
+    assert (batch.batch, batch.duplicates, batch.staged) == (2, 1, 1)
+
+
+def test_references_are_checked_against_other_tables_and_maintenance_keeps_everything(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(
+        lake, broker.bootstrap, name, trusted={"rules": ()}, retention_s={"raw": 3600.0}
+    )
+    known = replace(pipeline.trusted[0], name="known", rules=[refers_to("shop", "orders.shop")])
+    pipeline = replace(pipeline, trusted=[*pipeline.trusted, known])
+    feed = Feed(spark, pipeline, "orders")
+    for numbers in ([1], [4, 2]):
+        produce(name, [order(number) for number in numbers])
+        feed.drain()
+    assert rows(spark, pipeline, "trusted", "known", "order_id") == [("o4",)]
+    assert rows(spark, pipeline, "quarantine", "known", "reason")[0] == (
+        "shop is b, which orders.shop does not have",
+    )
+    before = rows(spark, pipeline, "trusted", "orders", "order_id")
+    done = maintain(spark, pipeline)
+    assert {each.what for each in done} == {"compact", "vacuum"}
+    assert all(each.after < each.before for each in done if each.what == "compact")
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == before
+    later = maintain(spark, pipeline, compact=False, vacuum=False, now=datetime.now(UTC) + timedelta(hours=2))
+    assert [(str(each.table), each.removed) for each in later] == [("raw.orders", 3)]
+    produce(name, [order(4), order(10)])
+    [batch] = Feed(spark, pipeline, "orders").drain()
+    assert (batch.batch, batch.rows_in, batch.duplicates) == (3, 2, 1)

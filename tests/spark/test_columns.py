@@ -17,7 +17,7 @@ from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch
 from barnabas.spark.batches import Aborted, Chunk, next_offset_of, read_chunks
 from barnabas.spark.columns import COLUMNS, HEADERS, Table
-from barnabas.spark.unpacking import Room
+from barnabas.spark.unpacking import ROOM_BYTES, Room
 
 ALL = (*COLUMNS, HEADERS)
 data = st.none() | st.binary(max_size=40)
@@ -191,4 +191,4 @@ def test_batches_that_expand_are_cut_into_chunks() -> None:
     room = Room()
     counts = [chunk.record_count for chunk in read_chunks(memoryview(fetched), 0, 12, None, room)]
     assert counts == [3, 3, 3, 3]
-    assert len(room.data) == len(Room().data)
+    assert len(room.data) == ROOM_BYTES

@@ -144,7 +144,14 @@ def test_how_far_a_query_is_behind_is_reported(spark: Any, broker: Broker, strea
     frame = reading(spark.readStream, broker, topic, startingOffsets="earliest", maxOffsetsPerTrigger=3)
     query = stream.run(frame)
     first = query.recentProgress[0]
-    assert json.loads(first["sources"][0]["latestOffset"]) == {topic: {"0": 4}}
+    assert json.loads(first["sources"][0]["latestOffset"]) == {
+        topic: {"0": 4},
+        "offsets behind latest": {
+            "minOffsetsBehindLatest": 1,
+            "avgOffsetsBehindLatest": 1.0,
+            "maxOffsetsBehindLatest": 1,
+        },
+    }
     assert behind_latest(first) == (1, 1.0, 1) and behind_latest(query.lastProgress) == (0, 0.0, 0)
 
 

@@ -1,6 +1,7 @@
 """How far a streaming query is behind its topics, out of the progress that Spark reports.
 
 In: `query.lastProgress`. Out: the smallest, average and largest number of offsets behind, over partitions.
+Spark takes metrics from its own sources only; what a Python source can show stands in `latestOffset`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+METRICS = "offsets behind latest"  # no topic can have this name
 
 
 class Behind(NamedTuple):
@@ -29,6 +32,20 @@ def behind_latest(progress: Mapping[str, Any] | Any) -> Behind | None:
     if not behind:
         return None
     return Behind(min(behind), sum(behind) / len(behind), max(behind))
+
+
+def metrics_of(end: Mapping[Any, int], latest: Mapping[Any, int]) -> dict[str, dict[str, float]]:
+    """What stands beside the latest offsets, under the names that Spark's own connector uses."""
+    behind = [max(offset - end[place], 0) for place, offset in latest.items() if place in end]
+    if not behind:
+        return {}
+    return {
+        METRICS: {
+            "minOffsetsBehindLatest": min(behind),
+            "avgOffsetsBehindLatest": sum(behind) / len(behind),
+            "maxOffsetsBehindLatest": max(behind),
+        }
+    }
 
 
 def positions(value: Any) -> dict[tuple[str, str], int]:

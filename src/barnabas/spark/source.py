@@ -36,6 +36,7 @@ from barnabas.spark.options import SourceOptions, source_options
 from barnabas.spark.planner import Planner
 from barnabas.spark.planning import limited
 from barnabas.spark.positions import Offsets, from_checkpoint, to_checkpoint
+from barnabas.spark.progress import metrics_of
 from barnabas.spark.settings import OptionError
 from barnabas.spark.sink_options import sink_options
 
@@ -134,6 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner = Planner(options)
         self._target: Offsets | None = None  # what Trigger.AvailableNow reads up to
         self._last_latest: Offsets | None = None
+        self._last_end: Offsets = {}
         self._last_trigger = time.monotonic()
 
     def initialOffset(self) -> dict[str, Any]:
@@ -155,22 +157,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._planner.latest(self._planner.places())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin = from_checkpoint(start)
+        self._last_end = self._end_of_batch(from_checkpoint(start), limit)
+        return to_checkpoint(self._last_end)
+
+    def _end_of_batch(self, begin: Offsets, limit: ReadLimit) -> Offsets:
         latest = self._target
         if latest is None:
             latest = self._planner.latest(self._planner.places())
         self._last_latest = latest
         options = self._options
         if isinstance(limit, ReadAllAvailable) and options.offsets_per_trigger_max is None:
-            return to_checkpoint(latest)
+            return latest
         if isinstance(limit, ReadMinRows | ReadMaxRows) and self._waits(begin, latest):
-            return start
+            return begin
         self._last_trigger = time.monotonic()
         rows_max = options.offsets_per_trigger_max
         if not isinstance(limit, ReadMaxRows) or rows_max is None:
-            return to_checkpoint(latest)
+            return latest
         new = [place for place in latest if place not in begin]
-        return to_checkpoint(limited({**begin, **self._planner.earliest(new)}, latest, limit.max_rows))
+        return limited({**begin, **self._planner.earliest(new)}, latest, limit.max_rows)
 
     def _waits(self, begin: Offsets, latest: Offsets) -> bool:
         """Whether there is too little for a batch (`minOffsetsPerTrigger`) and time for more to come."""
@@ -182,7 +187,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return available < least and waited_ms < self._options.trigger_delay_max_ms
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        return None if self._last_latest is None else to_checkpoint(self._last_latest)
+        """For the query's progress only, so it may say more: how far the batch stays behind."""
+        if self._last_latest is None:
+            return None
+        return {**to_checkpoint(self._last_latest), **metrics_of(self._last_end, self._last_latest)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         ranges = self._planner.ranges(from_checkpoint(start), from_checkpoint(end))

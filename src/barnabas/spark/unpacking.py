@@ -34,7 +34,7 @@ class RoomFull(Exception):
 class Room:
     def __init__(self, size: int = ROOM_BYTES) -> None:
         self._size_first = size
-        self.data = bytearray(size)
+        self.data = bytearray()  # until something is unpacked
         self.filled = 0
 
     @property
@@ -45,11 +45,13 @@ class Room:
         """What is there is not needed any more; an unusually large buffer is given back."""
         self.filled = 0
         if len(self.data) > GROWTH * self._size_first:
-            self.data = bytearray(self._size_first)
+            self.data = bytearray()
 
     def unpack(self, codec: int, body: memoryview) -> int:
         """How many bytes came out, behind what is there. RoomFull when they do not fit; an empty room
         grows."""
+        if not self.data:
+            self._grow()
         while True:
             try:
                 size = self._try(codec, body)
@@ -84,4 +86,4 @@ class Room:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"records decompress to more than {UNPACKED_BYTES_MAX} bytes"
             )
-        self.data = bytearray(min(GROWTH * len(self.data), UNPACKED_BYTES_MAX))
+        self.data = bytearray(min(max(GROWTH * len(self.data), self._size_first), UNPACKED_BYTES_MAX))

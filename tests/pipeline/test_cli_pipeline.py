@@ -181,7 +181,7 @@ def test_names_and_times_are_checked_before_spark_starts(run: Run) -> None:
     assert "--from yesterday: write a time as" in ran.errors
     ran = run("backfill", "orders", "--from", "2026-01-02", "--to", "2026-01-01")
     assert "is not before" in ran.errors
-    assert "there is no odrs in trusted" in run("release", "odrs").errors
+    assert "there is no table odrs: there are" in run("release", "odrs").errors
 
 
 @pytest.mark.parametrize("command", ["frobnicate", ""])

@@ -99,8 +99,11 @@ def add_changing(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     backfill.add_argument("--to", dest="end", required=True, metavar="TIME", help="the first moment after it")
     replay = command("replay", "fill staging, trusted and what follows anew from raw")
     replay.add_argument("source", help="the source whose raw rows are taken")
-    replay.add_argument("--from", dest="start", metavar="TIME", help="only rows ingested from then on")
-    replay.add_argument("--to", dest="end", metavar="TIME", help="only rows ingested before")
+    replay.add_argument("--from-batch", type=int, metavar="N", help="only from this batch on")
+    replay.add_argument("--to-batch", type=int, metavar="N", help="only up to this batch")
+    replay.add_argument(
+        "--rebuild", action="store_true", help="make the tables anew, for columns of new types"
+    )
     release = command("release", "send quarantined rows that pass the rules now back in")
     release.add_argument("table", help="the table that refused them")
     release.add_argument("--rule", action="append", metavar="NAME", help="only what this rule refused")

@@ -16,6 +16,7 @@ from typing import Any
 from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError, UsageError
 from barnabas.cli.pipeline_file import load
+from barnabas.pipeline.changed import Rewritten
 from barnabas.pipeline.errors import FeedError
 from barnabas.pipeline.metrics import NoEndpoint
 from barnabas.pipeline.model import Pipeline
@@ -108,39 +109,46 @@ def backfill(options: argparse.Namespace, out: Output) -> int:
     if start >= end:
         raise UsageError(f"--from {options.start} is not before --to {options.end}")
 
-    def body(rewriting: Any, spark: Any) -> Any:
-        return rewriting.backfill(spark, pipeline, options.source, start, end)
+    def body(spark: Any) -> Rewritten:
+        from barnabas.pipeline.backfill import backfill as read_again
 
-    return rewrite(pipeline, f"backfill {options.source}", body, out)
+        return read_again(spark, pipeline, options.source, start, end)
+
+    return rewritten(pipeline, f"backfill {options.source}", body, out)
 
 
 def replay(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
     known(pipeline, "sources", options.source)
-    start = moment(options.start, "--from") if options.start else None
-    end = moment(options.end, "--to") if options.end else None
 
-    def body(rewriting: Any, spark: Any) -> Any:
-        return rewriting.replay(spark, pipeline, options.source, start, end)
+    def body(spark: Any) -> Rewritten:
+        from barnabas.pipeline.backfill import replay as carry_again
 
-    return rewrite(pipeline, f"replay {options.source}", body, out)
+        first, last = options.from_batch, options.to_batch
+        return carry_again(spark, pipeline, options.source, first, last, rebuild=options.rebuild)
+
+    return rewritten(pipeline, f"replay {options.source}", body, out)
 
 
 def release(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
-    known(pipeline, "trusted", options.table)
+    tables = dict.fromkeys(each.name for each in (*pipeline.trusted, *pipeline.staging))
+    if options.table not in tables:
+        raise UsageError(f"there is no table {options.table}: there are {', '.join(tables)}")
 
-    def body(rewriting: Any, spark: Any) -> Any:
-        return rewriting.release(spark, pipeline, options.table, options.rule)
+    def body(spark: Any) -> Rewritten:
+        from barnabas.pipeline.backfill import release as let_in
 
-    return rewrite(pipeline, f"release {options.table}", body, out)
+        return let_in(spark, pipeline, options.table, options.rule)
+
+    return rewritten(pipeline, f"release {options.table}", body, out)
 
 
-def rewrite(pipeline: Pipeline, what: str, body: Callable[[Any, Any], Any], out: Output) -> int:
-    from barnabas.pipeline.running.rewriting import rewritten
+def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], Rewritten], out: Output) -> int:
+    from barnabas.pipeline.running.rewriting import rewrite
 
     with told(), telling(what) as say:
-        done = rewritten(pipeline, what, body, say)
+        done = rewrite(pipeline, what, body, say)
     counts = f"{done.rows_in:,} rows in, {done.accepted:,} accepted, {done.quarantined:,} quarantined"
     out.line(f"{what}: {counts}{f', {done.removed:,} removed' if done.removed else ''}")
     for name in done.refined:

@@ -34,7 +34,7 @@ class Diary:
         self._recorder = Recorder(self.timeline)
         self._events = EventLog(folder)
         self._graph = graph_of(pipeline)
-        self._pipeline = pipeline
+        self._stands: dict[tuple[Kind, str], tuple[State, str]] = {}
 
     # -- sources -----------------------------------------------------------------------------------
 
@@ -104,7 +104,10 @@ class Diary:
     # -- states ------------------------------------------------------------------------------------
 
     def stand(self, kind: Kind, name: str, state: State, detail: str = "") -> None:
-        self._recorder.stand(kind, name, state, detail, os.getpid())
+        """Written only when it is another one: a source in real time is looked at ten times a second."""
+        if self._stands.get((kind, name)) != (state, detail):
+            self._recorder.stand(kind, name, state, detail, os.getpid())
+            self._stands[kind, name] = (state, detail)
 
     def failed(self, kind: Kind, name: str, error: BaseException, started: float, then: str = "") -> None:
         said = brief(error)

@@ -74,7 +74,7 @@ class LakeLock:
             self._descriptor = -1
 
     def __enter__(self) -> Self:
-        return self.acquire()
+        return self if self._descriptor >= 0 else self.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -22,7 +22,12 @@ class Expected:
     countries: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[Record], customers: Iterable[tuple[int, str, str, str]]) -> Expected:
+    def of(
+        cls,
+        records: Iterable[Record],
+        customers: Iterable[tuple[int, str, str, str]],
+        least_order: float = 0.0,
+    ) -> Expected:
         found = cls(countries={row[0]: row[3] for row in customers})
         for record in records:
             found.sent[record.topic] += 1
@@ -30,7 +35,8 @@ class Expected:
                 event = json.loads(record.value)
             except ValueError:
                 continue
-            if event["at"] == "yesterday" or not 0 <= event.get("amount", 0) <= 10_000:
+            least = least_order if record.topic == "orders" else 0.0
+            if event["at"] == "yesterday" or not least <= event.get("amount", 0) <= 10_000:
                 continue
             found.accepted[record.topic].setdefault(event[KEYS[record.topic]], event)
         return found

@@ -23,6 +23,7 @@ pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 from barnabas.pipeline.reading import read_pipeline
 from barnabas.pipeline.running.asking import asking
 from barnabas.pipeline.running.facts import table_version
+from barnabas.pipeline.running.lock import is_held
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
@@ -167,20 +168,12 @@ def strike(victim: str, run: Run, broker: Broker, rng: random.Random) -> Run:
     elif victim == "run":  # the supervisor itself: what it started must not outlive it for long
         run._process.kill()
         run._process.wait()
-        wait_until(lambda: not alive(run.file), 60, "the processes of a killed run end")
+        state = run.file.parent / "lake" / "_barnabas"
+        wait_until(lambda: not is_held(state), 120, "the processes of a killed run end")
         return Run(run.file)
     else:
         run.kill(victim, rng)
     return run
-
-
-def alive(file: Path) -> list[int]:
-    found = []
-    for each in psutil.process_iter(["cmdline"]):
-        words = each.info["cmdline"] or []
-        if str(file) in words and any("_app" in word for word in words):
-            found.append(each.pid)
-    return found
 
 
 def versions(lake: Path, zone: tuple[str, str]) -> int:

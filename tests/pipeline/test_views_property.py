@@ -19,7 +19,7 @@ from pipeline.views_model import LAYOUT
 from pipeline.views_world import Place, World, live
 
 pytestmark = pytest.mark.timeout(1800)
-STEPS = 14
+STEPS = 16
 
 
 @pytest.fixture

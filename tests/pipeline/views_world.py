@@ -20,6 +20,7 @@ from barnabas.pipeline.views.parts import BatchPart, ViewState
 from pipeline.views_model import MEASURES, SQL, Order, by_key, expected
 
 ORDERS = Table.parse("trusted.orders")
+QUARANTINE = Table.parse("quarantine.orders")
 DDL = "order_id STRING, shop STRING, amount BIGINT, customer STRING, status STRING, at TIMESTAMP"
 AMOUNT_MAX = 100
 SHOPS = ("berlin", "paris", "rome")
@@ -69,6 +70,7 @@ class World:
         self._ever: list[Order] = []
         self._staged: dict[str, Order] = {}
         self._accepted: dict[str, Order] = {}
+        self._refused: set[str] = set()
         # What the view must show at each version of its table.
         self._at: dict[int, list[Order]] = {}
         self._open()
@@ -110,8 +112,10 @@ class World:
         for order in self._sent:
             if order is not None and order.order_id not in self._staged:
                 self._staged[order.order_id] = order
-                if 0 <= order.amount <= self._amount_max:
+                if self._is_good(order):
                     self._accepted[order.order_id] = order
+                else:
+                    self._refused.add(order.order_id)
         self._sent.clear()
         self._note()
 
@@ -159,6 +163,32 @@ class World:
         self._place.spark.sql(f"DELETE FROM {path} WHERE order_id IN ({listed})")
         for name in gone:
             del self._accepted[name]
+        self._note()
+
+    def replay(self) -> None:
+        """Rules change, and everything that ever came goes through the zones anew: rows come and go; what was
+        mended by hand is as it was sent again."""
+        from barnabas.pipeline import backfill
+
+        self._amount_max = self._rng.choice([AMOUNT_MAX - 20, AMOUNT_MAX, AMOUNT_MAX + 1])
+        self.restart()
+        backfill.replay(self._place.spark, self.pipeline, "orders")
+        self._accepted = {name: order for name, order in self._staged.items() if self._is_good(order)}
+        self._refused = {name for name in self._staged if name not in self._accepted}
+        self._note()
+
+    def release(self) -> None:
+        """A rule becomes milder, and what it had refused comes out of quarantine."""
+        from barnabas.pipeline import backfill
+
+        self._amount_max = AMOUNT_MAX + 1
+        self.restart()
+        if not self.pipeline.the_lake.exists(self._place.spark, QUARANTINE):
+            return
+        backfill.release(self._place.spark, self.pipeline, "orders")
+        for name in [name for name in self._refused if self._is_good(self._staged[name])]:
+            self._accepted[name] = self._staged[name]
+            self._refused.discard(name)
         self._note()
 
     def compact(self) -> None:
@@ -216,6 +246,9 @@ class World:
         if order is not None:
             self._ever.append(order)
 
+    def _is_good(self, order: Order) -> bool:
+        return 0 <= order.amount <= self._amount_max
+
     def _note(self) -> None:
         self._at[self.version()] = list(self._accepted.values())
 
@@ -243,12 +276,14 @@ def live(world: World, rng: random.Random, steps: int) -> list[str]:
         world.refresh_meanwhile: 1.5,
         world.restart: 1,
         world.correct: 1,
+        world.replay: 1,
+        world.release: 0.7,
         world.compact: 0.5,
     }
-    done = []
-    for _ in range(steps):
-        step = rng.choices(list(weights), list(weights.values()))[0]
-        done.append(step.__name__)
+    # Each kind at least once; the rest as it comes.
+    chosen = [*weights, *rng.choices(list(weights), list(weights.values()), k=max(0, steps - len(weights)))]
+    rng.shuffle(chosen)
+    for step in chosen:
         step()
         world.check()
-    return done
+    return [step.__name__ for step in chosen]

@@ -20,7 +20,7 @@ from barnabas.pipeline.serving.query import BadRequest
 from barnabas.pipeline.serving.session import Missing, quoted
 from barnabas.pipeline.serving.sql_store import SqlStore
 from barnabas.pipeline.serving.store import Limits, StoreError
-from barnabas.pipeline.views.layout import Column
+from barnabas.pipeline.views.layout import Column, Layout
 
 LOCKED_DOWN = (
     "SET TimeZone = 'UTC'",
@@ -60,8 +60,12 @@ class DuckDBDialect:
     def type_of(self, type: str) -> str:
         return TYPES.get(type) or type.upper()
 
-    def indexed(self, column: Column) -> str:
-        return f"({quoted(column.name)})"
+    def indexed(self, layout: Layout) -> list[str]:
+        # Columns without an index are scanned in a few milliseconds.
+        return [f"({quoted(column.name)})" for column in layout.keys]
+
+    def ordered(self, column: Column) -> list[str]:
+        return [quoted(column.name)]
 
 
 class DuckDBSession:

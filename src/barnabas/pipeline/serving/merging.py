@@ -281,11 +281,11 @@ def create_tables(session: Session, dialect: Dialect, tables: Tables, layout: La
 
 
 def index_tables(session: Session, dialect: Dialect, tables: Tables, layout: Layout) -> None:
-    """By key as a whole, and by each of the keys."""
+    """By key as a whole, by version where the past ends, and what questions look up."""
     session.run(f"CREATE INDEX {tables.index(0)} ON {tables.now} ({KEY})")
-    for number, column in enumerate(layout.keys, 1):
-        session.run(f"CREATE INDEX {tables.index(number)} ON {tables.now} {dialect.indexed(column)}")
-    session.run(f"CREATE INDEX {tables.index(len(layout.keys) + 1)} ON {tables.past} ({TO})")
+    session.run(f"CREATE INDEX {tables.index(1)} ON {tables.past} ({TO})")
+    for number, what in enumerate(dialect.indexed(layout), 2):
+        session.run(f"CREATE INDEX {tables.index(number)} ON {tables.now} {what}")
 
 
 def drop_tables(session: Session, tables: Tables) -> None:

@@ -23,7 +23,7 @@ from barnabas.pipeline.serving.query import BadRequest
 from barnabas.pipeline.serving.session import Missing, listed, quoted
 from barnabas.pipeline.serving.sql_store import SqlStore
 from barnabas.pipeline.serving.store import Limits, StoreError
-from barnabas.pipeline.views.layout import Column, arrow_type
+from barnabas.pipeline.views.layout import Column, Layout, arrow_type
 
 CONNECTIONS_MAX = 8
 CONNECT_TIMEOUT_S = 10
@@ -41,6 +41,8 @@ TYPES = {
     "timestamp": "TIMESTAMPTZ",
     "timestamp_ntz": "TIMESTAMP",
 }
+LONG = ("string", "binary")
+PREFIX_CHARS = 200
 NAMES = {
     "bool": "boolean",
     "int2": "smallint",
@@ -63,11 +65,28 @@ class PostgresDialect:
     def type_of(self, type: str) -> str:
         return TYPES.get(type) or type.replace("decimal", "NUMERIC")
 
-    def indexed(self, column: Column) -> str:
-        # A hash takes texts of any length; a tree does not.
-        if column.type in ("string", "binary"):
-            return f"USING hash ({quoted(column.name)})"
-        return f"({quoted(column.name)})"
+    def indexed(self, layout: Layout) -> list[str]:
+        found = []
+        for column in layout.keys:
+            # A tree takes the beginning of a text only: there is a limit on what it takes. A hash has none.
+            if column.type in LONG:
+                found.append(f"USING hash ({quoted(column.name)})")
+            found.append(f"(({self.ordered(column)[0]}))")
+        # The greatest first is what people ask for.
+        found += [
+            f"({quoted(column.name)} DESC NULLS LAST)"
+            for column in layout.measures
+            if column.type not in LONG
+        ]
+        return found
+
+    def ordered(self, column: Column) -> list[str]:
+        name = quoted(column.name)
+        if column.type == "string":
+            return [f"left({name}, {PREFIX_CHARS})", name]
+        if column.type == "binary":
+            return [f"substr({name}, 1, {PREFIX_CHARS})", name]
+        return [name]
 
 
 class PostgresSession:

@@ -36,9 +36,12 @@ def select(
     named = {name for name, _ in order}
     order += [(column.name, False) for column in entry.layout.keys if column.name not in named]
     if order:
+        known = {column.name: column for column in entry.layout.visible}
         # Nulls are last whichever way: the databases differ in what they do unasked.
         sql += " ORDER BY " + ", ".join(
-            f"{quoted(name)} {'DESC' if is_descending else 'ASC'} NULLS LAST" for name, is_descending in order
+            f"{what} {'DESC' if is_descending else 'ASC'} NULLS LAST"
+            for name, is_descending in order
+            for what in dialect.ordered(known[name])
         )
     return f"{sql} LIMIT {limit} OFFSET {offset}", values
 

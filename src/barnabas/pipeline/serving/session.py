@@ -52,8 +52,12 @@ class Dialect(Protocol):
 
     def type_of(self, type: str) -> str: ...
 
-    def indexed(self, column: Column) -> str:
-        """What follows the table in CREATE INDEX."""
+    def indexed(self, layout: Layout) -> list[str]:
+        """What questions look up: for each index what follows the table in CREATE INDEX."""
+        ...
+
+    def ordered(self, column: Column) -> list[str]:
+        """What to order by, so that an index helps."""
         ...
 
 

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark", reason="needs the extra `spark`")
+
+from pyspark.sql.types import StringType, StructField, StructType
+
 from barnabas.client.partitioner import partition_for_key
+from barnabas.spark.settings import OptionError
+from barnabas.spark.source import BarnabasSource
 from barnabas.testing.broker import Broker
 
 from .topics import consumed, new_topic, reading, values
@@ -83,6 +89,16 @@ def test_mistakes_are_named(
 ) -> None:
     with pytest.raises(Exception, match=message):
         writing(spark.range(1).selectExpr(*columns), broker, **options).save()
+
+
+def test_a_target_that_is_not_there_is_named_before_anything_is_written(broker: Broker) -> None:
+    kafka = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.delivery.timeout.ms": "100"}
+    rows = StructType([StructField("value", StringType())])
+    with pytest.raises(OptionError, match="the option topic names nobody: there is no such topic"):
+        BarnabasSource({**kafka, "topic": "nobody"}).writer(rows, False)
+    kafka["kafka.bootstrap.servers"] = "127.0.0.1:1"
+    with pytest.raises(OptionError, match=r"the option kafka\.bootstrap\.servers: cannot connect to"):
+        BarnabasSource({**kafka, "topic": "nobody"}).writer(rows, False)
 
 
 def test_a_row_that_cannot_be_written_is_named(spark: Any, broker: Broker) -> None:

@@ -60,6 +60,14 @@ class Place(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class NoTopic(KafkaError):
+    """A topic that was asked for does not exist, or not yet."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        self.name = name
+
+
 class Topic(NamedTuple):
     id: bytes
     leaders: dict[int, int]  # broker ids by partition; -1 where there is none
@@ -182,14 +190,16 @@ class BlockingCluster:
     # -- metadata --------------------------------------------------------------------------------
 
     def topics(self, names: Iterable[str] | None) -> dict[str, Topic]:
-        """The topics of these names, or all; KafkaError for one that does not exist."""
+        """The topics of these names, or all; NoTopic for one that does not exist."""
         response = self._metadata(names)
         found = {}
         for topic in response.topics:
             if topic.error_code:
                 code = ErrorCode(topic.error_code)
-                if names is None and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    continue
+                if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    if names is None:
+                        continue
+                    raise NoTopic(topic.name or "")
                 raise KafkaError(code, f"topic {topic.name}: {code.name}")
             leaders = {each.partition_index: each.leader_id for each in topic.partitions}
             found[topic.name or ""] = self._topics[topic.name or ""] = Topic(topic.topic_id, leaders)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from barnabas.client.errors import Unreachable
+from barnabas.client.errors import BootstrapError, Unreachable
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.spark.cluster import RETRIABLE, BlockingCluster, Place, shared_cluster
+from barnabas.spark.cluster import RETRIABLE, BlockingCluster, NoTopic, Place, shared_cluster
 from barnabas.spark.fetcher import DataLoss, OffsetRange
 from barnabas.spark.options import SourceOptions
 from barnabas.spark.planning import split
@@ -50,10 +50,10 @@ class Planner:
             names = options.topics or sorted({place.topic for place in options.assigned})
             try:
                 topics = self._cluster.topics(names)
-            except KafkaError as error:
-                if error.code == UNKNOWN_TOPIC:
-                    raise KafkaError(error.code, f"{error.message}: there is no such topic") from None
-                raise
+            except NoTopic as error:
+                option = "subscribe" if options.topics else "assign"
+                text = f"the option {option} names topic {error.name}: there is no such topic"
+                raise KafkaError(error.code, text) from None
         self._topic_ids = {name: topic.id for name, topic in topics.items()}
         if options.assigned:
             for place in options.assigned:
@@ -117,6 +117,16 @@ class Planner:
                     f"{earliest[place]} to {latest[place]}"
                 )
 
+    def check_order(self, start: Offsets, end: Offsets) -> None:
+        """A batch ends where it begins, or behind."""
+        options = self._options
+        for place in sorted(start):
+            if start[place] > end[place] and options.fails_on_data_loss:
+                raise OptionError(
+                    f"the option {options.ending.option} has offset {end[place]} for {place}, "
+                    f"before the beginning at {start[place]} ({options.starting.option})"
+                )
+
     # -- ranges ----------------------------------------------------------------------------------
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
@@ -155,6 +165,8 @@ class Planner:
                 passes = isinstance(error, Unreachable) or (
                     error.code in RETRIABLE and error.code != UNKNOWN_TOPIC
                 )
+                if isinstance(error, BootstrapError) and left <= 0:
+                    raise Unreachable(f"the option kafka.bootstrap.servers: {error}") from None
                 if not passes or left <= 0:
                     raise
             left -= 1

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from barnabas.client.address import parse_bootstrap
+
 PREFIX = "kafka."
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 PLAINTEXT = "PLAINTEXT"
@@ -58,6 +60,10 @@ def client_settings(options: Mapping[str, str]) -> ClientSettings:
     servers = given.get("bootstrap.servers", "").strip()
     if not servers:
         raise OptionError("the option kafka.bootstrap.servers is missing: give host:port of a broker")
+    try:
+        parse_bootstrap(servers)
+    except ValueError as error:
+        raise OptionError(f"the option kafka.bootstrap.servers is wrong: {error}") from None
     check_security(given)
     isolation_level = given.get("isolation.level", ISOLATION_LEVELS[0])
     if isolation_level not in ISOLATION_LEVELS:

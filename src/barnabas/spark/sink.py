@@ -25,19 +25,21 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from barnabas.client.errors import ClientError
+from barnabas.client.errors import BootstrapError, ClientError
 from barnabas.protocol import KafkaError
 from barnabas.spark import worker
-from barnabas.spark.cluster import BlockingCluster, Place, shared_cluster
+from barnabas.spark.cluster import BlockingCluster, NoTopic, Place, shared_cluster
 from barnabas.spark.encoding import Encoder
 from barnabas.spark.formats import encode_column
 from barnabas.spark.producer import BlockingProducer
+from barnabas.spark.settings import OptionError
 from barnabas.spark.sink_options import SinkOptions
 from barnabas.spark.transaction import Fenced, Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CHECK_MS = 5000  # topics that were just created and brokers that restart need some time
 BYTES_AT_ONCE = 4 * 1024 * 1024
 BATCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"
@@ -76,6 +78,20 @@ class PartitionCounts(dict[str, int]):
 
         count = self[topic] = self._cluster.keep_trying(ask, [topic], self._timeout_ms)
         return count
+
+
+def check_target(options: SinkOptions) -> None:
+    """Before a batch is written: is anybody there, and does the topic exist?"""
+    names = [] if options.topic is None else [options.topic]
+    cluster = BlockingCluster(options.client)
+    try:
+        cluster.keep_trying(lambda: cluster.topics(names), names, min(CHECK_MS, options.delivery_timeout_ms))
+    except NoTopic as error:
+        raise OptionError(f"the option topic names {error.name}: there is no such topic") from None
+    except BootstrapError as error:
+        raise OptionError(f"the option kafka.bootstrap.servers: {error}") from None
+    finally:
+        cluster.close()
 
 
 def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Work | None) -> Written:

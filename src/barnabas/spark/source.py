@@ -69,11 +69,13 @@ class BarnabasSource(DataSource):
         return StreamReader(options, Decoding(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from barnabas.spark.sink import BatchWriter
+        from barnabas.spark.sink import BatchWriter, check_target
 
         if overwrite:
             raise OptionError("topics cannot be overwritten: write with mode append")
-        return BatchWriter(sink_options(self.options, schema))
+        options = sink_options(self.options, schema)
+        check_target(options)
+        return BatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from barnabas.spark.sink import StreamWriter
@@ -122,6 +124,7 @@ class BatchReader(DataSourceReader):
         for at, offsets in ((self._options.starting, start), (self._options.ending, end)):
             if at.offsets is not None:
                 planner.check_bounds(at.option, offsets)
+        planner.check_order(start, end)
         return [Range(each) for each in planner.ranges(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

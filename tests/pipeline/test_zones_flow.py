@@ -62,7 +62,7 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
     assert trusted[2] == "************1111" and len(trusted[1]) == 64
     refused = rows(spark, pipeline, "quarantine", "orders", "zone", "rule", "reason")
     assert [(zone, rule) for zone, rule, _ in refused] == [
-        ("staging", "malformed"), ("staging", "malformed"), ("staging", "malformed"), ("staging", "malformed"),
+        *[("staging", "malformed")] * 4,
         ("trusted", "freshness_at"), ("trusted", "not_null_shop"), ("trusted", "pattern_shop"),
         ("trusted", "range_amount"), ("trusted", "unique_email"),
     ]  # fmt: skip

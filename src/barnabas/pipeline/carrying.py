@@ -289,7 +289,9 @@ class Carrier:
                 verdict = StagingVerdict(fine, np.zeros(len(fine), np.bool_))
             else:
                 tracked = self._known(table, each.key, way) if keys is not None else None
-                known = tracked.index(way.own_batch) if tracked is not None else None
+                known = None
+                if tracked is not None and keys is not None:
+                    known = tracked.index(way.own_batch, keys.first, keys.second)
                 verdict = judge_staging(fine, keys, merging, known)
                 self._stage(found, each, verdict, way, done)
                 if tracked is not None and keys is not None:
@@ -352,11 +354,12 @@ class Carrier:
         for number, rule in enumerate(trusted.rules):
             if rule.kind is RuleKind.UNIQUE:
                 known = None
+                hashes = hashes_of(found.numbers, f"u{index}_{number}")
                 tracked = self._known(table, rule.columns, way)
                 if tracked is not None:
                     trackers[number] = tracked
-                    known = tracked.index(way.own_batch)
-                uniques[number] = (hashes_of(found.numbers, f"u{index}_{number}"), known)
+                    known = tracked.index(way.own_batch, hashes.first, hashes.second)
+                uniques[number] = (hashes, known)
         verdict = judge_trusted(staged.staged, deletes, found.numbers[f"broken{index}"], uniques)
         count = int(verdict.accepted.sum())
         done.accepted += count

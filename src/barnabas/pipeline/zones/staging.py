@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.pipeline.keys import KEYS_MAX, KeyIndex
+from barnabas.pipeline.keys import KEYS_MAX, KeyIndex, Longs
 from barnabas.pipeline.lake import (
     BATCH,
     INGESTED_AT,
@@ -89,26 +89,40 @@ class Tracked:
         self._columns = columns
         self._index = KeyIndex()
         self._version = -2
+        self._is_large = False
 
-    def index(self, without_batch: int) -> KeyIndex | None:
-        """None where there are too many keys for memory. Rows of the batch itself do not count."""
+    def index(self, without_batch: int, first: Longs, second: Longs) -> KeyIndex:
+        """For a batch with these keys. Rows of the batch itself do not count. Where there are too many keys
+        for memory, those that the batch has are looked up."""
         version = self._lake.version(self._spark, self._table)
         if version != self._version:
             self._index = KeyIndex()
-            rows = self._lake.read(self._spark, self._table).where(self._where)
-            rows = rows.where(F.col(BATCH) != without_batch)
-            if version > 0:
-                if rows.count() > KEYS_MAX:
-                    return None
-                first, second, whole = hashes([F.col(f"`{name}`") for name in self._columns])
-                found = rows.where(whole).select(first.alias("a"), second.alias("b")).toArrow()
-                self._index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
             self._version = version
-        return self._index
+            rows = self._keys().where(F.col(BATCH) != without_batch)
+            self._is_large = version > 0 and rows.count() > KEYS_MAX
+            if version > 0 and not self._is_large:
+                found = rows.select("a", "b").toArrow()
+                self._index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
+        if not self._is_large:
+            return self._index
+        import pyarrow as pa
+
+        asked = self._spark.createDataFrame(pa.table({"a": pa.array(first), "b": pa.array(second)}))
+        rows = self._keys().where(F.col(BATCH) != without_batch)
+        found = rows.join(F.broadcast(asked), ["a", "b"], "left_semi").select("a", "b").toArrow()
+        index = KeyIndex()
+        index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
+        return index
+
+    def _keys(self) -> DataFrame:
+        first, second, whole = hashes([F.col(f"`{name}`") for name in self._columns])
+        rows = self._lake.read(self._spark, self._table).where(self._where).where(whole)
+        return rows.select(first.alias("a"), second.alias("b"), BATCH)
 
     def add(self, first: Any, second: Any, version: int) -> None:
         """Keys of our own commit, and the version that it made. A version in between was somebody else's."""
-        self._index.add(first, second)
+        if not self._is_large:
+            self._index.add(first, second)
         self._version = version if version - self._version <= 1 else -2
 
 

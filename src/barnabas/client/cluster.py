@@ -16,12 +16,15 @@ from barnabas.client.errors import BootstrapError, ConnectError, Unreachable
 from barnabas.client.patience import API_TIMEOUT_MS, Patience
 from barnabas.client.topology import Node, TopicPartition, Topology, from_metadata
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 MISSING_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+CONTROLLERS = 2  # as a kind of endpoints
+CONTROLLERS_SINCE = 1  # the first version of DescribeCluster that knows them
 
 
 class Cluster:
@@ -95,8 +98,24 @@ class Cluster:
         raise BootstrapError(failures)
 
     async def ask(self, request: Message, response: type[R], *, timeout_ms: float | None = None) -> R:
-        """An answer from any broker."""
-        return await (await self.any_connection()).send(request, response, timeout_ms=timeout_ms)
+        """An answer from any broker; of a quorum from its active controller, which alone decides."""
+        connection = await (self.active_controller() if self.is_quorum else self.any_connection())
+        return await connection.send(request, response, timeout_ms=timeout_ms)
+
+    async def active_controller(self) -> Connection:
+        """The controller that the others name as the active one; any of them while they name none."""
+        connection = await self.any_connection()
+        request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        if DescribeClusterRequest.schema.key not in connection.versions:
+            return connection
+        if connection.versions[DescribeClusterRequest.schema.key][1] < CONTROLLERS_SINCE:
+            return connection
+        answer = await connection.send(request, DescribeClusterResponse)
+        for node in answer.brokers:
+            address = Address(node.host, node.port)
+            if node.broker_id == answer.controller_id and address != connection.address:
+                return await self.connection_to(address)
+        return connection
 
     async def ask_node(self, node: Node, request: Message, response: type[R]) -> R:
         return await (await self.connection_to(node.address)).send(request, response)

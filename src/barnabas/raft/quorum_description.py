@@ -61,15 +61,34 @@ def _state(node_id: int, progress: ReplicaProgress, version: int) -> DescribeQuo
     )
 
 
+def not_led_here(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Only the leader can tell."""
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    message = (
+        "For requests intended only for the leader, this error indicates that the broker is not the "
+        "current leader. For requests intended for any replica, this error indicates that the broker is not "
+        "a replica of the topic partition."
+    )
+    return DescribeQuorumResponse(topics=_refused(request, code, message))
+
+
 def _unknown(request: DescribeQuorumRequest) -> list[TopicData]:
+    return _refused(
+        request,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "This server does not host this topic-partition.",
+    )
+
+
+def _refused(request: DescribeQuorumRequest, code: ErrorCode, message: str) -> list[TopicData]:
     return [
         TopicData(
             topic_name=topic.topic_name,
             partitions=[
                 PartitionData(
                     partition_index=each.partition_index,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    error_message="This server does not host this topic-partition.",
+                    error_code=code,
+                    error_message=message,
                 )
                 for each in topic.partitions
             ],

@@ -60,7 +60,7 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from barnabas.raft.quorum_description import describe_quorum
+from barnabas.raft.quorum_description import describe_quorum, not_led_here
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import NO_TRANSACTION, MetadataLog
 from barnabas.runtime.shard import Shard
@@ -156,6 +156,8 @@ class Controller:
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
         self._timer: asyncio.TimerHandle | None = None
         self._fencing: asyncio.Task[None] | None = None
+        self._electing: asyncio.Task[None] | None = None
+        self._balanced_ms = self._unclean_ms = 0  # when leaders were last looked at
         self._last_tick_ms = 0
         self._effective = settings
         self._dynamic: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
@@ -220,7 +222,7 @@ class Controller:
         secrets = self._secrets
         if secrets is not None:
             writes.append(shard.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
-        now_ms = self._last_tick_ms = self._session_ms()
+        now_ms = self._last_tick_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
         is_alone = len(self._log.membership.voters.ids) == 1
         for broker in image.cluster.brokers.values():
             # Our own broker starts with us: what was registered before is gone, no timeout to wait for.
@@ -241,8 +243,9 @@ class Controller:
     async def stop(self) -> None:
         """Decides nothing any more; what was decided is still committed by the log."""
         self.renounce(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
-        if self._fencing is not None:
-            await asyncio.wait([self._fencing])
+        running = [task for task in (self._fencing, self._electing) if task is not None]
+        if running:
+            await asyncio.wait(running)
 
     # Requests
 
@@ -263,6 +266,8 @@ class Controller:
     async def _handle(
         self, request: Message, version: int | None, take_mutations: Callable[[int], None]
     ) -> Message:
+        if isinstance(request, DescribeQuorumRequest):
+            return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
         shard = self._shard
         if shard is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
@@ -279,8 +284,6 @@ class Controller:
             return await shard.write(lambda: self._heartbeat(request))
         if isinstance(request, BrokerRegistrationRequest):
             return await shard.write(lambda: self._register_broker(request))
-        if isinstance(request, DescribeQuorumRequest):
-            return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
         )
@@ -339,7 +342,8 @@ class Controller:
     def _describe_quorum(self, request: DescribeQuorumRequest, version: int) -> Message:
         leader = self._log.leader
         if leader is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
+            return not_led_here(request)
+        leader.forget_observers(self._clock.now_ms())
         return describe_quorum(request, version, leader, self._log.end_offset, self._clock.now_ms())
 
     # The controller's own registration
@@ -375,6 +379,9 @@ class Controller:
 
     def _schedule_tick(self) -> None:
         delay_ms = min(self._idle_ms, TICK_MS) if self._idle_ms > 0 else TICK_MS
+        now_ms = self._session_ms()
+        unfenced = (each.id for each in self._machine.image.cluster.brokers.values() if not each.fenced)
+        delay_ms = self._sessions.until_next_expiry(unfenced, now_ms, delay_ms)
         self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
 
     def _tick(self) -> None:
@@ -391,7 +398,41 @@ class Controller:
             self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
         self._last_tick_ms = now_ms
         self._log.maybe_snapshot()
+        self._elect_by_time(now_ms)
         self._schedule_tick()
+
+    def _elect_by_time(self, now_ms: int) -> None:
+        """Preferred leaders, and any leaders where losing records is allowed, from time to time."""
+        if self._electing is not None:
+            return
+        settings = self._settings
+        balance_ms = 1000 * settings["leader.imbalance.check.interval.seconds"]
+        names = []
+        if settings["auto.leader.rebalance.enable"] and now_ms - self._balanced_ms >= balance_ms:
+            self._balanced_ms = now_ms
+            names.append("balance_leaders")
+        if now_ms - self._unclean_ms >= settings["unclean.leader.election.interval.ms"]:
+            self._unclean_ms = now_ms
+            names.append("elect_unclean_leaders")
+        if names:
+            self._electing = asyncio.get_running_loop().create_task(self._elect(names))
+
+    async def _elect(self, names: Sequence[str]) -> None:
+        from barnabas.controller import balancing  # rarely needed
+
+        try:
+            for name in names:
+                decide: Callable[[Context], Decision[int]] = getattr(balancing, name)
+                while self._shard is not None:
+                    elected = await self._shard.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
+                    if elected:
+                        logger.info("%d leaders are elected (%s)", elected, name)
+                    if elected < balancing.ELECTIONS_MAX:
+                        break
+        except KafkaError as error:
+            logger.info("leaders are not elected now: %s", error)
+        finally:
+            self._electing = None
 
     def _write_no_op(self) -> None:
         records = [NoOpRecord()]

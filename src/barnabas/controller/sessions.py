@@ -53,6 +53,14 @@ class BrokerSessions:
         silent = [broker for broker in broker_ids if not self.is_alive(broker, now_ms)]
         return sorted(silent, key=lambda broker: (self._contact(broker), broker))
 
+    def until_next_expiry(self, broker_ids: Iterable[int], now_ms: int, at_most_ms: int) -> int:
+        """How long until the next of these sessions could end, if nothing is heard: 1 to `at_most_ms`."""
+        for broker in broker_ids:
+            left_ms = self._contact(broker) + self.timeout_ms + 1 - now_ms
+            if 0 < left_ms < at_most_ms:
+                at_most_ms = left_ms
+        return at_most_ms
+
     def lowest_active_offset(self, active_brokers: Iterable[int]) -> int | None:
         """How far the slowest active broker has read; None when no broker is active."""
         offsets = [

@@ -1,0 +1,134 @@
+"""Brokers of both products in one cluster: each leads the other's followers, and follows its leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from barnabas.client.election_admin import ElectionType
+from barnabas.client.topic_admin import NewTopic
+from barnabas.testing.cluster import APACHE, BARNABAS, Cluster
+from barnabas.testing.waiting import wait_until
+from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("java")]
+EVERYBODY = {1, 2, 3}
+LATER = {**SOON, "broker.session.timeout.ms": 6_000, "replica.lag.time.max.ms": 10_000}
+
+
+@pytest.fixture(scope="module", params=[BARNABAS, APACHE])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A controller of either product; broker 2 is Apache Kafka's, 1 and 3 are ours."""
+    made = Cluster(brokers=3, controllers=1, overrides=LATER)
+    made[101].product = request.param
+    made[2].product = APACHE
+    with made:
+        yield made
+
+
+def create(cluster: Cluster, name: str) -> None:
+    """Three partitions, each led by another broker."""
+    topic = NewTopic(name, assignments=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    cluster.ask(lambda admin: admin.create_topic(topic))
+    wait_until(
+        lambda: [metadata(cluster, name, number).leader for number in range(3)] == [1, 2, 3],
+        what="each broker leads a partition",
+    )
+
+
+def test_replicas_of_both_products_hold_the_same_bytes(cluster: Cluster) -> None:
+    create(cluster, "same")
+    for partition in range(3):
+        writer = Writer(cluster.bootstrap, "same", partition)
+        writer.write(300)
+        writer.flush()
+        assert writer.failed == []
+        copies = [log_bytes(node, "same", partition) for node in cluster.brokers]
+        assert len(copies[0]) > 300
+        assert copies[0] == copies[1] == copies[2]
+        assert read(cluster.bootstrap, "same", partition, 300) == list(range(300))
+
+
+def test_a_leader_of_either_product_may_die(cluster: Cluster) -> None:
+    create(cluster, "dies")
+    writers = [Writer(cluster.bootstrap, "dies", partition) for partition in range(3)]
+    for dead in (cluster[2], cluster[1]):
+        for writer in writers:
+            writer.write_more(50)
+        dead.kill()
+        for writer in writers:
+            writer.write_more(50, 60)
+        assert all(metadata(cluster, "dies", number).leader != dead.id for number in range(3))
+        dead.start()
+        for number in range(3):
+            wait_for_isr(cluster, "dies", EVERYBODY, number)
+    for writer in writers:
+        writer.flush()
+        assert writer.failed == []
+        assert read(cluster.bootstrap, "dies", writer.partition, writer.sent) == list(range(writer.sent))
+
+
+def test_transactions_and_groups_reach_over_both_products(cluster: Cluster) -> None:
+    create(cluster, "from")
+    create(cluster, "to")
+    feed = Producer({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    for number in range(60):
+        feed.produce("from", str(number).encode(), partition=number % 3)
+    feed.flush(20)
+    for turn in range(4):  # other ids and groups: other coordinators
+        move_all(cluster, f"movers-{turn}", 60)
+    for partition in range(3):
+        found = read(cluster.bootstrap, "to", partition, 80, **{"isolation.level": "read_committed"})
+        assert sorted(found) == sorted(list(range(partition, 60, 3)) * 4)
+
+
+def move_all(cluster: Cluster, name: str, count: int) -> None:
+    """A group moves so many records from one topic to the other, in transactions."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": name,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **QUIET,
+        }
+    )
+    consumer.subscribe(["from"])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name, **QUIET})
+    producer.init_transactions(30)
+    moved = 0
+
+    def move() -> bool:
+        nonlocal moved
+        some = [each for each in consumer.consume(20, 0.2) if each.error() is None]
+        if some:
+            producer.begin_transaction()
+            for each in some:
+                producer.produce("to", each.value(), partition=each.partition())
+            positions = consumer.position(consumer.assignment())
+            producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 30)
+            producer.commit_transaction(30)
+        moved += len(some)
+        return moved >= count
+
+    wait_until(move, 60, what=lambda: f"{moved} of {count} records are moved")
+    consumer.close()
+
+
+def test_leadership_is_handed_over_and_back(cluster: Cluster) -> None:
+    create(cluster, "back")
+    writer = Writer(cluster.bootstrap, "back", 1)
+    writer.write_more(50)
+    cluster[2].stop()
+    writer.write_more(50, 60)
+    assert leader(cluster, "back", 1).product == BARNABAS
+    cluster[2].start()
+    wait_for_isr(cluster, "back", EVERYBODY, 1)
+    cluster.ask(lambda admin: admin.elect_leaders(ElectionType.PREFERRED, None))
+    wait_until(lambda: leader(cluster, "back", 1).id == 2, what="the preferred leader leads again")
+    writer.write_more(50, 60)
+    writer.flush()
+    assert writer.failed == []
+    assert read(cluster.bootstrap, "back", 1, writer.sent) == list(range(writer.sent))

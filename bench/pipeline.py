@@ -127,7 +127,7 @@ def orders(bootstrap: str, topic: str, lake: Path, rows_per_batch: int) -> Pipel
                 rules=[not_null("order_id"), in_range("amount", 0, 10_000), pattern("shop", "[a-z]+")],
             )
         ],
-        refined=[Refined(name="orders", sql=REFINED)],
+        refined=[Refined(name="large", sql=REFINED)],
         maintenance=Maintenance(),
     )
 
@@ -166,7 +166,8 @@ class Bench:
     def counts(self, lake: Path) -> dict[str, int]:
         found = {}
         for zone in ZONES:
-            path = lake / zone / "orders" if (lake / zone / "orders").exists() else lake / zone
+            name = "large" if zone == "refined" else "orders"
+            path = lake / zone / name if (lake / zone / name).exists() else lake / zone
             found[zone] = self.spark.read.format("delta").load(str(path)).count()
         return found
 

@@ -132,3 +132,28 @@ def test_leadership_is_handed_over_and_back(cluster: Cluster) -> None:
     writer.flush()
     assert writer.failed == []
     assert read(cluster.bootstrap, "back", 1, writer.sent) == list(range(writer.sent))
+
+
+def test_three_brokers_are_replaced_one_by_one_and_back_under_load() -> None:
+    """On the same folders: Apache Kafka's data is ours, and ours is Apache Kafka's."""
+    made = Cluster(brokers=3, controllers=1, overrides=LATER)
+    for node in made.nodes.values():
+        node.product = APACHE
+    with made as cluster:
+        create(cluster, "rolls")
+        writers = [Writer(cluster.bootstrap, "rolls", partition) for partition in range(3)]
+        for product in (BARNABAS, APACHE):
+            for node in cluster.brokers:
+                for writer in writers:
+                    writer.write_more(20, 60)
+                node.stop()
+                node.product = product
+                node.start()
+                for partition in range(3):
+                    wait_for_isr(cluster, "rolls", EVERYBODY, partition)
+        for writer in writers:
+            writer.write_more(20, 60)
+            writer.flush()
+            assert writer.failed == []
+            found = read(cluster.bootstrap, "rolls", writer.partition, writer.sent)
+            assert found == list(range(writer.sent))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from barnabas.runtime.quorum_voters import VoterChanges
 
 LANE = "quorum"
+LOOK_MS = 300
 NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,9 @@ class Quorum:
         self._moved = asyncio.Event()  # the role has changed
         self._caught_up = asyncio.Event()
         self._is_stopped = False
+        self._suspect = LeaderHint(epoch=-1)  # a leader that did not answer: not taken on hearsay for a while
+        self._suspect_until_ms = 0
+        self._fetch_timeout_ms: int = settings["controller.quorum.fetch.timeout.ms"]
         self._last_role: Role = self.member.role
         self._last_leader = self.member.leader
         self._over: asyncio.Future[None] | None = None  # done when the role has changed
@@ -357,8 +361,10 @@ class Quorum:
                     else:
                         await self._moved.wait()
                 else:
-                    attempts += 1
                     await self._look_for_leader(attempts)
+                    attempts += 1
+                    continue
+                attempts = 0
             except KafkaError as error:
                 logger.error("metadata could not be taken over: %s", error)
                 await asyncio.sleep(self._retry_ms / 1000)
@@ -376,9 +382,13 @@ class Quorum:
         def is_current() -> bool:
             return member.role is role and member.epoch == epoch
 
+        # Who has no vote looks elsewhere sooner than voters stand for election: it disturbs nobody.
+        patience_ms = self.request_ms if member.is_voter else self.request_ms // 2
         try:
-            fetched = await self.fetching.fetch(address, epoch, is_current)
+            fetched = await self.fetching.fetch(address, epoch, is_current, patience_ms)
         except PeerUnreachable as error:
+            self._suspect = LeaderHint(role.leader_id, epoch)
+            self._suspect_until_ms = self.now_ms() + self._fetch_timeout_ms
             if is_current():
                 logger.debug("the leader %d at %s does not answer: %s", role.leader_id, address, error)
                 member.leader_gone(epoch, self.now_ms())
@@ -405,15 +415,25 @@ class Quorum:
             await self._moved.wait()
             return
         address = servers[attempts % len(servers)]
+        rounds = attempts // len(servers)
         try:
-            fetched = await self.fetching.discover(address, self.member.epoch)
+            # Some may hang: each gets little time at first, and more in every round.
+            timeout_ms = min(LOOK_MS << min(rounds, 10), self.request_ms)
+            fetched = await self.fetching.discover(address, self.member.epoch, timeout_ms)
         except PeerUnreachable as error:
             logger.debug("no word of a leader from %s: %s", address, error)
         else:
-            if self.member.hear_of(fetched.hint, self.now_ms()):
+            if self._takes(fetched.hint, address) and self.member.hear_of(fetched.hint, self.now_ms()):
                 self._work()
                 return
         await self._pause(self._retry_ms if attempts % len(servers) else self._retry_ms * 5)
+
+    def _takes(self, hint: LeaderHint, told_by: Address) -> bool:
+        """Whether to believe who leads: of a leader that did not answer, for a while only itself."""
+        if (hint.leader_id, hint.epoch) != (self._suspect.leader_id, self._suspect.epoch):
+            return True
+        is_itself = (hint.host, hint.port) == (told_by.host, told_by.port)
+        return is_itself or self.now_ms() >= self._suspect_until_ms
 
     async def _pause(self, wait_ms: int) -> None:
         """For a while, or until the role changes."""

@@ -65,12 +65,10 @@ class Fetching:
         self._snapshot_max_bytes: int = settings["controller.quorum.fetch.snapshot.max.bytes"]
         self._timeout_ms: int = settings["controller.quorum.request.timeout.ms"]
 
-    async def discover(self, address: Address, epoch: int) -> Fetched:
+    async def discover(self, address: Address, epoch: int, timeout_ms: int) -> Fetched:
         """Asks a node who leads, and takes nothing over."""
         request = self._request(epoch, wait_ms=0)
-        answer = await self._leave_when_over(
-            self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
-        )
+        answer = await self._leave_when_over(self._peers.ask(address, request, timeout_ms, lane=FETCH_LANE))
         if answer.error_code != ErrorCode.NONE or not answer.responses or not answer.responses[0].partitions:
             return Fetched(ErrorCode(answer.error_code), LeaderHint(epoch=-1))
         partition: PartitionData = answer.responses[0].partitions[0]
@@ -78,11 +76,13 @@ class Fetching:
         hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
         return Fetched(ErrorCode(partition.error_code), hint)
 
-    async def fetch(self, address: Address, epoch: int, is_current: Callable[[], bool]) -> Fetched:
+    async def fetch(
+        self, address: Address, epoch: int, is_current: Callable[[], bool], timeout_ms: int
+    ) -> Fetched:
         """One fetch and what follows from it, as long as that leader is still the one to follow.
         `PeerUnreachable`, or KafkaError when the disk fails."""
         answer = await self._leave_when_over(
-            self._peers.ask(address, self._request(epoch), self._timeout_ms + WAIT_MS, lane=FETCH_LANE)
+            self._peers.ask(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
         )
         if not is_current():
             return Fetched()

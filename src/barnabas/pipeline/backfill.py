@@ -16,11 +16,13 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from barnabas.pipeline import quarantine, sqls
-from barnabas.pipeline.carrying import OUTSIDE, RELEASE, Carried, Carrier, Cover, Prepared, hashes_of
+from barnabas.pipeline.carrying import Carrier
 from barnabas.pipeline.changed import Changed, Rewritten
 from barnabas.pipeline.errors import Interrupted, Stopped, explained
 from barnabas.pipeline.lake import COORDINATES, Table, Zone
+from barnabas.pipeline.landing import OUTSIDE, RELEASE, Carried, Cover, Prepared, hashes_of
 from barnabas.pipeline.model import Merging, Pipeline, Source, TopicSource, by_name
+from barnabas.pipeline.session import apart
 from barnabas.pipeline.sources.portion import LATE_BEFORE, Stamp
 from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.zones import commits, raw, refined
@@ -82,7 +84,7 @@ def release(
     """Quarantined rows of a table that pass now go where they belong, once; the others stay. `rules` names
     which."""
     wanted = None if rules is None else set(rules)
-    result = retrying(lambda: release_rows(spark.newSession(), pipeline, name, wanted), f"release of {name}")
+    result = retrying(lambda: release_rows(apart(spark), pipeline, name, wanted), f"release of {name}")
     return rewritten(spark, pipeline, f"release of {name}", result, result.changed)
 
 
@@ -130,7 +132,9 @@ def read_missing(
 ) -> int:
     """Records of the topic that raw does not have are added to it; how many."""
     zone = raw.RawZone(spark, pipeline.the_lake, pipeline.name, source.name)
-    mark = zone.newest_mark() or zone.begin(None)
+    mark = zone.newest_mark()
+    if mark is None:
+        return 0  # the first batch reads all of it
     reader = TopicReader(spark, source, f"barnabas-{pipeline.name}-{source.name}-backfill")
     stamp = Stamp(source.name, mark.batch, datetime.now(UTC))
     rows = reader.between(int(start.timestamp() * 1000), int(end.timestamp() * 1000), stamp)
@@ -179,9 +183,7 @@ def drop_tables(spark: SparkSession, pipeline: Pipeline, source: Source) -> None
 
 
 def replay_rows(spark: SparkSession, pipeline: Pipeline, source: Source, cover: Cover) -> Rewritten:
-    return retrying(
-        lambda: replay_once(spark.newSession(), pipeline, source, cover), f"replay of {source.name}"
-    )
+    return retrying(lambda: replay_once(apart(spark), pipeline, source, cover), f"replay of {source.name}")
 
 
 def replay_once(spark: SparkSession, pipeline: Pipeline, source: Source, cover: Cover) -> Rewritten:
@@ -249,9 +251,11 @@ def result_of(what: str, prepared: Prepared, done: Carried) -> Rewritten:
 def release_rows(spark: SparkSession, pipeline: Pipeline, name: str, wanted: set[str] | None) -> Rewritten:
     lake = pipeline.the_lake
     table = quarantine.table_of(name)
-    if not lake.exists(spark, table):
-        known = sorted({each.name for each in (*pipeline.trusted, *pipeline.staging)})
+    known = sorted({each.name for each in (*pipeline.trusted, *pipeline.staging)})
+    if name not in known:
         raise Stopped(f"there is no quarantine of {name!r}; there may be for {', '.join(known)}")
+    if not lake.exists(spark, table):
+        return Rewritten(what=RELEASE)
     results = []
     for judge in (Zone.STAGING, Zone.TRUSTED):
         waiting = lake.read(spark, table).where(f"{quarantine.WAITING} AND zone = '{judge}'")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.carrying import Carried, Carrier, Prepared, newest_of
+from barnabas.pipeline.carrying import Carrier, newest_of
 from barnabas.pipeline.changed import Batch, Changed
 from barnabas.pipeline.errors import (
     FeedError,
@@ -29,12 +29,13 @@ from barnabas.pipeline.errors import (
     explained,
 )
 from barnabas.pipeline.lake import Table, Zone
-from barnabas.pipeline.model import FilesSource, Pipeline, Source, TableSource, TopicSource
+from barnabas.pipeline.landing import Carried, Prepared
+from barnabas.pipeline.model import FilesSource, Merging, Pipeline, Source, TableSource, TopicSource
+from barnabas.pipeline.session import apart
 from barnabas.pipeline.sources.files import FilesReader
 from barnabas.pipeline.sources.portion import LATE_BEFORE, Portion, Position, Reader, Stamp
 from barnabas.pipeline.sources.table import TableReader
 from barnabas.pipeline.sources.topic import TopicReader
-from barnabas.pipeline.zones import commits, refined
 from barnabas.pipeline.zones.raw import COLUMNS, Mark, RawZone
 
 if TYPE_CHECKING:
@@ -83,9 +84,13 @@ class Feed:
         reader: Reader | None = None,
     ) -> None:
         # Settings and temporary views of its own: feeds run beside each other.
-        self._spark = spark.newSession()
+        self._spark = apart(spark)
         self._pipeline = pipeline
         self.source = pipeline.source(source)
+        if self.source.merging is Merging.FIRST:
+            # Batches are neither joined nor shuffled: what looks at Delta's log runs as one job, not as
+            # three.
+            self._spark.conf.set("spark.sql.adaptive.enabled", "false")
         self._lake = pipeline.the_lake
         self._clock = clock
         self._reader = reader or open_reader(self._spark, pipeline, self.source)
@@ -93,6 +98,7 @@ class Feed:
         self._carrier = Carrier(self._spark, pipeline, self.source)
         self._mark: Mark | None = None
         self._is_open = False
+        self._has_tables = False
 
     @property
     def position(self) -> Position | None:
@@ -106,7 +112,13 @@ class Feed:
                 return recovered
         assert self._mark is not None
         portion = self._reader.next(self._mark.position)
-        return None if portion is None else self._carry(portion, self._mark)
+        if portion is not None:
+            return self._carry(portion, self._mark)
+        if not self._has_tables:
+            with self._explained("making tables"):
+                self._carrier.make_tables()
+            self._has_tables = True
+        return None
 
     def drain(self, batches_max: int = BATCHES_PER_DRAIN_MAX) -> list[Batch]:
         """Everything that is there now, as `frequency: batch` and `run --once` want it."""
@@ -216,10 +228,6 @@ class Feed:
         versions = {each.table: each.version for each in self._versions()}
         with self._explained("writing"):
             done = self._carrier.carry(prepared, mark.batch, mark.merging)
-            at = time.perf_counter()
-            done.changed += self._refine(done, mark)
-            if done.accepted_rows:
-                done.seconds["refined"] = round(time.perf_counter() - at, 3)
         # A commit that was there already changed nothing.
         done.changed = [each for each in done.changed if versions.get(each.table) != each.version]
         return done
@@ -234,16 +242,6 @@ class Feed:
 
     def _now(self, table: Table) -> Changed:
         return Changed(table, self._lake.version(self._spark, table), 0)
-
-    def _refine(self, done: Carried, mark: Mark) -> list[Changed]:
-        found = []
-        for name, rows in done.accepted_rows.items():
-            for each, alias in refined.appended_by(self._pipeline, name):
-                txn = commits.Txn(f"{self._pipeline.name}/{self.source.name}/refined/{each.name}", mark.batch)
-                changed = refined.append_rows(self._spark, self._lake, each, alias, rows, txn)
-                if changed is not None:
-                    found.append(changed)
-        return found
 
     def _stamp(self, batch: int, newest: str | None) -> Stamp:
         late_before = None

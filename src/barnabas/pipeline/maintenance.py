@@ -15,6 +15,7 @@ from barnabas.pipeline.backfill import TIME
 from barnabas.pipeline.errors import Interrupted, explained
 from barnabas.pipeline.lake import INGESTED_AT, Table, Zone
 from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.session import apart
 from barnabas.pipeline.zones import commits, raw
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def maintain(
 ) -> list[Maintained]:
     """All tables, one after the other. A table that somebody else changes at the moment is done the next
     time."""
-    spark = spark.newSession()
+    spark = apart(spark)
     lake = pipeline.the_lake
     tables = [table for table in tables_of(pipeline) if lake.exists(spark, table)]
     found: list[Maintained] = []

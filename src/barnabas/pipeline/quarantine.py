@@ -6,9 +6,7 @@ so that a release takes the same way as a batch. Does not know: rules, who relea
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -16,7 +14,6 @@ from barnabas.pipeline.lake import Table, Zone
 from barnabas.pipeline.parsing import raw
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
@@ -32,6 +29,7 @@ RAW_PART = (
 MALFORMED = "malformed"
 WAITING = "released_at IS NULL"
 REASON_CHARS_MAX = 200
+VALUE_CHARS_MAX = 60
 
 
 def table_of(name: str) -> Table:
@@ -53,83 +51,28 @@ def refused(rows: DataFrame, table: Table, rules: Column, reasons: Column) -> Da
 
 
 def malformed(rows: DataFrame, table: Table, schema: StructType, form: str) -> DataFrame:
-    """Rows that could not be parsed; the reason is found by looking at each again."""
-    explained = rows.mapInArrow(
-        explaining([(each.name, each.dataType.simpleString()) for each in schema.fields], form),
-        with_reason(rows),
+    """Rows that could not be parsed; what could be parsed of them stands beside their bytes."""
+    why = reason_of(schema) if form == "json" else F.lit(f"these bytes are no {form} of this schema")
+    why = F.when(raw("value").isNull(), F.lit("there is no value")).otherwise(why)
+    return refused(rows, table, F.array(F.lit(MALFORMED)), F.array(F.substring(why, 1, REASON_CHARS_MAX)))
+
+
+def reason_of(schema: StructType) -> Column:
+    """Why a value is no JSON of this schema: one sentence, with a name where there is one."""
+    text = raw("value").cast("string")
+    found = F.when(F.trim(text) == "", F.lit("the value is empty"))
+    found = found.when(F.ltrim(text).startswith("["), F.lit("no JSON object but a list"))
+    found = found.when(
+        F.try_parse_json(text).isNull(), F.concat(F.lit("no JSON: "), F.substring(text, 1, VALUE_CHARS_MAX))
     )
-    return refused(
-        explained,
-        table,
-        F.array(F.lit(MALFORMED)),
-        F.array(F.coalesce(F.col("_why"), F.lit("cannot be parsed"))),
-    )
-
-
-def with_reason(rows: DataFrame) -> StructType:
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    return StructType([*rows.schema.fields, StructField("_why", StringType())])
-
-
-def explaining(fields: list[tuple[str, str]], form: str) -> Any:
-    def explain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in batches:
-            values = batch.column(batch.schema.get_field_index("__value")).to_pylist()
-            why = pa.array(
-                [reason_of(value, fields, form)[:REASON_CHARS_MAX] for value in values], pa.string()
-            )
-            yield pa.RecordBatch.from_arrays([*batch.columns, why], names=[*batch.schema.names, "_why"])
-
-    return explain
-
-
-def reason_of(value: bytes | None, fields: list[tuple[str, str]], form: str) -> str:
-    """Why a value cannot be parsed: one sentence, with a name where there is one."""
-    if value is None:
-        return "there is no value"
-    if form != "json":
-        return f"these {len(value)} bytes are no {form} of this schema"
-    try:
-        text = value.decode()
-    except UnicodeDecodeError as error:
-        return f"no UTF-8: {error.reason} at byte {error.start}"
-    if not text.strip():
-        return "the value is empty"
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        return f"no JSON: {error}"
-    if not isinstance(found, dict):
-        return f"no JSON object but a {type(found).__name__}"
-    for name, kind in fields:
-        wrong = misfit(found.get(name), kind)
-        if wrong:
-            return f"{name} is {json.dumps(found[name])[:60]}, which is no {kind}"
-    return "does not fit the schema"
-
-
-def misfit(value: Any, kind: str) -> bool:
-    """Whether a value of JSON cannot become a type of Spark, for the types that can tell."""
-    if value is None or kind.startswith("string"):
-        return False
-    if kind in ("tinyint", "smallint", "int", "bigint"):
-        return not isinstance(value, int) or isinstance(value, bool)
-    if kind in ("float", "double") or kind.startswith("decimal"):
-        return not isinstance(value, int | float) or isinstance(value, bool)
-    if kind == "boolean":
-        return not isinstance(value, bool)
-    if kind.startswith(("struct", "map")):
-        return not isinstance(value, dict)
-    if kind.startswith("array"):
-        return not isinstance(value, list)
-    if kind in ("timestamp", "timestamp_ntz", "date"):
-        from datetime import datetime
-
-        try:
-            datetime.fromisoformat(value)
-        except (ValueError, TypeError):
-            return True
-    return False
+    for each in schema.fields:
+        # What is there in the text and not in the column does not fit its type.
+        written = F.get_json_object(text, f"$['{each.name}']")
+        kind = each.dataType.simpleString()
+        shown = F.concat(
+            F.lit(f'{each.name} is "'),
+            F.substring(written, 1, VALUE_CHARS_MAX),
+            F.lit(f'", which is no {kind}'),
+        )
+        found = found.when(written.isNotNull() & F.col(f"`{each.name}`").isNull(), shown)
+    return found.otherwise(F.lit("does not fit the schema"))

@@ -68,11 +68,12 @@ def reference_column(mark: str, index: int) -> str:
     return f"_refers_{mark}_{index}"
 
 
-def broken(rules: Sequence[Rule], mark: str, ingested_at: Column) -> Column:
-    """A bit for each rule that a row breaks."""
+def broken(rules: Sequence[Rule], mark: str, ingested_at: Column, *, references: bool = False) -> Column:
+    """A bit for each rule that a row breaks: those that need nothing but the row, or those that need other
+    tables. The latter are asked once, and not again when Spark computes a row again: tables change."""
     total = F.lit(0).cast("bigint")
     for index, rule in enumerate(rules):
-        if rule.kind is RuleKind.UNIQUE:
+        if rule.kind is RuleKind.UNIQUE or (rule.kind is RuleKind.REFERENCE) != references:
             continue
         fine = F.coalesce(holds(rule, index, mark, ingested_at), F.lit(False))
         total = total + F.when(fine, F.lit(0)).otherwise(F.lit(1 << index)).cast("bigint")

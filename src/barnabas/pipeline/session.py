@@ -99,3 +99,11 @@ def check_java() -> None:
         raise SessionError(
             "Spark needs Java 17 or newer: install it (on Debian: apt install openjdk-17-jre-headless)"
         )
+
+
+def apart(spark: SparkSession) -> SparkSession:
+    """A session with settings and temporary views of its own, on the same cluster."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        cloned: SparkSession = spark.cloneSession()  # type: ignore[attr-defined]
+        return cloned
+    return spark.newSession()

@@ -35,6 +35,7 @@ T = TypeVar("T")
 # So many rows a micro-batch at most, unless the source says otherwise: a bound for memory and for what a
 # crash repeats.
 ROWS_PER_BATCH_MAX = 1_000_000
+ROWS_PER_TASK = 500_000  # fewer tasks, fewer files
 STAMPED_DDL = (
     f"{RAW_DDL}, metadata string, source string, batch bigint, ingested_at timestamp, late_before timestamp"
 )
@@ -71,7 +72,10 @@ class TopicReader:
         return self._pacing.waits_s
 
     def start(self) -> Position | None:
-        """Where reading begins is asked once: `latest` means the end as it was the first time."""
+        """`latest` means the end as it was the first time. The beginning is the beginning whenever it is
+        asked."""
+        if self._source.starting == "earliest":
+            return None
 
         def ask(planner: Planner) -> Position:
             return to_checkpoint(planner.resolve(self._ready().starting, planner.places()))
@@ -172,7 +176,10 @@ class TopicReader:
 
         options = self._ready()
         decoding = Decoding(options, StructType())
-        return self._spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(
+        tasks = min(
+            len(ranges), max(self._cores(), sum(each.stop - each.start for each in ranges) // ROWS_PER_TASK)
+        )
+        return self._spark.range(0, len(ranges), 1, max(tasks, 1)).mapInArrow(
             fetching(options, decoding, ranges, stamp), STAMPED_DDL
         )
 

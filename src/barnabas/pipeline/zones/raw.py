@@ -121,15 +121,15 @@ class RawZone:
             )
 
     def begin(self, position: Position | None) -> Mark:
-        """An empty table whose first commit says where reading begins."""
+        """Where reading begins. A position that must be kept is kept by the commit of an empty table."""
         mark = Mark(self._pipeline, self._source, 0, position)
-        empty = self._spark.createDataFrame([], DDL)
-        writer = empty.write.format("delta").mode("append").option("userMetadata", mark.text())
-        writer.options(**commits.PROPERTIES, **PROPERTIES).save(self.path)
+        if position is not None:
+            self.write(self._spark.createDataFrame([], DDL), mark)
         return mark
 
     def write(self, rows: DataFrame, mark: Mark) -> None:
-        commits.append(rows, self.path, self.txn(mark.batch), metadata=mark.text())
+        properties = None if self._lake.exists(self._spark, self.table) else PROPERTIES
+        commits.append(rows, self.path, self.txn(mark.batch), metadata=mark.text(), properties=properties)
 
     def txn(self, batch: int) -> commits.Txn:
         return commits.Txn(f"{self._pipeline}/{self._source}/raw", batch)

@@ -100,10 +100,8 @@ def append_rows(
     """New rows of the input, brought into the table once."""
     table = Table(Zone.REFINED, refined.name)
     new = computed(spark, refined, {name: rows})
-    if not lake.exists(spark, table):
-        commits.ensure(spark, lake.path(table), new.schema, commits.CHANGES)
     before = lake.version(spark, table)
-    commits.append(new, lake.path(table), txn)
+    commits.append(new, lake.path(table), txn, properties=commits.CHANGES if before < 0 else None)
     after = lake.version(spark, table)
     return Changed(table, after, -1) if after != before else None
 

@@ -6,7 +6,7 @@ of the keys that are there. Does not know: rules, quarantine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -98,9 +98,11 @@ class Tracked:
         if version != self._version:
             self._index = KeyIndex()
             self._version = version
+            if version < 0:
+                return self._index
             rows = self._keys().where(F.col(BATCH) != without_batch)
-            self._is_large = version > 0 and rows.count() > KEYS_MAX
-            if version > 0 and not self._is_large:
+            self._is_large = rows.count() > KEYS_MAX
+            if not self._is_large:
                 found = rows.select("a", "b").toArrow()
                 self._index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
         if not self._is_large:
@@ -135,12 +137,13 @@ def write(
     txn: commits.Txn,
     *,
     widens: bool = False,
+    properties: Mapping[str, str] | None = None,
 ) -> None:
     """`rows` are a parsed frame without those that do not go in."""
     names = [*columns, *SYSTEM_COLUMNS]
     plain = [f"`{name}`" for name in names]
     if merging is Merging.FIRST or (merging is Merging.LAST and not keys):
-        commits.append(rows.select(*plain), path, txn, widens=widens)
+        commits.append(rows.select(*plain), path, txn, widens=widens, properties=properties)
     elif keys:
         commits.merge(rows.select(*plain, OP), path, keys, names, txn, mirrors=merging is Merging.MIRROR)
     else:

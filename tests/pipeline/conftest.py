@@ -43,6 +43,7 @@ def spark() -> Iterator[Any]:
         "spark.jars": ",".join(map(str, connector)),
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",  # tables are small: one job is cheaper than three
     }
     try:
         found = session(

@@ -16,6 +16,8 @@ from barnabas.pipeline.errors import SourceAway, Stopped
 from barnabas.pipeline.flow import Feed
 from pipeline.orders import rows
 
+pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
+
 DDL = "id BIGINT, name STRING, updated_at TIMESTAMP"
 Execute = Callable[..., None]
 

@@ -7,11 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from barnabas.pipeline import Schema, Table, View, Zone, in_range, refers_to
 from barnabas.pipeline.backfill import backfill, release, replay
 from barnabas.pipeline.flow import Feed
 from barnabas.pipeline.maintenance import maintain
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
+
+pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
 
 Topic = Callable[..., str]
 Produce = Callable[..., None]

@@ -13,6 +13,8 @@ from barnabas.pipeline.errors import ForeignLake, LakeAway, SourceAway, Stopped,
 from barnabas.pipeline.flow import Feed
 from pipeline.orders import DOUBLED, RULES, order, orders_pipeline, rows
 
+pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
+
 Topic = Callable[..., str]
 Produce = Callable[..., None]
 
@@ -84,7 +86,7 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
     assert not batch.recovered
 
 
-@pytest.mark.parametrize("where", ["before raw", "behind raw", "behind staging", "behind trusted"])
+@pytest.mark.parametrize("where", ["before raw", "behind raw", "behind trusted"])
 def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
     spark: Any,
     broker: Any,
@@ -102,7 +104,6 @@ def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
     parts = {
         "before raw": "/raw",
         "behind raw": "/staging/",
-        "behind staging": "/trusted/",
         "behind trusted": "/refined/",
     }
     real = commits.append

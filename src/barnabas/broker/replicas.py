@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.tick import Tick
 
 log = logging.getLogger("barnabas.replicas")
+NEW_LOGS_A_TURN = 50
 
 
 class Replicas:
@@ -41,6 +42,8 @@ class Replicas:
         self._broker = broker
         self._tick = tick
         self.following = Following(broker, tick)
+        self._new: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}  # not yet made
+        self._is_adding = False
         self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
         self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
         # Told of every internal partition that is led here, or not any more: a coordinator's.
@@ -121,9 +124,29 @@ class Replicas:
                 broker.metrics.forget_topic(gone.name)
             for topic in delta.topics.changed.values():
                 for index, registration in topic.changed.items():
-                    self._update(topic.name, topic.id, index, registration)
+                    is_new = broker.partitions.get(topic.name, index) is None
+                    if is_new and broker.node_id in registration.replicas:
+                        self._new[topic.name, index] = topic.id, registration
+                    else:
+                        self._update(topic.name, topic.id, index, registration)
+            # Alone, a broker answers when everything is there; others have heartbeats to send meanwhile.
+            self._add_new(len(self._new) if len(image.cluster.brokers) == 1 else NEW_LOGS_A_TURN)
         if delta.cluster is not None:
             self.in_sync.expand()  # a broker that was unfenced may be in sync already
+
+    def _add_new(self, count: int = NEW_LOGS_A_TURN) -> None:
+        """Make partitions that are new here; many of them take several turns of the loop."""
+        new = self._new
+        for where in list(new)[:count]:
+            topic_id, registration = new.pop(where)
+            self._update(where[0], topic_id, where[1], registration)
+        if new and not self._is_adding:
+            self._is_adding = True
+            self._broker.loop.call_soon(self._add_more)
+
+    def _add_more(self) -> None:
+        self._is_adding = False
+        self._add_new()
 
     def _update(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         broker = self._broker
@@ -206,6 +229,7 @@ class Replicas:
 
     def _remove(self, topic: str, index: int) -> None:
         broker = self._broker
+        self._new.pop((topic, index), None)
         broker.partitions.forget_offline(topic, index)
         partition = broker.partitions.get(topic, index)
         if partition is None:

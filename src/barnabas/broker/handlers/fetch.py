@@ -105,7 +105,11 @@ class Fetching:
         throttle = self._broker.leader_throttle
         is_urgent = final or request.max_wait_ms <= 0
         can_wait = False
+        skips = self._is_follower and not self._session.full
         for asked in self._session.partitions:
+            if skips and has_all(asked):
+                can_wait = True
+                continue
             try:
                 partition = self.find(asked)
                 room = min(asked.request.partition_max_bytes, self._max_bytes - total)
@@ -347,6 +351,21 @@ class Fetching:
                 partition.leave_tail(self.more)
             else:
                 partition.leave(self.more)
+
+
+def has_all(asked: SessionPartition) -> bool:
+    """Whether a follower has everything of a partition, and was told all there is to tell: so it is with most
+    of the many that it follows, at any time."""
+    partition: Partition | None = asked.attachment
+    if partition is None or not partition.is_leader:
+        return False
+    log, request = partition.log, asked.request
+    return (
+        log.written_offset == request.fetch_offset
+        and partition.state.high_watermark == asked.high_watermark
+        and log.log_start_offset == asked.log_start_offset
+        and partition.leader_epoch == request.current_leader_epoch
+    )
 
 
 def elsewhere(partition: Partition, replica_id: int) -> PartitionData:

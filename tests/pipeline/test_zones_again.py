@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -48,17 +49,27 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
     assert rows(spark, fixed, "refined", "doubled", "order_id") == [("o20",), ("o5",), ("o6",)]
     waiting = pipeline.the_lake.read(spark, Table(Zone.QUARANTINE, "orders")).where("released_at IS NULL")
     assert waiting.count() == 2
+    # Somebody mends a record that could not be parsed: it goes through staging and trusted.
+    mended = json.dumps(order(4, amount=5.0)).replace("'", "")
+    spark.sql(
+        f"UPDATE {fixed.the_lake.identifier(Table(Zone.QUARANTINE, 'orders'))}"
+        f" SET value = CAST('{mended}' AS BINARY) WHERE zone = 'staging'"
+    )
+    done = release(spark, fixed, "orders", ["malformed"])
+    assert (done.rows_in, done.staged, done.accepted) == (1, 1, 1)
+    assert ("o4",) in rows(spark, fixed, "trusted", "orders", "order_id")
     # The feed sees that somebody else wrote.
-    produce(name, [order(20), order(7)])
+    produce(name, [order(20), order(7), order(4)])
     [batch] = feed.drain()
-    assert (batch.duplicates, batch.accepted) == (1, 1)
+    assert (batch.duplicates, batch.accepted) == (2, 1)
     # Replay of the second batch with a rule that refuses one of its rows: the other batches stay.
     strict = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 5)])])
     before = pipeline.the_lake.version(spark, Table(Zone.STAGING, "orders"))
     done = replay(spark, strict, "orders", 2, 2)
     assert (done.rows_in, done.staged, done.accepted, done.quarantined) == (2, 2, 1, 1)
     assert done.views == ("revenue",)
-    assert rows(spark, strict, "trusted", "orders", "order_id") == [("o1",), ("o20",), ("o5",), ("o7",)]
+    left = [("o1",), ("o20",), ("o4",), ("o5",), ("o7",)]
+    assert rows(spark, strict, "trusted", "orders", "order_id") == left
     changes = (
         spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1)
     )
@@ -69,7 +80,7 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
     other = replace(pipeline, sources=[replace(pipeline.sources[0], schema=texts)])
     other = replace(other, trusted=[replace(other.trusted[0], rules=())], refined=[])
     done = replay(spark, other, "orders", rebuild=True)
-    assert (done.rows_in, done.staged) == (8, 7)
+    assert (done.rows_in, done.staged) == (9, 7)
     assert rows(spark, other, "trusted", "orders", "order_id", "amount")[3] == ("o4", "5")
 
 

@@ -291,7 +291,9 @@ def release_of(
     ]
     # Rows of staging are judged by their newest version; what could not be parsed is not there yet.
     kept = waiting.join(staged, at_same, "left_anti" if judge is Zone.STAGING else "left_semi")
-    prepared = carrier.prepare(with_late(kept.orderBy("batch", *raw.COORDINATES)))
+    # Taken out of the tables as they are now: what is computed from them would change with our own commits.
+    kept = kept.orderBy("batch", *raw.COORDINATES).localCheckpoint()
+    prepared = carrier.prepare(with_late(kept))
     try:
         number = lake.version(spark, quarantine.table_of(name))
         merging = Merging.LAST if source.merging is Merging.MIRROR else source.merging

@@ -24,14 +24,23 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-def leaders(cluster: Cluster, topic: str) -> set[int]:
-    found = Producer({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=10)
-    return {partition.leader for partition in found.topics[topic].partitions.values()}
+def wait_for_leaders(cluster: Cluster, topic: str, wanted: set[int]) -> None:
+    """Until every broker that runs knows them: each reads the metadata at its own pace."""
+    for node in cluster.brokers:
+        if not node.is_running:
+            continue
+        client = Producer({"bootstrap.servers": node.address})
+
+        def leaders(client: Producer = client) -> set[int]:
+            found = client.list_topics(topic, timeout=10).topics[topic]
+            return {partition.leader for partition in found.partitions.values()}
+
+        wait_until(lambda leaders=leaders: leaders() == wanted, what=f"{topic} is led by {wanted}")  # type: ignore[misc]
 
 
 def test_partitions_of_two_brokers_are_produced_to_and_consumed_from(cluster: Cluster) -> None:
     cluster.create_topic("orders", partitions=4)
-    assert leaders(cluster, "orders") == {1, 2}
+    wait_for_leaders(cluster, "orders", {1, 2})
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(100):
         producer.produce("orders", str(number).encode(), partition=number % 4)
@@ -65,7 +74,7 @@ def test_every_broker_passes_on_what_the_controller_decides(cluster: Cluster) ->
 def test_a_broker_that_comes_back_has_read_what_it_missed(cluster: Cluster) -> None:
     cluster[2].stop()
     cluster.create_topic("meanwhile", partitions=2)
-    assert leaders(cluster, "meanwhile") == {1}
+    wait_for_leaders(cluster, "meanwhile", {1})
     cluster[2].start()
     found = Producer({"bootstrap.servers": cluster[2].address}).list_topics(timeout=10)
     assert "meanwhile" in found.topics
@@ -73,6 +82,7 @@ def test_a_broker_that_comes_back_has_read_what_it_missed(cluster: Cluster) -> N
 
 
 def test_brokers_go_on_with_a_controller_that_comes_back(cluster: Cluster) -> None:
+    wait_for_leaders(cluster, "orders", {1, 2})
     cluster[101].kill()
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     producer.produce("orders", b"100", partition=0)
@@ -80,4 +90,16 @@ def test_brokers_go_on_with_a_controller_that_comes_back(cluster: Cluster) -> No
     assert producer.flush(20) == 0  # brokers need no controller for that
     cluster[101].start()
     cluster.create_topic("afterwards", partitions=2)
-    assert leaders(cluster, "afterwards") == {1, 2}
+    wait_for_leaders(cluster, "afterwards", {1, 2})
+
+
+def test_a_node_that_waits_for_its_quorum_can_be_stopped(cluster: Cluster) -> None:
+    waiting = cluster[2]
+    waiting.stop()
+    cluster[101].kill()
+    waiting.spawn()
+    wait_until(lambda: (waiting.folder / ".lock").exists(), what="it has begun")
+    waiting.stop()
+    assert not waiting.is_running
+    cluster[101].start()
+    waiting.start()

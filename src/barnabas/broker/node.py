@@ -94,6 +94,7 @@ class Node:
         self.on_failure: Callable[[KafkaError], None] | None = (
             None  # it cannot go on: its metadata log failed
         )
+        self.is_waiting_for_quorum = False  # while starting: it may last until other nodes are there
         self.broker: Broker
 
     # -- start -------------------------------------------------------------------------------------
@@ -148,7 +149,9 @@ class Node:
         else:
             seat.log.run_slow_work_with(self._threads.run)
             await self._listen(self._listening.open_controllers)
+            self.is_waiting_for_quorum = True
             await seat.start()
+            self.is_waiting_for_quorum = False
         if settings.is_broker:
             await self._start_broker(tick)
         else:
@@ -183,7 +186,9 @@ class Node:
             lambda: metadata.image.provenance.offset,
             settings["broker.heartbeat.interval.ms"],
         )
+        self.is_waiting_for_quorum = True
         broker.epoch = await self._lifecycle.register(settings["initial.broker.registration.timeout.ms"])
+        self.is_waiting_for_quorum = False
         await seat.until(lambda image: image.provenance.offset >= broker.epoch)
         broker.producer_ids = ProducerIds(
             lambda: seat.channel.send(

@@ -24,6 +24,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.names import PROCESS_ID
 
 log = logging.getLogger("barnabas")
+LOOK_AGAIN_S = 0.05
 
 
 def main(
@@ -81,7 +82,11 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
     node.on_failure = failed
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
-    await node.start()
+    if not await started(node, stopping):
+        if failures:
+            raise failures[0]
+        log.info("stopped before it was ready")
+        return
     pid_file = Path(node.settings.log_dirs[0]) / PROCESS_ID
     pid_file.write_text(f"{os.getpid()}\n")
     garbage.keep_what_is_there()
@@ -102,3 +107,20 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
         with contextlib.suppress(OSError):
             pid_file.unlink()
     log.info("stopped")
+
+
+async def started(node: Node, stopping: asyncio.Event) -> bool:
+    """Start a node. False when it is told to stop and waits for a quorum that is not there; what it does by
+    itself comes to its end first, so that folders are left in order."""
+    loop = asyncio.get_running_loop()
+    starting, told = loop.create_task(node.start()), loop.create_task(stopping.wait())
+    await asyncio.wait([starting, told], return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    while not starting.done() and not node.is_waiting_for_quorum:
+        await asyncio.wait([starting], timeout=LOOK_AGAIN_S)
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    await asyncio.wait([starting])
+    return False

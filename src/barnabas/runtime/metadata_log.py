@@ -215,7 +215,7 @@ class MetadataLog(MetadataReplica):
 
     def _flush(self) -> None:
         """Writes and syncs all that was appended up to now."""
-        log = self._log
+        log, leader = self._log, self.leader
         try:
             log.write_staged()
             end_offset = log.end_offset
@@ -226,12 +226,12 @@ class MetadataLog(MetadataReplica):
             self._fail(error)
             return
         if self._run_slow is None:
-            self._synced(end_offset)
+            self._synced(end_offset, leader)
         else:
             task = asyncio.ensure_future(self._run_slow(log.sync))
-            task.add_done_callback(lambda done: self._sync_done(done, end_offset))
+            task.add_done_callback(lambda done: self._sync_done(done, end_offset, leader))
 
-    def _sync_done(self, done: asyncio.Future[None], end_offset: int) -> None:
+    def _sync_done(self, done: asyncio.Future[None], end_offset: int, leader: Leader | None) -> None:
         if done.cancelled():
             self._fail(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller is stopping"))
             return
@@ -240,11 +240,15 @@ class MetadataLog(MetadataReplica):
             failure = error if isinstance(error, KafkaError) else None
             self._fail(failure or KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"metadata log: {error}"))
             return
-        self._synced(end_offset)
+        self._synced(end_offset, leader)
 
-    def _synced(self, end_offset: int) -> None:
+    def _synced(self, end_offset: int, leader: Leader | None) -> None:
         if self.leader is None:
             self._flushing = False  # it was renounced meanwhile: a follower syncs by itself
+            return
+        if self.leader is not leader:
+            # Another term: what was synced for the one before may have been truncated since.
+            asyncio.get_running_loop().call_soon(self._flush)
             return
         if self._log.end_offset > end_offset:
             asyncio.get_running_loop().call_soon(self._flush)

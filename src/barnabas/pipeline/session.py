@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.model import Pipeline, SparkPart, TableSource
+from barnabas.pipeline.secrets import reveal
 from barnabas.spark import jars
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def jar_sets(pipeline: Pipeline) -> list[str]:
     found = ["delta"]
     for source in pipeline.sources:
         if isinstance(source, TableSource):
-            found += [name for prefix, name in JDBC_SETS.items() if source.address.startswith(prefix)]
+            address = reveal(source.url)  # it may be a reference as a whole
+            found += [name for prefix, name in JDBC_SETS.items() if address.startswith(prefix)]
     return list(dict.fromkeys(found))
 
 

@@ -167,7 +167,7 @@ class TableReader:
 
     def _custom_types(self, query: str) -> str:
         """SQLite keeps times as texts of any form, its driver reads one of them: they are read as texts."""
-        if not self._source.address.startswith("jdbc:sqlite:"):
+        if not reveal(self._source.url).startswith("jdbc:sqlite:"):
             return ""
         schema = self._query(query).schema
         times = [each.name for each in schema.fields if each.dataType.typeName() in ("timestamp", "date")]
@@ -189,11 +189,11 @@ class TableReader:
         return None if row is None else row[0]
 
     def _quoted(self, name: str) -> str:
-        mark = "`" if self._source.address.startswith("jdbc:mysql:") else '"'
+        mark = "`" if reveal(self._source.url).startswith("jdbc:mysql:") else '"'
         return f"{mark}{name.replace(mark, mark * 2)}{mark}"
 
     def _text(self, expression: str) -> str:
-        kind = "CHAR" if self._source.address.startswith("jdbc:mysql:") else "TEXT"
+        kind = "CHAR" if reveal(self._source.url).startswith("jdbc:mysql:") else "TEXT"
         return f"CAST({expression} AS {kind})"
 
     def _asked(self, ask: Callable[[], T]) -> T:

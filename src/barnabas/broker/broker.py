@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.controller_channel import ControllerChannel
     from barnabas.broker.directory_assignments import DirectoryAssignments
     from barnabas.broker.group_coordinator import GroupCoordinator
+    from barnabas.broker.isr import InSyncReplicas
     from barnabas.broker.log_dir_moves import LogDirMoves
     from barnabas.broker.metrics import Metrics
     from barnabas.broker.partition import Partition
@@ -85,6 +86,7 @@ class Broker:
         self.log_dirs: LogDirs
         self.directories: DirectoryAssignments
         self.moves: LogDirMoves
+        self.in_sync_replicas: InSyncReplicas
         self.own_controller: Controller | None = None  # of this node, active or not
         self.controller: ControllerChannel  # the way to the active one
         self.quorum: Quorum

@@ -367,6 +367,7 @@ class Channel(asyncio.BufferedProtocol):
             else:
                 held.popleft()
                 self.out += first
+                self._has_slices = True  # perhaps
         if self.out:
             self.send()
         if self._is_full_of_held and len(held) < HELD_MAX // 2:

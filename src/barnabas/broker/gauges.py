@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.broker import replica_gauges
+
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
@@ -66,6 +68,8 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
         "Fetch sessions.",
         lambda: len(broker.fetch_sessions),
     )
+    if broker.settings.is_broker:
+        replica_gauges.register(broker)
     log_dirs(broker)
     for name, (text, _) in LOG_VALUES.items():
         metrics.gauges("kafka.log", "Log", name, text, lambda name=name: of_each_log(name))  # type: ignore[misc]

@@ -46,6 +46,7 @@ class Replicas:
         self._is_adding = False
         self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
         self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
+        broker.in_sync_replicas = self.in_sync
         # Told of every internal partition that is led here, or not any more: a coordinator's.
         self.on_leadership: Callable[[Partition], None] | None = None
 

@@ -10,17 +10,22 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from barnabas.client import topology
+from barnabas.client.address import parse_address
+from barnabas.client.connection import Connection
 from barnabas.client.topic_admin import NewTopic
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
 from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
 
 EVERYBODY = {1, 2, 3}
+Data = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Cluster]:
-    with Cluster(brokers=3, overrides=SOON, racks=("a", "b", "c")) as cluster:
+    nearby = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    with Cluster(brokers=3, overrides={**SOON, **nearby}, racks=("a", "b", "c")) as cluster:
         yield cluster
 
 
@@ -45,6 +50,30 @@ def test_what_is_acknowledged_lies_on_every_replica(cluster: Cluster) -> None:
     assert len(copies[0]) > 500
     assert copies[0] == copies[1] == copies[2]
     assert read(cluster.bootstrap, "copies", 0, 500) == list(range(500))
+
+
+def test_a_consumer_is_sent_to_the_replica_in_its_rack(cluster: Cluster) -> None:
+    cluster.ask(lambda admin: admin.create_topic(NewTopic("near", assignments=[[1, 2, 3]])))
+    writer = Writer(cluster.bootstrap, "near")
+    writer.write(10)
+    writer.flush()
+    topic_id = cluster.ask(lambda admin: admin.describe_topics(["near"]))[0].topic_id
+
+    async def fetch(node_id: int) -> Data:
+        request = FetchRequest(max_wait_ms=100, min_bytes=1, rack_id="b")
+        asked = FetchRequest.FetchTopic.FetchPartition(partition=0, partition_max_bytes=1 << 20)
+        request.topics = [FetchRequest.FetchTopic(topic_id=topic_id, partitions=[asked])]
+        connection = await Connection.open(parse_address(cluster[node_id].address))
+        try:
+            answer = await connection.send(request, FetchResponse)
+        finally:
+            await connection.close()
+        return answer.responses[0].partitions[0]
+
+    sent = asyncio.run(fetch(1))
+    assert (sent.preferred_read_replica, sent.records) == (2, b"")
+    # The follower hears of the high watermark with its next fetch.
+    wait_until(lambda: len(asyncio.run(fetch(2)).records or b""), what="the follower serves the records")
 
 
 def test_a_killed_leader_loses_nothing_and_comes_back_in_sync(cluster: Cluster) -> None:

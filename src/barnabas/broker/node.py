@@ -18,7 +18,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker import cleaner_gauges, gauges, group_gauges, quota_gauges, transaction_gauges
+from barnabas.broker import (
+    cleaner_gauges,
+    gauges,
+    group_gauges,
+    quorum_gauges,
+    quota_gauges,
+    transaction_gauges,
+)
 from barnabas.broker.broker import Broker
 from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.client_metrics_door import ClientMetricsDoor
@@ -339,6 +346,7 @@ class Node:
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listening.listeners)
         quota_gauges.register(self.broker, self._listening.limits)
+        quorum_gauges.register(self.broker)
         if self.settings.is_broker:
             group_gauges.register(self.broker)
             cleaner_gauges.register(self.broker)

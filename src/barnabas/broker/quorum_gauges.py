@@ -1,0 +1,57 @@
+"""What a node shows of the quorum: looked up at each scrape, under Kafka's names.
+
+In: the node's place in the quorum. Out: callbacks registered with its metrics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.runtime.quorum import Quorum
+
+RAFT = "kafka.server", "raft-metrics"
+
+
+def register(broker: Broker) -> None:
+    metrics, quorum = broker.metrics, broker.quorum
+    member, log = quorum.member, quorum.log
+    metrics.gauge(
+        *RAFT,
+        "current-leader",
+        "The node that leads the quorum; -1 while none is known.",
+        lambda: quorum.leading.leader_id,
+    )
+    metrics.gauge(*RAFT, "current-epoch", "The quorum's epoch.", lambda: member.epoch)
+    metrics.gauge(
+        *RAFT,
+        "current-vote",
+        "Whom this node voted for in the epoch; -1 for nobody.",
+        lambda: member.state.voted_id,
+    )
+    metrics.gauges(
+        *RAFT,
+        "current-state",
+        "1 for the role that this node has in the quorum.",
+        lambda: [({"state": state(quorum)}, 1)],
+    )
+    metrics.gauge(
+        *RAFT, "high-watermark", "Where committed metadata ends; -1 unknown.", lambda: log.high_watermark
+    )
+    metrics.gauge(*RAFT, "log-end-offset", "Where the metadata log ends here.", lambda: log.end_offset)
+    metrics.gauge(*RAFT, "log-end-epoch", "The epoch of its last batch.", lambda: log.last_epoch)
+    metrics.gauge(
+        *RAFT,
+        "number-of-voters",
+        "Nodes that vote.",
+        lambda: len(log.membership.voters.ids),
+    )
+
+
+def state(quorum: Quorum) -> str:
+    """Kafka's word for the role."""
+    name = type(quorum.member.role).__name__.lower()
+    if name == "elected":
+        return "leader"
+    return "observer" if name == "follower" and not quorum.member.is_voter else name

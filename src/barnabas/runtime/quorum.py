@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 LANE = "quorum"
 LOOK_MS = 300
+RETRY_MS_MAX = 1000  # between attempts at what does not answer
 NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
 
 logger = logging.getLogger(__name__)
@@ -313,12 +314,14 @@ class Quorum:
 
     async def _ask(self, ask: Ask) -> None:
         request = quorum_messages.request_for(ask, self.log.local, self.cluster_id)
+        wait_ms = self._retry_ms
         while ask.to.endpoints and self.member.is_wanted(ask):
             at = ask.to.endpoints[0]
             try:
                 answer = await self.peers.ask(Address(at.host, at.port), request, self.request_ms, LANE)
             except PeerUnreachable:
-                await asyncio.sleep(self._retry_ms / 1000)
+                await asyncio.sleep(wait_ms / 1000)
+                wait_ms = min(wait_ms * 2 + 1, RETRY_MS_MAX)
                 continue
             verdict, hint = quorum_messages.verdict_in(answer)
             if isinstance(ask, AskVote):
@@ -426,7 +429,9 @@ class Quorum:
             if self._takes(fetched.hint, address) and self.member.hear_of(fetched.hint, self.now_ms()):
                 self._work()
                 return
-        await self._pause(self._retry_ms if attempts % len(servers) else self._retry_ms * 5)
+        is_round_over = (attempts + 1) % len(servers) == 0
+        longer_ms = min(self._retry_ms * 5 << min(rounds, 6), RETRY_MS_MAX)
+        await self._pause(longer_ms if is_round_over else self._retry_ms)
 
     def _takes(self, hint: LeaderHint, told_by: Address) -> bool:
         """Whether to believe who leads: of a leader that did not answer, for a while only itself."""

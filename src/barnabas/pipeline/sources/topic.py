@@ -35,6 +35,7 @@ T = TypeVar("T")
 # So many rows a micro-batch at most, unless the source says otherwise: a bound for memory and for what a
 # crash repeats.
 ROWS_PER_BATCH_MAX = 1_000_000
+REST = 1.25  # so much more than a batch may hold is taken too, if nothing is left then
 ROWS_PER_TASK = 500_000  # fewer tasks, fewer files
 STAMPED_DDL = (
     f"{RAW_DDL}, metadata string, source string, batch bigint, ingested_at timestamp, late_before timestamp"
@@ -135,6 +136,9 @@ class TopicReader:
         begin = {**begin, **planner.earliest(new)}
         rows_max = self._source.rows_per_batch_max or ROWS_PER_BATCH_MAX
         rows_max = min(rows_max, self._pacing.rows_max(rows_max))
+        waiting = sum(max(latest[place] - begin[place], 0) for place in latest)
+        if self._source.bandwidth_bytes_s is None and waiting <= rows_max * REST:
+            return self._ranges(planner, begin, latest), latest
         end = limited(begin, latest, rows_max)
         return self._ranges(planner, begin, end), end
 

@@ -338,6 +338,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("rows", nargs="*", choices=["zones", "latency", "growth", []], metavar="ROW")
     parser.add_argument("--quick", action="store_true", help="little data, two rounds")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--orders", dest="rows_sent", type=int, help="rows of a round")
+    parser.add_argument("--batch", type=int, help="rows of a batch")
+    parser.add_argument("--samples", type=int, help="records whose way to a view is measured")
     parser.add_argument("--write", action="store_true", help="write the page whatever was run")
     options = parser.parse_args(arguments)
     missing = spark_connector.available()
@@ -345,8 +348,13 @@ def main(arguments: list[str]) -> int:
         print(f"cannot compare with Spark's own connector: {missing}", file=sys.stderr)
         return 2
     scale = QUICK if options.quick else Scale()
-    if options.rounds:
-        scale = dataclasses.replace(scale, rounds=options.rounds)
+    given = {
+        "rounds": options.rounds,
+        "rows": options.rows_sent,
+        "rows_per_batch": options.batch,
+        "samples": options.samples,
+    }
+    scale = dataclasses.replace(scale, **{name: value for name, value in given.items() if value})
     wanted = options.rows or ["zones", "latency", "growth"]
     console = Console() if sys.stdout.isatty() else Console(width=150)
     found = Found()

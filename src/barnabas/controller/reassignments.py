@@ -24,6 +24,9 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
 )
 
+# Kafka says no more than the code for these.
+WORDLESS = (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR)
+
 Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 Partition = Topic.ReassignablePartitionResponse
 
@@ -46,7 +49,8 @@ def alter_partition_reassignments(
                         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
                     records.append(record)
             except KafkaError as error:
-                answer.error_code, answer.error_message = error.code, error.message
+                answer.error_code = error.code
+                answer.error_message = None if error.code in WORDLESS else error.message
             answers.append(answer)
         topics.append(Topic(name=asked_topic.name, partitions=answers))
     reply = AlterPartitionReassignmentsResponse(

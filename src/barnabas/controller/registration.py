@@ -172,7 +172,7 @@ def unregister_broker(
         )
     records: list[Message] = list(leadership.without_broker(context, broker.id))
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
-    return Decision(UnregisterBrokerResponse(error_message=None), records)
+    return Decision(UnregisterBrokerResponse(), records)
 
 
 def _invalid(message: str) -> KafkaError:

@@ -1,8 +1,9 @@
 """What must be true of a cluster at every moment, seen from above: through its nodes' own state.
 
-Checked: a partition has one leader an epoch, whoever is asked; so has the quorum; what a node has committed,
-of the metadata and of every partition, is the same on all nodes and for ever; a node's high watermark does
-not move back while it lives. Committed batches are read once from each node, when its high watermark has
+Checked: a partition has one leader an epoch, whoever is asked; so has the quorum; a leader is in sync, and
+nobody else who is fenced; what a node has committed, of the metadata and of every partition, is the same on
+all nodes and for ever; a node's high watermark does not move back while it lives, the epoch and the vote that
+it gave not even when it dies. Committed batches are read once from each node, when its high watermark has
 passed them. Compacted partitions are not compared: nodes clean them at different times.
 Does not know: clients, what they were promised.
 """
@@ -14,20 +15,24 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from barnabas.protocol import KafkaError
+from barnabas.raft import election_state
 from barnabas.records.batch import headers
 from barnabas.simulation.cluster import SimulatedCluster
 from barnabas.simulation.disk import Stopped
 from barnabas.simulation.history import Wrong
-from barnabas.simulation.node import SimulatedNode
+from barnabas.simulation.node import DATA, SimulatedNode
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
+    from barnabas.broker.quorum_seat import QuorumSeat
     from barnabas.metadata.image import MetadataImage
+    from barnabas.runtime.metadata_log import MetadataLog
 
 LOOK_S = 0.1
 READ_BYTES = 1 << 20
 EPOCH_AT, EPOCH_BYTES = 12, 4  # partitionLeaderEpoch in a batch; producers do not seal it
 METADATA = "__cluster_metadata"
+QUORUM_STATE = f"{DATA}/{METADATA}-0/quorum-state"
 Key = tuple[Any, ...]
 
 
@@ -38,6 +43,8 @@ class ClusterChecks:
         self._committed: dict[Key, dict[int, int]] = {}  # batches of a partition by base offset: their CRC
         self._watermarks: dict[Key, tuple[object, int]] = {}  # by node, its life, partition: of which object
         self._read_to: dict[Key, int] = {}
+        self._votes: dict[int, tuple[int, int]] = {}  # by node: the newest epoch, and for whom it voted
+        self._last_image: MetadataImage | None = None
 
     async def run(self) -> None:
         """For a task of the harness."""
@@ -47,16 +54,19 @@ class ClusterChecks:
 
     def look(self) -> None:
         for node in self._cluster.nodes.values():
-            if node.node is not None and node.process is not None and node.process.is_alive:
+            if node.starting is not None and node.process is not None and node.process.is_alive:
                 try:
                     self._look_at(node)
                 except (Stopped, KafkaError, OSError):
                     continue  # its disk is broken, or it ended under our eyes
 
     def _look_at(self, node: SimulatedNode) -> None:
-        assert node.node is not None
-        self._metadata_of(node)
-        if node.node_id not in self._cluster.shape.brokers:
+        assert node.starting is not None
+        seat: QuorumSeat | None = getattr(node.starting, "_seat", None)  # soon there, once it starts
+        assert seat is not None or node.node is None
+        if seat is not None:
+            self._metadata_of(node, seat.log)
+        if node.node is None or node.node_id not in self._cluster.shape.brokers:
             return
         broker = node.node.broker
         self._image_of(broker.image)
@@ -66,25 +76,46 @@ class ClusterChecks:
     # -- leaders -----------------------------------------------------------------------------------
 
     def _image_of(self, image: MetadataImage) -> None:
+        if image is self._last_image:
+            return
+        self._last_image = image
+        fenced = {broker.id for broker in image.cluster.brokers.values() if broker.fenced}
         for topic in image.topics.by_id.values():
             for index, each in topic.partitions.items():
+                what = f"{topic.name}-{index}"
                 if each.leader >= 0:
-                    self._led((topic.id, index, each.leader_epoch), each.leader, f"{topic.name}-{index}")
+                    self._led((topic.id, index, each.leader_epoch), each.leader, what)
+                    if each.leader not in each.isr:
+                        raise Wrong(f"{each.leader} leads {what} and is not in sync: {each.isr}")
+                if len(each.isr) > 1 and fenced & set(each.isr):
+                    raise Wrong(f"{what} counts on {fenced & set(each.isr)}, who are fenced: {each.isr}")
 
     def _led(self, key: Key, leader: int, what: str) -> None:
         known = self._leaders.setdefault(key, leader)
         if known != leader:
             raise Wrong(f"{what} has two leaders in epoch {key[-1]}: {known} and {leader}")
 
+    def _voted(self, node: SimulatedNode, epoch: int, voted_id: int) -> None:
+        """A vote is given once, and remembered whatever happens."""
+        before, voted_before = self._votes.get(node.node_id, (-1, -1))
+        if epoch < before and node.node_id in self._cluster.shape.controllers:
+            raise Wrong(f"{node.host} has forgotten epoch {before} of the quorum: it is in {epoch}")
+        if epoch == before and voted_before >= 0 and voted_id >= 0 and voted_id != voted_before:
+            raise Wrong(f"{node.host} has voted twice in epoch {epoch}: for {voted_before} and {voted_id}")
+        self._votes[node.node_id] = epoch, voted_id if epoch > before or voted_id >= 0 else voted_before
+
     # -- what is committed -------------------------------------------------------------------------
 
-    def _metadata_of(self, node: SimulatedNode) -> None:
-        found = getattr(node.node, "_metadata_log", None)
-        if found is None:
-            return
+    def _metadata_of(self, node: SimulatedNode, found: MetadataLog) -> None:
         state = found.election_state
-        if state.leader_id is not None and state.leader_id >= 0:
+        self._voted(node, state.epoch, state.voted_id)
+        durable = durable_epoch(node)
+        if state.epoch < durable:
+            raise Wrong(f"{node.host} is in epoch {state.epoch} of the quorum, and its disk in {durable}")
+        if state.leader_id >= 0:
             self._led((METADATA, state.epoch), state.leader_id, "the quorum")
+        if found.high_watermark < 0:
+            return  # a new leader of the quorum knows none before it has committed something
         watermark = self._grown(node, (METADATA,), found, found.high_watermark)
         start = found.start_offset
         self._compare(
@@ -113,7 +144,8 @@ class ClusterChecks:
         if whose is not of:
             self._read_to.pop(place, None)
         elif watermark < before:
-            raise Wrong(f"the high watermark of {of} on {node.host} went back: {before} to {watermark}")
+            what = "the metadata" if key == (METADATA,) else of
+            raise Wrong(f"the high watermark of {what} on {node.host} went back: {before} to {watermark}")
         self._watermarks[place] = of, watermark
         return watermark
 
@@ -160,6 +192,14 @@ class ClusterChecks:
                 if len(ends) > 1:
                     return False
         return True
+
+
+def durable_epoch(node: SimulatedNode) -> int:
+    """Of the quorum, as `quorum-state` tells it to the node's next life."""
+    try:
+        return election_state.decode(node.disk.read(QUORUM_STATE).decode()).epoch
+    except (FileNotFoundError, election_state.CorruptElectionState):
+        return -1
 
 
 def sum_of(data: bytes, position: int, size: int, *, with_epoch: bool) -> int:

@@ -58,6 +58,7 @@ class SimulatedNode:
         self.disk = self._empty_disk()
         self.process: Process | None = None
         self.node: Node | None = None  # while it is up
+        self.starting: Node | None = None  # from the start of its process on
         self.lives = 0
         self.power_losses = 0
         self.on_power_loss: list[Callable[[], None]] = []
@@ -114,7 +115,8 @@ class SimulatedNode:
                 failures += 1
                 if failures > START_FAILURES_MAX:
                     raise RuntimeError(f"{self.host} does not start any more")
-                self.kill()
+                self._soon(self.kill)
+                await self._ended.wait()
             await asyncio.sleep(self.down_s)
             self.down_s = RESTART_S
             self.world.network.boot(self.host)
@@ -138,6 +140,7 @@ class SimulatedNode:
             sockets=cast(Sockets, SimulatedSockets(self.world.network)),
         )
         node.on_failure = self._cannot_go_on
+        self.starting = node
         starting = process.spawn(node.start())
         await asyncio.wait([starting])
         if not process.is_alive:
@@ -233,7 +236,7 @@ class SimulatedNode:
 
     def _end_of_life(self) -> None:
         assert self.process is not None
-        self.node = None
+        self.node = self.starting = None
         self.world.trace.note("power lost" if self._loses_power else "killed", self.host)
         if self._loses_power:
             self.power_losses += 1

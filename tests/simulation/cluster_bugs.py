@@ -1,0 +1,277 @@
+"""Bugs of clusters to plant, one at a time: each breaks one promise, and the simulation must notice.
+
+As in `bugs`: where a bug is planted is as close as can be to the place where a person would have made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+from barnabas.broker import reading
+from barnabas.broker.broker import Broker
+from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.handlers import fetch
+from barnabas.broker.partition import Partition
+from barnabas.controller import alter_partition, partition_change
+from barnabas.raft import election_state
+from barnabas.raft.asks import Verdict
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.leader import Leader
+from barnabas.raft.member import Member
+from barnabas.replication.partition_state import PartitionState
+from barnabas.runtime.metadata_replica import MetadataReplica
+from barnabas.simulation.cluster import Shape
+from barnabas.simulation.faults import Fault, Kind, Plan
+from barnabas.simulation.histories.cluster import ClusterHistory
+from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
+from barnabas.simulation.histories.cluster_stage import KILLED, SYNCED, ClusterPromise
+from barnabas.simulation.histories.records import Known
+from barnabas.simulation.history import Make
+from barnabas.storage.log import Log
+
+from .bugs import Plant
+
+APART = Shape((1,), (2, 3, 4))
+CONTROLLERS_APART = Shape((1, 2, 3), (4, 5, 6))
+TOGETHER = Shape((1, 2, 3), (1, 2, 3))
+# Places of nodes in a shape, as the numbers of faults count them.
+CONTROLLER, BROKERS, ALL = 0, (1, 2, 3), (0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBug:
+    """A bug, and histories that are made to find it: a shape, a promise, and faults that provoke it."""
+
+    name: str
+    plant: Plant
+    make: Make
+
+
+CLUSTER_BUGS: list[ClusterBug] = []
+Provoke = Callable[[Random], Plan]
+
+
+def bug(
+    provoke: Provoke,
+    shape: Shape = APART,
+    promise: ClusterPromise = KILLED,
+    history: type[ClusterHistory | ClusterGroupsHistory | ClusterTransactionsHistory] = ClusterHistory,
+) -> Callable[[Plant], Plant]:
+    def make(seed: int) -> Any:
+        made = history(seed)
+        made.shape, made.cluster_promise, made.faults = shape, promise, provoke(Random(seed))
+        if isinstance(made, ClusterHistory):
+            made.known = [Known() for _ in range(3)]  # so that every broker leads
+            made.producers, made.readers, made.administrators, made.pause_s = 5, 1, 1, 0.03
+        return made
+
+    def register(plant: Plant) -> Plant:
+        CLUSTER_BUGS.append(ClusterBug(plant.__name__.replace("_", " "), plant, make))
+        return plant
+
+    return register
+
+
+# -- what provokes them ------------------------------------------------------------------------------
+
+
+def one_after_another(
+    kind: Kind, duration_s: float, places: tuple[int, ...] = BROKERS, calm_s: float = 1.0
+) -> Provoke:
+    """With a while between them, in which all may come back in sync."""
+
+    def provoke(rng: Random) -> Plan:
+        count = len(places) if places == ALL else len(BROKERS) + 1
+        first = rng.uniform(0.5, 1.0)
+        times = [first + turn * (duration_s + calm_s) for turn in range(int(7.0 / (duration_s + calm_s)))]
+        return [Fault(round(at, 3), kind, duration_s, rng.choice(places) + 4 * count) for at in times]
+
+    return provoke
+
+
+def all_at_once(kind: Kind, duration_s: float, places: tuple[int, ...] = ALL) -> Provoke:
+    def provoke(rng: Random) -> Plan:
+        times = [round(at + rng.uniform(0.0, 0.7), 3) for at in (1.5, 4.0, 6.3)]
+        return [Fault(at, kind, duration_s, place + 12 * len(places)) for at in times for place in places]
+
+    return provoke
+
+
+def away_from_the_controller(kind: Kind, duration_s: float) -> Provoke:
+    """The link between the controller, which is the first of four nodes, and one of the brokers."""
+
+    def provoke(rng: Random) -> Plan:
+        return [
+            Fault(round(at + rng.uniform(0.0, 0.3), 3), kind, duration_s, 4 * rng.randrange(3))
+            for at in (0.8, 4.2)
+        ]
+
+    return provoke
+
+
+def the_last_one_goes(rng: Random) -> Plan:
+    """Two brokers of three go, then the third, and the first two are back before it."""
+    first, second, last = rng.sample(BROKERS, 3)
+    return [
+        Fault(0.8, Kind.KILL, 4.2, first + 16),
+        Fault(1.0, Kind.KILL, 4.2, second + 16),
+        Fault(4.6, Kind.KILL, 2.5, last + 16),
+    ]
+
+
+def killed_after_a_vote(rng: Random) -> Plan:
+    """The leader of the quorum is cut off; of the others one dies when it has voted, one when it has won;
+    then the first is back, and meets the one who voted. Numbers choose a node and an operation of its disk.
+    """
+    faults = []
+    for at in (1.0, 4.5):
+        leader, voter, winner = rng.sample(range(3), 3)
+        faults += [
+            Fault(at, Kind.ISOLATE, 2.0, leader + 6),
+            Fault(at, Kind.KILL_AT_OPERATION, 0.1, voter + 6),
+            Fault(at, Kind.KILL_AT_OPERATION, 2.8, winner + 12),
+        ]
+    return faults
+
+
+# -- partitions --------------------------------------------------------------------------------------
+
+
+@bug(one_after_another(Kind.ISOLATE, 2.6))
+def acknowledge_before_the_isr_has_it(patch: pytest.MonkeyPatch) -> None:
+    """What the leader has is taken to be committed."""
+
+    def advance(state: PartitionState, now_ms: int) -> bool:
+        if state.log_end_offset <= state.high_watermark:
+            return False
+        state.high_watermark = state.log_end_offset
+        return True
+
+    patch.setattr(PartitionState, "advance", advance)
+
+
+@bug(one_after_another(Kind.ISOLATE, 5.5))
+def skip_the_truncation(patch: pytest.MonkeyPatch) -> None:
+    """A leader does not tell a follower that they have parted."""
+    patch.setattr(fetch, "divergence", lambda *_: None)
+    patch.setattr(reading, "divergence", lambda *_: None)
+
+
+@bug(away_from_the_controller(Kind.CUT_NODES, 3.2))
+def count_a_fenced_replica(patch: pytest.MonkeyPatch) -> None:
+    """Followers of brokers that are gone, or in a former life, may be in sync."""
+    patch.setattr(Broker, "may_join", lambda *_: True)
+    patch.setattr(alter_partition, "is_eligible", lambda *_: True)
+
+
+@bug(the_last_one_goes)
+def elect_whoever_is_there(patch: pytest.MonkeyPatch) -> None:
+    elect = partition_change._elect
+
+    def elect_any(partition: Any, replicas: Any, isr: Any, elr: Any, rules: Any, election: Any) -> Any:
+        leader, unclean = elect(partition, replicas, isr, elr, rules, election)
+        if leader < 0:
+            alive = [each for each in replicas if rules.may_lead(each)]
+            leader = alive[0] if alive else leader
+        return leader, unclean
+
+    patch.setattr(partition_change, "_elect", elect_any)
+
+
+@bug(one_after_another(Kind.KILL, 2.5))
+def forget_the_producers_of_the_last_leader(patch: pytest.MonkeyPatch) -> None:
+    """A follower copies batches and not what they say of their producers."""
+
+    def stage(partition: Partition, batch: memoryview, header: Any, now_ms: int) -> None:
+        partition.log.stage(batch, header, now_ms)
+        if not partition.is_dirty:
+            partition.is_dirty = True
+            partition._tick.staged(partition)
+
+    patch.setattr(Partition, "_stage_followed", stage)
+
+
+@bug(all_at_once(Kind.POWER, 0.4, BROKERS), promise=SYNCED)
+def answer_followers_before_the_sync(patch: pytest.MonkeyPatch) -> None:
+    """Logs that must be synced are not."""
+    patch.setattr(Log, "_sync_files", lambda *_: None)
+
+
+# -- the quorum --------------------------------------------------------------------------------------
+
+
+@bug(one_after_another(Kind.ISOLATE, 1.3, ALL), TOGETHER)
+def commit_metadata_alone(patch: pytest.MonkeyPatch) -> None:
+    """The active controller does not wait for the other voters."""
+
+    def advance(leader: Leader) -> bool:
+        committed = leader._progress[leader.node_id].end_offset
+        if committed <= leader.high_watermark:
+            return False
+        leader.high_watermark = committed
+        return True
+
+    patch.setattr(Leader, "_advance", advance)
+
+
+@bug(one_after_another(Kind.ISOLATE, 1.25, ALL, 0.1), TOGETHER)
+def accept_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
+    """Whoever says to lead is followed, though there was an election since."""
+    begin_told = Member.begin_told
+
+    def believe(member: Member, told: Any, now_ms: int) -> Verdict:
+        if told.epoch < member.epoch:
+            member.state = ElectionState(told.epoch)
+        return begin_told(member, told, now_ms)
+
+    patch.setattr(Member, "begin_told", believe)
+
+
+@bug(killed_after_a_vote, CONTROLLERS_APART)
+def lose_the_vote_on_restart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MetadataReplica, "_load_election_state", lambda _: ElectionState())
+
+
+@bug(all_at_once(Kind.POWER, 0.2), TOGETHER, SYNCED)
+def forget_to_sync_the_quorum_state(patch: pytest.MonkeyPatch) -> None:
+    def remember(replica: MetadataReplica, state: Any) -> None:
+        membership = replica.membership
+        text = election_state.encode(state, membership.kraft_version, membership.voters.ids)
+        replica._disk.create(replica._state_path, text.encode(), sync=False)
+        replica.election_state = state
+
+    patch.setattr(MetadataReplica, "remember", remember)
+
+
+@bug(all_at_once(Kind.POWER, 0.2), TOGETHER, SYNCED)
+def forget_to_sync_the_metadata(patch: pytest.MonkeyPatch) -> None:
+    async def sync(replica: MetadataReplica) -> None:
+        return None
+
+    patch.setattr(MetadataReplica, "sync", sync)
+
+
+# -- coordinators ------------------------------------------------------------------------------------
+
+
+@bug(one_after_another(Kind.KILL, 2.5), history=ClusterGroupsHistory)
+def begin_without_what_the_last_coordinator_knew(patch: pytest.MonkeyPatch) -> None:
+    def start(host: CoordinatorHost[Any]) -> None:
+        host.partition.before_write = host.journal.flush
+        host.partition.on_lost = host._lost
+        host.partition.wait(host._advanced)
+        host._activate()
+
+    patch.setattr(CoordinatorHost, "start", start)
+
+
+@bug(one_after_another(Kind.KILL, 2.5), history=ClusterTransactionsHistory)
+def forget_prepared_transactions_of_the_last_coordinator(patch: pytest.MonkeyPatch) -> None:
+    from barnabas.transactions.shard import TransactionShard
+
+    patch.setattr(TransactionShard, "loaded", lambda *_: [])

@@ -118,14 +118,13 @@ class Fetching:
                     data = elsewhere(partition, closest)
                     is_urgent = True
                 else:
-                    if self._is_follower and throttle.holds_back(partition, self._follower):
-                        room = 0
+                    waits = self._is_follower and throttle.holds_back(partition, self._follower)
                     data = read(
                         partition,
                         asked.request,
-                        room,
+                        0 if waits else room,
                         request.isolation_level,
-                        at_least_one=not total and room > 0,
+                        at_least_one=not total and not waits,
                         is_follower=self._is_follower,
                     )
                 total += len(data.records or b"")
@@ -203,9 +202,7 @@ class Fetching:
             # It knows of a reassignment already that this broker has not heard of yet.
             known = asked.request.current_leader_epoch >= 0
             asked.attachment = None
-            raise KafkaError(
-                ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return found
 
     def note_progress(self) -> None:
@@ -282,7 +279,7 @@ class Fetching:
                 partition.metrics.bytes_out += len(data.records or b"")
                 partition.metrics.fetch_requests += 1
         response = FetchResponse(session_id=session.session_id, responses=list(topics.values()))
-        if self._names_leaders:
+        if self._names_leaders and not self._is_follower:  # a follower has them from the metadata
             self.tell_endpoints(response)
         return response
 

@@ -48,7 +48,7 @@ class ControllerChannel:
         self._connections = connections
         self._controller = controller  # this node's own, active or not
         self._timeout_ms = request_timeout_ms
-        self._waiting: set[asyncio.Future[None]] = set()  # for whoever leads to lead on
+        self._waiting: dict[asyncio.Future[None], None] = {}  # for whoever leads to lead on
         quorum.on_leader_change.append(self._leader_changed)
 
     def _leader_changed(self, leader: LeaderHint) -> None:
@@ -125,7 +125,7 @@ class ControllerChannel:
         or late."""
         task = asyncio.ensure_future(asking)
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(over)
+        self._waiting[over] = None
         try:
             await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
             if task.done():
@@ -133,7 +133,7 @@ class ControllerChannel:
             raise PeerUnreachable("another controller is the active one now")
         finally:
             task.cancel()
-            self._waiting.discard(over)
+            self._waiting.pop(over, None)
 
     async def _forward(
         self, address: Address, request: Message, context: RequestContext, left_ms: float

@@ -27,7 +27,7 @@ class Connections:
         self._connect_timeout_ms = connect_timeout_ms
         self._open: dict[tuple[Address, str], Connection] = {}
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], None] = {}
         self._is_closed = False
 
     async def ask(self, address: Address, request: Message, timeout_ms: float, lane: str = "") -> Any:
@@ -87,8 +87,8 @@ class Connections:
 
     def _close(self, connection: Connection) -> None:
         task = asyncio.get_running_loop().create_task(connection.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing[task] = None
+        task.add_done_callback(lambda done: self._closing.pop(done, None))
 
     async def close(self) -> None:
         self._is_closed = True

@@ -268,10 +268,3 @@ def begin_without_what_the_last_coordinator_knew(patch: pytest.MonkeyPatch) -> N
         host._activate()
 
     patch.setattr(CoordinatorHost, "start", start)
-
-
-@bug(one_after_another(Kind.KILL, 2.5), history=ClusterTransactionsHistory)
-def forget_prepared_transactions_of_the_last_coordinator(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.transactions.shard import TransactionShard
-
-    patch.setattr(TransactionShard, "loaded", lambda *_: [])

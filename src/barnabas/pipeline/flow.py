@@ -147,6 +147,8 @@ class Feed:
         """Finds out how far the source was read, and finishes the last batch. None where nothing was
         missing."""
         with self._explained("opening"):
+            if isinstance(self._reader, FilesReader):
+                self._reader.look_again()
             mark = self._raw.newest_mark()
             if mark is None:
                 mark = self._raw.begin(self._reader.start())

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import fnmatch
 import logging
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from barnabas.pipeline.errors import SourceAway, brief
 from barnabas.pipeline.lake import URL, Lake, Table, Zone
@@ -34,6 +36,15 @@ class Found(NamedTuple):
     path: str
     modified_ms: int
     size: int
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        return plain(self.path), self.modified_ms
+
+
+def plain(path: str) -> str:
+    """One way to write a path: Spark has several, with and without slashes and escapes."""
+    return unquote(re.sub(r"^file:/+", "/", path))
 
 
 class FilesReader:
@@ -72,15 +83,19 @@ class FilesReader:
     def done(self, portion: Portion, bytes_read: int) -> None:
         seen = self._known()
         for each in portion.facts["found"]:
-            seen.add((each.path, each.modified_ms))
+            seen.add(each.identity)
         self._pacing.was_read(sum(each.size for each in portion.facts["found"]), 0)
+
+    def look_again(self) -> None:
+        """What was read is asked from the lake: somebody else may have read files meanwhile."""
+        self._seen = None
 
     def failed(self, portion: Portion, error: BaseException) -> None:
         """One of these files cannot be read: find out which, then leave it out."""
         self._seen = None
         found: list[Found] = portion.facts["found"]
         if len(found) == 1:
-            self.set_aside[found[0].path, found[0].modified_ms] = brief(error)
+            self.set_aside[found[0].identity] = brief(error)
             log.warning("source %s: %s is set aside: %s", self._source.name, found[0].path, brief(error))
         self._carefully = True
 
@@ -93,7 +108,7 @@ class FilesReader:
             seen: set[tuple[str, int]] = set()
             if self._lake.exists(self._spark, table):
                 rows = self._lake.read(self._spark, table).selectExpr("topic", "unix_millis(timestamp) AS at")
-                seen = {(row[0], row[1]) for row in rows.distinct().collect()}
+                seen = {(plain(row[0]), row[1]) for row in rows.distinct().collect()}
             self._seen = seen
         return self._seen
 
@@ -102,8 +117,7 @@ class FilesReader:
         found = [
             each
             for each in self._listed()
-            if (each.path, each.modified_ms) not in seen
-            and (each.path, each.modified_ms) not in self.set_aside
+            if each.identity not in seen and each.identity not in self.set_aside
         ]
         return sorted(found, key=lambda each: (each.modified_ms, each.path))
 
@@ -139,7 +153,7 @@ class FilesReader:
             except OSError:
                 continue  # gone meanwhile
             if path.is_file() and facts.st_size:
-                found.append(Found(path.as_uri(), facts.st_mtime_ns // 1_000_000, facts.st_size))
+                found.append(Found(str(path), facts.st_mtime_ns // 1_000_000, facts.st_size))
         return found
 
     def _listed_by_spark(self) -> list[Found]:

@@ -63,9 +63,7 @@ class TableReader:
         if self._source.mode is not TableMode.INCREMENTING or not position or "number" not in position:
             return None
         condition = f"{self._quoted(self._source.incrementing)} > {int(position['number'])}"
-        return self._asked(
-            lambda: int(self._one(f"SELECT count(*) AS n FROM {self._source.table} WHERE {condition}") or 0)
-        )
+        return self._asked(lambda: self._count(f"{self._source.table} WHERE {condition}"))
 
     def done(self, portion: Portion, bytes_read: int) -> None:
         self._pacing.was_read(bytes_read, portion.facts.get("rows", 0))
@@ -75,7 +73,7 @@ class TableReader:
     def _is_small(self) -> bool:
         limit = self._source.snapshot_below
         inner = f"SELECT 1 AS one FROM {self._source.table} LIMIT {limit}"
-        return limit > 0 and int(self._one(f"SELECT count(*) AS n FROM ({inner}) x") or 0) < limit
+        return limit > 0 and self._count(f"({inner}) x") < limit
 
     def _snapshot(self, position: Position) -> Portion | None:
         from pyspark.sql import functions as F
@@ -94,7 +92,7 @@ class TableReader:
         above = f"{column} > {int(after)}" if after is not None else "1 = 1"
         inner = f"SELECT {column} AS n FROM {self._source.table} WHERE {above}"
         inner += f" ORDER BY {column} LIMIT {self._limit()}"
-        last = self._one(f"SELECT max(n) AS n FROM ({inner}) x")
+        last = self._one(f"SELECT max(n) AS n FROM ({inner}) x", "n BIGINT")
         if last is None:
             return None
         where = f"{above} AND {column} <= {int(last)}"
@@ -103,12 +101,10 @@ class TableReader:
     def _by_time(self, position: Position) -> Portion | None:
         """Rows of the last time are read again: another one may have come with the same."""
         column = self._quoted(self._source.timestamp)
-        last = self._one(f"SELECT {self._text(f'max({column})')} AS t FROM {self._source.table}")
+        last = self._one(f"SELECT {self._text(f'max({column})')} AS t FROM {self._source.table}", "t STRING")
         if last is None:
             return None
-        count = int(
-            self._one(f"SELECT count(*) AS n FROM {self._source.table} WHERE {column} = {literal(last)}") or 0
-        )
+        count = self._count(f"{self._source.table} WHERE {column} = {literal(last)}")
         if position.get("time") == last and position.get("count") == count:
             return None
         where = f"{column} <= {literal(last)}"
@@ -127,7 +123,7 @@ class TableReader:
             f" ORDER BY {time}, {number} LIMIT {self._limit()}"
         )
         query = f"SELECT {self._text('t')} AS t, n FROM ({inner}) x ORDER BY x.t DESC, n DESC LIMIT 1"
-        last = self._query(query).first()
+        last = self._query(query, customSchema="t STRING, n BIGINT").first()
         if last is None:
             return None
         until = literal(str(last[0]))
@@ -166,12 +162,12 @@ class TableReader:
         return self._query(query, customSchema=self._custom) if self._custom else self._query(query)
 
     def _custom_types(self, query: str) -> str:
-        """SQLite keeps times as texts of any form, its driver reads one of them: they are read as texts."""
-        if not reveal(self._source.url).startswith("jdbc:sqlite:"):
+        """SQLite keeps times as texts of any form and whole numbers of 64 bits, whatever was declared."""
+        if not self._source.address.startswith("jdbc:sqlite:"):
             return ""
-        schema = self._query(query).schema
-        times = [each.name for each in schema.fields if each.dataType.typeName() in ("timestamp", "date")]
-        return ", ".join(f"`{name}` STRING" for name in times)
+        kinds = {"timestamp": "STRING", "date": "STRING", "integer": "BIGINT"}
+        fields = [(each.name, each.dataType.typeName()) for each in self._query(query).schema.fields]
+        return ", ".join(f"`{name}` {kinds[kind]}" for name, kind in fields if kind in kinds)
 
     def _query(self, query: str, **options: str) -> DataFrame:
         url = reveal(self._source.url)
@@ -184,9 +180,13 @@ class TableReader:
                 given[name] = reveal(value)
         return self._spark.read.format("jdbc").options(**given, **revealed(self._source.settings)).load()
 
-    def _one(self, query: str) -> Any:
-        row = self._query(query).first()
+    def _one(self, query: str, types: str) -> Any:
+        """Types of expressions are told: SQLite's driver knows them only where there is a row."""
+        row = self._query(query, customSchema=types).first()
         return None if row is None else row[0]
+
+    def _count(self, what: str) -> int:
+        return int(self._one(f"SELECT count(*) AS n FROM {what}", "n BIGINT") or 0)
 
     def _quoted(self, name: str) -> str:
         mark = "`" if reveal(self._source.url).startswith("jdbc:mysql:") else '"'

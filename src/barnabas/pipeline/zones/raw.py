@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.errors import ForeignLake
+from barnabas.pipeline.errors import ForeignLake, Interrupted
 from barnabas.pipeline.lake import Lake, Table, Zone
 from barnabas.pipeline.model import Merging
 from barnabas.pipeline.sources.portion import Position
@@ -128,8 +128,15 @@ class RawZone:
         return mark
 
     def write(self, rows: DataFrame, mark: Mark) -> None:
-        properties = None if self._lake.exists(self._spark, self.table) else PROPERTIES
+        """Interrupted where the batch is there already: another run reads the same source."""
+        before = self._lake.version(self._spark, self.table)
+        properties = PROPERTIES if before < 0 else None
         commits.append(rows, self.path, self.txn(mark.batch), metadata=mark.text(), properties=properties)
+        if self._lake.version(self._spark, self.table) == before:
+            raise Interrupted(
+                f"batch {mark.batch} of source {self._source} was written by another run:"
+                " two at once are one too many"
+            )
 
     def txn(self, batch: int) -> commits.Txn:
         return commits.Txn(f"{self._pipeline}/{self._source}/raw", batch)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -13,9 +15,12 @@ from barnabas.client import topology
 from barnabas.client.address import parse_address
 from barnabas.client.connection import Connection
 from barnabas.client.topic_admin import NewTopic
+from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
+from broker.conversation import Conversation, batch, fetch, produce
 from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
 
 EVERYBODY = {1, 2, 3}
@@ -59,7 +64,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack(cluster: Cluster) -> None
     writer.flush()
     topic_id = cluster.ask(lambda admin: admin.describe_topics(["near"]))[0].topic_id
 
-    async def fetch(node_id: int) -> Data:
+    async def fetch_from(node_id: int) -> Data:
         request = FetchRequest(max_wait_ms=100, min_bytes=1, rack_id="b")
         asked = FetchRequest.FetchTopic.FetchPartition(partition=0, partition_max_bytes=1 << 20)
         request.topics = [FetchRequest.FetchTopic(topic_id=topic_id, partitions=[asked])]
@@ -70,10 +75,54 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack(cluster: Cluster) -> None
             await connection.close()
         return answer.responses[0].partitions[0]
 
-    sent = asyncio.run(fetch(1))
+    sent = asyncio.run(fetch_from(1))
     assert (sent.preferred_read_replica, sent.records) == (2, b"")
     # The follower hears of the high watermark with its next fetch.
-    wait_until(lambda: len(asyncio.run(fetch(2)).records or b""), what="the follower serves the records")
+    wait_until(lambda: len(asyncio.run(fetch_from(2)).records or b""), what="the follower serves the records")
+
+
+@contextmanager
+def without_followers(cluster: Cluster, topic: str) -> Iterator[Conversation]:
+    """A conversation with the leader while all others stand still."""
+    first = leader(cluster, topic)
+    others = [node for node in cluster.brokers if node is not first]
+    with Conversation(cast(Any, None), port=int(first.address.rpartition(":")[2])) as talk:
+        # Seen once, such a request takes the shortcut from then on.
+        assert not error_of(talk.ask(*produce(topic, batch(b"0"), acks=-1)))
+        for node in others:
+            node.pause()
+        try:
+            yield talk
+        finally:
+            for node in others:
+                node.resume()
+
+
+def error_of(answer: ProduceResponse) -> int:
+    return answer.responses[0].partition_responses[0].error_code
+
+
+def test_answers_wait_for_followers_and_leave_in_the_order_of_requests(cluster: Cluster) -> None:
+    cluster.create_topic("waits", replication_factor=3)
+    first = leader(cluster, "waits")
+    with without_followers(cluster, "waits") as talk:
+        size = len(log_bytes(first, "waits"))
+        talk.send(produce("waits", batch(b"1"), acks=-1), produce("waits", batch(b"2"), acks=-1))
+        talk.send(produce("waits", batch(b"3"), acks=1), fetch("waits", 0))
+        wait_until(lambda: len(log_bytes(first, "waits")) == 4 * size, what="the leader has all four")
+        assert not talk.has_answer()
+        for node in cluster.brokers:
+            node.resume()
+        assert [error_of(talk.receive()) for _ in range(3)] == [0, 0, 0]
+        assert talk.receive().responses[0].partitions[0].records
+
+
+def test_a_producer_is_told_when_followers_take_longer_than_it_waits(cluster: Cluster) -> None:
+    cluster.create_topic("slow", replication_factor=3)
+    with without_followers(cluster, "slow") as talk:
+        request, version = produce("slow", batch(b"1"), acks=-1)
+        request.timeout_ms = 300
+        assert error_of(talk.ask(request, version)) == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_a_killed_leader_loses_nothing_and_comes_back_in_sync(cluster: Cluster) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.quorum")
 REGISTER_MS = 200
+DRAIN_MS = 500
 
 
 class QuorumSeat:
@@ -117,6 +118,8 @@ class QuorumSeat:
         if self._registering is not None:
             self._registering.cancel()
             await asyncio.wait([self._registering])
+        if self.controller is not None and self.controller.is_active and not self.quorum.is_alone:
+            await self.controller.drain(DRAIN_MS)
         await self.quorum.stop()
         if self.controller is not None:
             await self.controller.stop()

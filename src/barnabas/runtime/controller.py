@@ -151,6 +151,7 @@ class Controller:
         self._shard: Shard[Message] | None = None  # while this controller is the active one
         self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
         self._first: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
+        self._is_draining = False  # it stops
         self._bootstrap: Sequence[Message] = ()
         self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
@@ -183,7 +184,18 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        return self._shard is not None
+        return self._shard is not None and not self._is_draining
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Takes no request any more, and waits for those on their way: who asks next asks the next one."""
+        self._is_draining = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                waiting = self._log.committed(self._log.end_offset)
+                if waiting is not None:
+                    await waiting
+        except (TimeoutError, KafkaError) as error:
+            logger.info("not all that was decided here is known to be committed: %s", error)
 
     def serve_also(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
         """Requests that only an active controller takes, and that others answer: the quorum's own."""
@@ -269,7 +281,7 @@ class Controller:
         if isinstance(request, DescribeQuorumRequest):
             return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
         shard = self._shard
-        if shard is None:
+        if shard is None or self._is_draining:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
         first = self._first.get(type(request))
         if first is not None:

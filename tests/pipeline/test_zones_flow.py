@@ -266,6 +266,10 @@ def test_what_spark_says_becomes_a_state_for_people() -> None:
     assert "disk is full" in str(explained(OSError("No space left on device"), "writing"))
     secret = explained(ValueError("jdbc:mysql://me:hunter2@h/x failed\nat java"), "reading")
     assert "hunter2" not in str(secret) and "at java" not in str(secret)
+    java = ValueError(
+        "An error occurred while calling o1.load.\n: org.sqlite.SQLiteException: no such table: x\n\tat y"
+    )
+    assert str(explained(java, "reading")).endswith("(org.sqlite.SQLiteException: no such table: x)")
 
 
 def test_two_stagings_of_one_source_have_keys_of_their_own(

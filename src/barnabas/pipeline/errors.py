@@ -17,7 +17,7 @@ CONFLICT = re.compile(
 )
 # What drivers of databases and our own fetcher say.
 AWAY = re.compile(
-    r"PSQLException|SQLException|CommunicationsException|JDBCConnection|Unreachable|BootstrapError|KafkaError"
+    r"PSQLException|SQLite\w*Exception|java\.sql\.SQL\w*Exception|CommunicationsException|JDBCConnection|Unreachable|BootstrapError|KafkaError"
 )
 MESSAGE_CHARS_MAX = 500
 
@@ -53,7 +53,9 @@ class ForeignLake(Stopped):
 def brief(error: BaseException) -> str:
     """One line of an error, without Java's stack and without secrets."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[0] if lines else type(error).__name__
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        lines = lines[1:]  # Py4J's own words; Java's come behind a colon
+    text = lines[0].lstrip(": ") if lines else type(error).__name__
     causes = [line for line in lines if line.startswith("Caused by:")]
     if causes and causes[-1] not in text:
         text = f"{text} ({causes[-1].removeprefix('Caused by: ')})"

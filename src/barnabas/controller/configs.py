@@ -144,7 +144,9 @@ def _check_resource(context: Context, resource: ConfigResource) -> None:
         node_id = context.settings.node_id
         if not resource.name.removeprefix("-").isdecimal():
             raise bad_request(f"Node id must be an integer, but it is: {resource.name}")
-        if int(resource.name) != node_id:
+        cluster = context.image.cluster
+        known = {node_id, *cluster.brokers, *cluster.controllers}
+        if int(resource.name) not in known:
             raise bad_request(f"Unexpected broker id, expected {node_id}, but received {resource.name}")
 
 

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from barnabas.cli.local_cluster import LocalCluster
 from barnabas.testing.waiting import wait_until
 
-NODES = 2
+NODES = 3
 
 
 def barnabas(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -232,9 +232,10 @@ def to_numpy(column: Any) -> Any:
     """Nulls of numbers become the least one."""
     import pyarrow as pa
 
+    is_flag = pa.types.is_boolean(column.type)
     if column.null_count:
-        column = column.fill_null(False if pa.types.is_boolean(column.type) else np.iinfo(np.int64).min)
-    return column.to_numpy()
+        column = column.fill_null(False if is_flag else np.iinfo(np.int64).min)
+    return np.asarray(column.to_numpy(), np.bool_ if is_flag else np.int64)
 
 
 def newest_of(numbers: dict[str, Any]) -> datetime | None:

@@ -17,7 +17,8 @@ CONFLICT = re.compile(
 )
 # What drivers of databases and our own fetcher say.
 AWAY = re.compile(
-    r"PSQLException|SQLite\w*Exception|java\.sql\.SQL\w*Exception|CommunicationsException|JDBCConnection|Unreachable|BootstrapError|KafkaError"
+    r"PSQLException|SQLite\w*Exception|java\.sql\.SQL\w*Exception|CommunicationsException|JDBCConnection"
+    r"|Unreachable|BootstrapError|KafkaError"
 )
 MESSAGE_CHARS_MAX = 500
 

@@ -227,6 +227,8 @@ class Feed:
             prepared.release()
 
     def _through_zones(self, prepared: Prepared, mark: Mark) -> Carried:
+        if not prepared.count and mark.merging is not Merging.MIRROR:
+            return Carried()  # forgotten by retention
         versions = {each.table: each.version for each in self._versions()}
         with self._explained("writing"):
             done = self._carrier.carry(prepared, mark.batch, mark.merging)

@@ -178,6 +178,9 @@ def entry(
     )
 
 
+ONLY_DYNAMIC = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+
+
 def broker_synonyms(broker: BrokerSettings, name: str) -> tuple[Synonym, ...]:
     """What gives a broker setting its value, by precedence; as Kafka does, only from the name itself on."""
     secret = is_secret(row_of(name))
@@ -194,6 +197,8 @@ def broker_synonyms(broker: BrokerSettings, name: str) -> tuple[Synonym, ...]:
     for lookup, source in layers:
         for synonym in names:
             text = lookup(synonym)
+            if source is Source.DEFAULT and synonym in ONLY_DYNAMIC:
+                continue  # a default that Kafka's brokers do not know as one of their settings
             if text is not None:
                 found.append(Synonym(synonym, None if secret else text, source))
     while found and found[0].name != name:

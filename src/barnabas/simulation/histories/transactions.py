@@ -179,9 +179,11 @@ class TransactionsHistory:
             request = ProduceRequest(
                 acks=-1, timeout_ms=3000, topic_data=[data(name=INPUT, partition_data=[given])]
             )
-            produced = await client.ask(request, ProduceResponse, version_max=12)
-            assert produced is not None
-            assert not produced.responses[0].partition_responses[0].error_code
+            while True:  # a leader in a cluster may have to be found first
+                produced = await client.ask(request, ProduceResponse, version_max=12)
+                if produced is not None and not produced.responses[0].partition_responses[0].error_code:
+                    break
+                await asyncio.sleep(RETRY_S)
         self._done.add(client.host)
 
     def _loop(self, index: int) -> Job:

@@ -43,6 +43,11 @@ class ClusterGroupsHistory(GroupsHistory):
 
 class ClusterTransactionsHistory(TransactionsHistory):
     name = "cluster-transactions"
+    stable_may_fall = True
+
+    async def settle(self) -> None:
+        """A leader that is new may not show yet what the last one has acknowledged."""
+        await self._cluster_stage.become_whole()
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

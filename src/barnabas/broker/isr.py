@@ -164,6 +164,8 @@ class InSyncReplicas:
                 if code == ErrorCode.NONE:
                     partition.settle_isr(tuple(found.isr), found.leader_epoch, found.partition_epoch)
                     self._take_in(partition)  # who had to wait for this answer
+                elif partition in self._proposals:
+                    continue  # refused is what was asked before the metadata log changed the ISR
                 elif code in TRANSIENT:
                     self._proposals.setdefault(partition, some[partition])
                 else:

@@ -222,7 +222,10 @@ class Quorum:
         return self._answer(request, version, verdict)
 
     def _answer(self, request: Message, version: int, verdict: Verdict) -> Message:
-        self._work()  # what the answer rests on is durable now
+        try:
+            self._work()  # what the answer rests on is durable now
+        except KafkaError as error:  # it is not, and this node stops
+            return quorum_messages.refusal_of(request, error.code)
         return quorum_messages.answer_to(request, version, verdict, self.member.leader)
 
     def _fetched_by(self, replica: ReplicaKey) -> None:

@@ -87,10 +87,17 @@ def read(
 
 
 def metadata(cluster: Cluster, topic: str, partition: int = 0) -> PartitionMetadata:
-    """As a broker that runs tells it."""
+    """As a broker that runs tells it, once it has heard of the partition."""
     running = ",".join(node.address for node in cluster.brokers if node.is_running)
-    found = Producer({"bootstrap.servers": running, **QUIET}).list_topics(topic, timeout=10)
-    return found.topics[topic].partitions[partition]
+    producer = Producer({"bootstrap.servers": running, **QUIET})
+    found: dict[int, PartitionMetadata] = {}
+
+    def is_known() -> bool:
+        found.update(producer.list_topics(topic, timeout=10).topics[topic].partitions)
+        return partition in found
+
+    wait_until(is_known, what=f"a broker knows {topic}-{partition}")
+    return found[partition]
 
 
 def leader(cluster: Cluster, topic: str, partition: int = 0) -> ClusterNode:

@@ -1,0 +1,328 @@
+"""`python -m bench.cluster`: three nodes of ours against three of Apache Kafka, in turns on this machine.
+
+In: how many rounds. Out: a table, and `docs/benchmarks-cluster.md`. Every node is broker and controller;
+topics have three replicas, writes wait for all that are in sync. Both have their defaults, sessions included.
+Does not know: one node (that is `python -m bench`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.table import Table
+
+from barnabas.testing import apache
+from barnabas.testing.apache_cluster import ApacheCluster
+from barnabas.testing.cluster import Cluster
+from barnabas.testing.waiting import wait_until
+from bench import frames, generator
+from bench.generator import Plan
+from bench.rows import Better, Row
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-cluster.md"
+HEAP = "1G"
+NODES = 3
+ALL_IN_SYNC = -1
+SMALL, LARGE = 139, 8_000  # records of 100 bytes in a batch of 15 KB, of 880 KB
+PATIENCE_S = 60.0
+PAUSE_S = 0.002
+QUIET = {"log_level": 0}
+
+ROWS = (
+    Row("produce-15k", "produce, 15 KB batches", "MB/s", Better.MORE, 1.5),
+    Row("produce-880k", "produce, 880 KB batches", "MB/s", Better.MORE, 1.5),
+    Row("latency-p50", "one produce, p50", "µs", Better.LESS, 0.75),
+    Row("latency-p99", "one produce, p99", "µs", Better.LESS, 0.75),
+    Row("idle", "processor at rest, three nodes", "%", Better.LESS, 1.0),
+    Row("shutdown", "controlled shutdown of a leader: longest gap", "ms", Better.LESS, 1.0),
+    Row("leader", "kill -9 of a leader to the next record", "ms", Better.LESS, 1.0),
+    Row("controller", "kill -9 of the controller to the next topic", "ms", Better.LESS, 1.0),
+)
+
+
+class Node(Protocol):
+    @property
+    def pid(self) -> int: ...
+    def start(self) -> object: ...
+    def stop(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Contender:
+    """Three nodes that run, by id."""
+
+    name: str
+    nodes: dict[int, Node]
+    addresses: dict[int, str]
+    values: dict[str, list[float]] = field(default_factory=dict)
+    _admin: AdminClient | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self.addresses.values())
+
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
+        return self._admin
+
+    def create(self, topic: str) -> None:
+        made = self.admin().create_topics([NewTopic(topic, num_partitions=1, replication_factor=NODES)])
+        made[topic].result(PATIENCE_S)
+        wait_until(lambda: self._in_sync(topic) == NODES, PATIENCE_S, f"{self.name}: {topic} is in sync")
+
+    def _in_sync(self, topic: str) -> int:
+        found = self.admin().list_topics(topic, timeout=10).topics[topic].partitions
+        return len(found[0].isrs) if 0 in found and found[0].leader > 0 else 0
+
+    def delete(self, topic: str) -> None:
+        self.admin().delete_topics([topic])[topic].result(PATIENCE_S)
+
+    def leader(self, topic: str) -> int:
+        leader: int = self.admin().list_topics(topic, timeout=10).topics[topic].partitions[0].leader
+        return leader
+
+    def active_controller(self) -> int:
+        future = self.admin().describe_cluster(request_timeout=10)
+        leader: int = future.result(PATIENCE_S).controller.id
+        return leader
+
+    def port(self, node_id: int) -> int:
+        return int(self.addresses[node_id].rpartition(":")[2])
+
+
+def produce(row: str, records: int, inflight: int) -> Callable[[Contender, float], dict[str, float]]:
+    def measure(cluster: Contender, seconds: float) -> dict[str, float]:
+        cluster.create(row)
+        batch = frames.batch_of(records)
+        load = frames.produce(row, batch, max(2 * inflight, 4_000_000 // batch.size), acks=ALL_IN_SYNC)
+        plan = Plan(1, inflight, seconds=seconds, error_at=load.error_at)
+        found = generator.run(cluster.port(cluster.leader(row)), load.frames, plan)
+        cluster.delete(row)
+        return {row: found.rate * batch.size / 1e6}
+
+    return measure
+
+
+def latency(cluster: Contender, seconds: float) -> dict[str, float]:
+    cluster.create("latency")
+    load = frames.produce("latency", frames.batch_of(1), 2, acks=ALL_IN_SYNC)
+    plan = Plan(1, 1, seconds=seconds, error_at=load.error_at)
+    found = generator.run(cluster.port(cluster.leader("latency")), load.frames, plan)
+    cluster.delete("latency")
+    return {"latency-p50": found.p50_us, "latency-p99": found.p99_us}
+
+
+def idle(cluster: Contender, seconds: float) -> dict[str, float]:
+    processes = [psutil.Process(node.pid) for node in cluster.nodes.values()]
+
+    def used_s() -> float:
+        return sum(times.user + times.system for times in (each.cpu_times() for each in processes))
+
+    before, began = used_s(), time.monotonic()
+    threading.Event().wait(max(seconds, 5.0))
+    return {"idle": 100 * (used_s() - before) / (time.monotonic() - began)}
+
+
+class Writing:
+    """One record after the other; when each of them was acknowledged."""
+
+    def __init__(self, cluster: Contender, topic: str) -> None:
+        settings = {"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0, **QUIET}
+        quick = {"reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20, "retry.backoff.max.ms": 100}
+        self._producer = Producer({**settings, **quick})
+        self._topic = topic
+        self.acknowledged: list[float] = []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def _write(self) -> None:
+        while not self._is_over.is_set():
+            self._producer.produce(self._topic, b"x", on_delivery=self._done)
+            while len(self._producer) and not self._is_over.is_set():
+                self._producer.poll(0.01)
+            self._is_over.wait(PAUSE_S)
+
+    def _done(self, error: object, message: object) -> None:
+        if error is None:
+            self.acknowledged.append(time.monotonic())
+
+    def __enter__(self) -> Writing:
+        self._thread.start()
+        self.wait_for(100)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def wait_for(self, more: int) -> None:
+        count = len(self.acknowledged) + more
+        wait_until(lambda: len(self.acknowledged) >= count, PATIENCE_S, "records are acknowledged")
+
+    def longest_gap_ms(self, since: float) -> float:
+        times = [at for at in self.acknowledged if at >= since]
+        return max(later - at for at, later in pairwise(times)) * 1000
+
+
+def shutdown(cluster: Contender, seconds: float) -> dict[str, float]:
+    cluster.create("shutdown")
+    with Writing(cluster, "shutdown") as writing:
+        node, since = cluster.nodes[cluster.leader("shutdown")], time.monotonic() - 0.1
+        node.stop()
+        writing.wait_for(100)
+        gap_ms = writing.longest_gap_ms(since)
+    node.start()
+    cluster.delete("shutdown")
+    return {"shutdown": gap_ms}
+
+
+def leader_killed(cluster: Contender, seconds: float) -> dict[str, float]:
+    cluster.create("killed")
+    active = cluster.active_controller()
+    with Writing(cluster, "killed") as writing:
+        leader = cluster.leader("killed")
+        node, since = cluster.nodes[leader], time.monotonic() - 0.1
+        node.kill()
+        writing.wait_for(10)
+        gap_ms = writing.longest_gap_ms(since)
+    node.start()
+    cluster.delete("killed")
+    return {"leader": gap_ms} if leader != active else {}  # both at once is another question
+
+
+def controller_killed(cluster: Contender, seconds: float) -> dict[str, float]:
+    active = cluster.active_controller()
+    others = ",".join(address for node, address in cluster.addresses.items() if node != active)
+    admin = AdminClient({"bootstrap.servers": others, **QUIET})
+    admin.list_topics(timeout=10)
+    began = time.monotonic()
+    cluster.nodes[active].kill()
+
+    def is_made() -> bool:
+        topic = NewTopic("after", num_partitions=1, replication_factor=1)
+        future = admin.create_topics([topic], request_timeout=2, operation_timeout=2)["after"]
+        error = future.exception(5)
+        return error is None or "TOPIC_ALREADY_EXISTS" in str(error)
+
+    wait_until(is_made, PATIENCE_S, "a topic is created")
+    took_ms = (time.monotonic() - began) * 1000
+    cluster.nodes[active].start()
+    cluster.delete("after")
+    return {"controller": took_ms}
+
+
+TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
+    "produce-15k": produce("produce-15k", SMALL, 32),
+    "produce-880k": produce("produce-880k", LARGE, 4),
+    "latency": latency,
+    "idle": idle,
+    "shutdown": shutdown,
+    "leader": leader_killed,
+    "controller": controller_killed,
+}
+
+
+WARMED = ("produce-15k", "produce-880k", "latency")
+WARM_UP = 3  # times as long as a round: Java compiles by then what it will
+
+
+def contenders(stack: ExitStack) -> list[Contender]:
+    ours: AbstractContextManager[Cluster] = Cluster(combined=NODES)
+    cluster = stack.enter_context(ours)
+    theirs = stack.enter_context(ApacheCluster(NODES, heap=HEAP))
+    return [
+        Contender(
+            "Barnabas", dict(cluster.nodes), {each.id: each.address for each in cluster.nodes.values()}
+        ),
+        Contender(
+            "Apache Kafka",
+            {number: theirs.node(number) for number in range(1, NODES + 1)},
+            {number: theirs.node(number).bootstrap for number in range(1, NODES + 1)},
+        ),
+    ]
+
+
+def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    return statistics.median(ours) / max(statistics.median(theirs), 1e-9)
+
+
+def lines(pair: Sequence[Contender]) -> list[tuple[str, ...]]:
+    found = []
+    for row in ROWS:
+        ours, theirs = (each.values.get(row.name, []) for each in pair)
+        if not ours or not theirs:
+            continue
+        ratio = ratio_of(ours, theirs)
+        verdict = "pass" if row.holds(ratio) else "FAIL"
+        values = [f"{statistics.median(each):,.1f} {row.unit}" for each in (ours, theirs)]
+        found.append((row.title, *values, f"{ratio:.2f}", f"{row.better.value} {row.floor}", verdict))
+    return found
+
+
+HEADS = ("row", "Barnabas", "Apache Kafka", "ratio", "floor", "")
+
+
+def page(found: Sequence[tuple[str, ...]], rounds: int) -> str:
+    table = "\n".join("| " + " | ".join(each) + " |" for each in found)
+    return f"""# Three nodes against three of Apache Kafka
+
+`python -m bench.cluster --rounds {rounds}`: both clusters run side by side on this machine (two cores,
+shared), and are measured in turns; medians of the rounds. Topics have three replicas, writes wait for all
+in sync. Ratios are Barnabas divided by Apache Kafka.
+
+| {" | ".join(HEADS)} |
+| {" | ".join("---" for _ in HEADS)} |
+{table}
+"""
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
+    parser.add_argument("trials", nargs="*", metavar="TRIAL", help=f"only these: {', '.join(TRIALS)}")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.trials if name not in TRIALS]
+    if unknown or (missing := apache.available()):
+        print(f"no such trial: {', '.join(unknown)}" if unknown else missing, file=sys.stderr)
+        return 2
+    console = Console() if sys.stdout.isatty() else Console(width=130)
+    with ExitStack() as stack, console.status("starting") as status:
+        pair = contenders(stack)
+        for name in options.trials or TRIALS:
+            for each in pair if name in WARMED else ():
+                status.update(f"{name}, warming up: {each.name}")
+                TRIALS[name](each, WARM_UP * options.seconds)
+            for number in range(options.rounds):
+                for each in pair:
+                    status.update(f"{name}, round {number + 1}: {each.name}")
+                    for row, value in TRIALS[name](each, options.seconds).items():
+                        each.values.setdefault(row, []).append(value)
+    found = lines(pair)
+    table = Table(*HEADS)
+    for line in found:
+        table.add_row(*line)
+    console.print(table)
+    if not options.trials:
+        PAGE.write_text(page(found, options.rounds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -33,6 +33,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",  # vacuum lists with as many: 10,000
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "8",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
-from barnabas.pipeline.demo.postgres import Postgres, programs
 from barnabas.pipeline.errors import SourceAway, Stopped
 from barnabas.pipeline.flow import Feed
+from barnabas.testing import postgres
+from barnabas.testing.postgres import PostgresServer
 from pipeline.orders import rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -101,16 +102,14 @@ def test_new_and_changed_rows_are_found_by_number_and_time(
 
 
 def test_a_real_postgresql_with_secrets_by_reference(
-    spark: Any, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if programs() is None:
-        pytest.skip("PostgreSQL is not installed")
+    if reason := postgres.available():
+        pytest.skip(reason)
     import psycopg
 
-    with (
-        Postgres(tmp_path / "postgres") as server,
-        psycopg.connect(server.dsn, autocommit=True) as connection,
-    ):
+    with PostgresServer() as server, psycopg.connect(server.url, autocommit=True) as connection:
+        url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
         password = server.password
         monkeypatch.setenv("SHOP_PASSWORD", password)
         connection.execute(
@@ -119,7 +118,7 @@ def test_a_real_postgresql_with_secrets_by_reference(
         )
         connection.execute("INSERT INTO customers (name) SELECT 'c' || n FROM generate_series(1, 5) n")
         access = {"user": server.user, "password": Secret("${env:SHOP_PASSWORD}")}
-        pipeline = customers(lake, server.url, mode=TableMode.TIMESTAMP, timestamp="updated_at", **access)
+        pipeline = customers(lake, url, mode=TableMode.TIMESTAMP, timestamp="updated_at", **access)
         feed = Feed(spark, pipeline, "customers")
         assert [batch.rows_in for batch in feed.drain()] == [5]
         connection.execute("UPDATE customers SET name = 'changed', updated_at = now() WHERE id = 2")

@@ -321,30 +321,36 @@ class Landing:
     ) -> Callable[[], None]:
         def commit() -> None:
             started = time.perf_counter()
-            for judge, _, _ in parts:
-                self._empty_quarantine(table, judge)
+            path = self._lake.path(table)
+            txn = None if self._way.writer else self._txn(table)
+            outdated = self._outdated(table, [judge for judge, _, _ in parts])
             frames = [rows for _, _, rows in parts if rows is not None]
             if not frames:
+                if outdated:
+                    commits.delete(self._spark, path, outdated, txn)
                 return
             whole = frames[0]
             for rows in frames[1:]:
                 whole = whole.unionByName(rows)
-            txn = None if self._way.writer else self._txn(table)
-            commits.append(whole, self._lake.path(table), txn, properties=self._properties(table))
+            if outdated:
+                commits.overwrite(whole, path, txn, where=outdated)
+            else:
+                commits.append(whole, path, txn, properties=self._properties(table))
             self._note(table, sum(count for _, count, _ in parts), started)
 
         return commit
 
-    def _empty_quarantine(self, table: Table, judge: Zone) -> None:
-        """What is judged anew, by a snapshot or a replay, says what is wrong now."""
+    def _outdated(self, table: Table, judges: list[Zone]) -> str:
+        """What is judged anew, by a snapshot or a replay, says what is wrong now: the rows that go, if there
+        are any."""
         way = self._way
         if way.adds or not self._lake.exists(self._spark, table):
-            return
-        waiting = f"zone = '{judge}' AND source = '{self._source.name}' AND {quarantine.WAITING}"
+            return ""
+        zones = ", ".join(f"'{judge}'" for judge in judges)
+        waiting = f"zone IN ({zones}) AND source = '{self._source.name}' AND {quarantine.WAITING}"
         if way.cover is not None and way.merging is Merging.FIRST:
             waiting = f"{waiting} AND {way.cover.quarantine}"
-        if not self._lake.read(self._spark, table).where(waiting).isEmpty():
-            self._spark.sql(f"DELETE FROM delta.`{self._lake.path(table)}` WHERE {waiting}")
+        return "" if self._lake.read(self._spark, table).where(waiting).isEmpty() else waiting
 
     # -- commits -----------------------------------------------------------------------------------
 

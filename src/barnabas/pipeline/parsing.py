@@ -53,7 +53,8 @@ def parsed(rows: DataFrame, source: Source, schema: StructType, *, sees_drift: b
     wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     if kind is Format.CSV:
         options = {"columnNameOfCorruptRecord": CORRUPT, **csv_options(source)}
-        found = rows.select("*", F.from_csv(text, wide.simpleString()[7:-1], options).alias(PARSED))
+        columns = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in wide.fields)
+        found = rows.select("*", F.from_csv(text, columns, options).alias(PARSED))
         broken = F.col(f"{PARSED}.{CORRUPT}").isNotNull() | F.col(PARSED).isNull()
         return flattened(found, schema, broken, F.lit(None).cast("string"))
     options = {"columnNameOfCorruptRecord": CORRUPT}

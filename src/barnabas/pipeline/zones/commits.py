@@ -7,7 +7,7 @@ replace all that is there. Does not know: zones, what rows mean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,6 +122,11 @@ def overwrite(
     if metadata:
         writer = writer.option("userMetadata", metadata)
     writer.save(path)
+
+
+def delete(spark: SparkSession, path: str, where: str, txn: Txn | None) -> None:
+    with as_transaction(spark, txn) if txn is not None else nullcontext():
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE {where}")
 
 
 def add_columns(spark: SparkSession, path: str, schema: StructType) -> list[str]:

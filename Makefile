@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache simulate lint format bench bench-quick bench-spark bench-pipeline demo soak package clean tools
+.PHONY: help run test test-apache test-long simulate lint format bench bench-quick bench-spark bench-pipeline demo soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -43,6 +43,9 @@ test: $(VENV)/.dev tools  ## install what the tests need and run them
 
 test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
+
+test-long: $(VENV)/.dev tools  ## what takes a minute and more: pipelines on Apache Kafka and on a Spark cluster, rolling replacement
+	$(BIN)/python -m pytest -q -m long --long $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)

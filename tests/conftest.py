@@ -21,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("BARNABAS_APACHE") == "1",
         help="run the client tests against Apache Kafka too (also BARNABAS_APACHE=1)",
     )
+    group.addoption(
+        "--long",
+        action="store_true",
+        default=os.environ.get("BARNABAS_LONG") == "1",
+        help="also what takes a minute and more and is tested shorter elsewhere",
+    )
     group.addoption("--record", action="store_true", help="write Apache Kafka's answers anew (tests/interop)")
     group.addoption("--kills", type=int, default=5, help="how often the crash tests kill -9 the broker")
     group.addoption("--soak-seconds", type=float, default=10.0, help="how long the soak tests run")
@@ -38,6 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", r"ignore:unclosed <socket.socket fd=\d+, family=1,:ResourceWarning"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        skip = pytest.mark.skip(reason="--long runs it: it takes a minute and more")
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

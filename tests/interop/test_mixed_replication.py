@@ -134,6 +134,7 @@ def test_leadership_is_handed_over_and_back(cluster: Cluster) -> None:
     assert read(cluster.bootstrap, "back", 1, writer.sent) == list(range(writer.sent))
 
 
+@pytest.mark.long
 def test_three_brokers_are_replaced_one_by_one_and_back_under_load() -> None:
     """On the same folders: Apache Kafka's data is ours, and ours is Apache Kafka's."""
     made = Cluster(brokers=3, controllers=1, overrides=LATER)

@@ -180,6 +180,7 @@ def look_around(shop: Example) -> None:
                 assert shop.database.password.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.long
 @pytest.mark.java
 def test_on_apache_kafka(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     kafka = request.getfixturevalue("apache_kafka")
@@ -239,6 +240,7 @@ def cluster(folder: Path) -> Iterator[str]:
             process.wait(30)
 
 
+@pytest.mark.long
 def test_on_a_spark_cluster_of_two_workers(tmp_path: Path) -> None:
     with Broker(in_process=False) as broker, cluster(tmp_path) as master:
         with example(tmp_path, broker.bootstrap, master) as shop:

@@ -30,7 +30,7 @@ from barnabas.testing.waiting import wait_until
 
 from .lakes import rows_of
 
-SHORT_KILLS = 3
+SHORT_KILLS = 2
 DEFAULT_KILLS = 5
 ROWS_PER_KILL = 400
 PARTITIONS = 2

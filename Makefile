@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache test-long simulate lint format bench bench-quick bench-spark bench-pipeline demo soak package clean tools
+.PHONY: help run test test-apache test-long simulate lint format bench bench-quick bench-cluster bench-spark bench-pipeline demo soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -67,6 +67,9 @@ bench: $(VENV)/.dev  ## compare with Apache Kafka on this machine (needs Java an
 
 bench-quick: $(VENV)/.dev  ## the same in a few minutes
 	$(BIN)/python -m bench --quick $(ARGS)
+
+bench-cluster: $(VENV)/.dev  ## three nodes against three of Apache Kafka, write docs/benchmarks-cluster.md
+	$(BIN)/python -m bench.cluster $(ARGS)
 
 bench-spark: $(VENV)/.dev  ## our Spark source and sink against Spark's own connector, write docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark $(ARGS)

@@ -118,7 +118,8 @@ Barnabas divided by Apache Kafka: the median over the rounds, with the lowest an
 server" answers each frame and does nothing else: what the machine allows.
 
 `make bench` measures again and rewrites this page; `python -m bench --help` says how to run single rows.
-Pages of their own: [Spark's source and sink](benchmarks-spark.md), [pipelines](benchmarks-pipeline.md).
+Pages of their own: [three nodes](benchmarks-cluster.md),
+[Spark's source and sink](benchmarks-spark.md), [pipelines](benchmarks-pipeline.md).
 """
 
 MEANING = """

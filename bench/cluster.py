@@ -284,7 +284,8 @@ def page(found: Sequence[tuple[str, ...]], rounds: int) -> str:
 
 `python -m bench.cluster --rounds {rounds}`: both clusters run side by side on this machine (two cores,
 shared), and are measured in turns; medians of the rounds. Topics have three replicas, writes wait for all
-in sync, and come over one connection (32 requests of 15 KB unanswered, or 4 of 880 KB). Ratios are Barnabas divided by Apache Kafka.
+in sync, and come over one connection (32 requests of 15 KB unanswered, or 4 of 880 KB).
+Ratios are Barnabas divided by Apache Kafka.
 
 | {" | ".join(HEADS)} |
 | {" | ".join("---" for _ in HEADS)} |

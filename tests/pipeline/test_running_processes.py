@@ -24,9 +24,9 @@ from barnabas.pipeline.running.supervisor import Child, Part, Supervisor, end_gr
 from barnabas.pipeline.timeline import Kind, Recorder, State, Timeline
 from barnabas.testing.waiting import wait_until
 
-HOLD = "import sys, time; from pathlib import Path; from barnabas.pipeline.running.lock import LakeLock;"
-HOLD += " LakeLock(Path(sys.argv[1]), 'test').acquire(); print('held', flush=True); time.sleep(600)"
-SLEEP = [sys.executable, "-c", "import time; print('hello', flush=True); time.sleep(600)"]
+HOLD = "import sys, signal; from pathlib import Path; from barnabas.pipeline.running.lock import LakeLock;"
+HOLD += " LakeLock(Path(sys.argv[1]), 'test').acquire(); print('held', flush=True); signal.pause()"
+WAIT = [sys.executable, "-c", "import signal; print('hello', flush=True); signal.pause()"]
 FAIL = [sys.executable, "-c", "import sys; print('out of luck'); sys.exit(3)"]
 
 
@@ -105,7 +105,7 @@ def state_of(timeline: Timeline, name: str) -> tuple[str, str]:
 
 
 def test_a_killed_process_comes_back_and_the_others_go_on(tmp_path: Path) -> None:
-    with supervised(tmp_path, Part("serving", SLEEP), Part("batch", SLEEP)) as (supervisor, timeline):
+    with supervised(tmp_path, Part("serving", WAIT), Part("batch", WAIT)) as (supervisor, timeline):
         serving, batch = supervisor.children
         wait_until(lambda: serving.pid and batch.pid)
         first, other = batch.pid, serving.pid
@@ -128,9 +128,9 @@ def test_a_process_that_cannot_start_is_shown_with_its_last_words(tmp_path: Path
 
 
 def test_children_of_a_dead_process_are_ended_before_it_starts_again(tmp_path: Path) -> None:
-    nested = "import subprocess, sys, time; sleep = 'import time; time.sleep(600)';"
-    nested += " c = subprocess.Popen([sys.executable, '-c', sleep]); print(c.pid, flush=True);"
-    nested += " time.sleep(600)"
+    nested = "import signal, subprocess, sys; wait = 'import signal; signal.pause()';"
+    nested += " c = subprocess.Popen([sys.executable, '-c', wait]); print(c.pid, flush=True);"
+    nested += " signal.pause()"
     child = Child(Part("batch", [sys.executable, "-c", nested]), tmp_path, Recorder(Timeline(tmp_path)))
     child.look(0.0)
     try:

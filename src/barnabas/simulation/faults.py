@@ -1,7 +1,7 @@
 """Faults and their schedule: what goes wrong in a history, when, and for how long.
 
 In: randomness and which kinds may happen. Out: a plan, a list of values that can be printed, repeated and
-shortened; `Faults` brings it over a node and its clients.
+shortened; `Faults` brings it over nodes and their clients.
 Does not know: what clients do, what is checked.
 """
 
@@ -23,6 +23,8 @@ OPERATIONS_AHEAD_MAX = 60
 FREE_BYTES = 100  # that a full disk still has, times the fault's number
 DURATION_S_MEAN = 1.0
 DURATION_S_MAX = 20.0
+CLOCK_JUMP_MS = 40_000
+Way = tuple[str, str]  # from a host to another
 
 
 class Kind(Enum):
@@ -105,11 +107,14 @@ def plan(
 
 
 class Faults:
-    """Everything runs as callbacks of the harness; what is still broken at the end is mended by `mend`."""
+    """Over one node or several, chosen by a fault's number. Everything runs as callbacks of the harness; what
+    is still broken at the end is mended by `mend`. Two faults that overlap on one link end with the first."""
 
-    def __init__(self, world: World, node: SimulatedNode, clients: Sequence[SimulatedClient]) -> None:
+    def __init__(
+        self, world: World, nodes: Sequence[SimulatedNode], clients: Sequence[SimulatedClient]
+    ) -> None:
         self._world = world
-        self._node = node
+        self._nodes = nodes
         self._clients = clients
 
     def schedule(self, faults: Plan) -> None:
@@ -118,9 +123,9 @@ class Faults:
             self._world.loop.call_at(start + fault.at_s, self._happen, fault)
 
     def _happen(self, fault: Fault) -> None:
-        self._world.trace.note("fault", fault)
-        node = self._node
-        client = self._clients[fault.number % len(self._clients)] if self._clients else None
+        node, other = self._chosen(fault)
+        self._world.trace.note("fault", fault, node.host)
+        network = self._world.network
         if fault.kind in NODE_FAULTS:
             NODE_FAULTS[fault.kind](node, fault)
             if fault.kind in MENDED_LATER:
@@ -128,34 +133,61 @@ class Faults:
         elif fault.kind is Kind.STOP:
             node.down_s = fault.duration_s
             self._world.start(node.stop())
-        elif fault.kind is Kind.RESET_ALL:
-            self._world.network.reset_connections(node.host)
-        elif client is not None:
-            self._happen_to(client, fault)
+        elif fault.kind is Kind.WIPE:
+            node.down_s = fault.duration_s
+            node.wipe()
+        elif fault.kind is Kind.CLOCK:
+            node.jump_clock(CLOCK_JUMP_MS if fault.number % 2 else -CLOCK_JUMP_MS)
+        elif fault.kind in (Kind.RESET_NODES, Kind.RESET_ALL):
+            network.reset_connections(node.host)
+        elif fault.kind in (Kind.CUT_NODES, Kind.CUT_NODES_ONE_WAY, Kind.ISOLATE):
+            self._cut(fault, self._ways(fault, node, other))
+        elif fault.kind is Kind.SLOW_NODES:
+            self._slow(fault, [(node.host, other.host), (other.host, node.host)])
+        elif self._clients:
+            self._happen_to(self._clients[fault.number % len(self._clients)], node, fault)
 
-    def _happen_to(self, client: SimulatedClient, fault: Fault) -> None:
-        network, here, there = self._world.network, client.host, self._node.host
+    def _chosen(self, fault: Fault) -> tuple[SimulatedNode, SimulatedNode]:
+        """The node that a fault's number means, and another one where there is one."""
+        count = len(self._nodes)
+        if count == 1:
+            return self._nodes[0], self._nodes[0]
+        first = fault.number % count
+        behind = 1 + fault.number // count % (count - 1)
+        return self._nodes[first], self._nodes[(first + behind) % count]
+
+    def _ways(self, fault: Fault, node: SimulatedNode, other: SimulatedNode) -> list[Way]:
+        here, there = node.host, other.host
+        if fault.kind is Kind.CUT_NODES_ONE_WAY:
+            return [(here, there)]
+        others = [there] if fault.kind is Kind.CUT_NODES else [each.host for each in self._nodes]
+        return [way for each in others if each != here for way in ((here, each), (each, here))]
+
+    def _happen_to(self, client: SimulatedClient, node: SimulatedNode, fault: Fault) -> None:
+        here, there = client.host, node.host
         if fault.kind is Kind.PAUSE_CLIENT:
             client.process.pause()
             self._later(fault, client.process.resume)
         elif fault.kind is Kind.KILL_CLIENT:
             client.kill(fault.duration_s)
         elif fault.kind is Kind.RESET:
-            network.reset_connections(here)
+            self._world.network.reset_connections(here)
         elif fault.kind is Kind.SLOW:
-            self._slow(client, SLOW_DELAY_MS, SLOW_BYTES_PER_S)
-            self._later(fault, lambda: self._slow(client, None, None))
+            self._slow(fault, [(here, there), (there, here)])
         else:
             ways = [(here, there)] if fault.kind is not Kind.CUT_FROM else []
-            ways += [(there, here)] if fault.kind is not Kind.CUT_TO else []
-            for way in ways:
-                network.cut(*way)
-                self._later(fault, partial(network.heal, *way))
+            self._cut(fault, ways + ([(there, here)] if fault.kind is not Kind.CUT_TO else []))
 
-    def _slow(self, client: SimulatedClient, delay_ms: float | None, bytes_per_s: float | None) -> None:
-        for way in ((client.host, self._node.host), (self._node.host, client.host)):
+    def _cut(self, fault: Fault, ways: Sequence[Way]) -> None:
+        for way in ways:
+            self._world.network.cut(*way)
+            self._later(fault, partial(self._world.network.heal, *way))
+
+    def _slow(self, fault: Fault, ways: Sequence[Way]) -> None:
+        for way in ways:
             link = self._world.network.link(*way)
-            link.set_speed(delay_ms, bytes_per_s)
+            link.set_speed(SLOW_DELAY_MS, SLOW_BYTES_PER_S)
+            self._later(fault, partial(link.set_speed, None, None))
 
     def _later(self, fault: Fault, work: Callable[[], None]) -> None:
         self._world.loop.call_later(fault.duration_s, work)
@@ -163,14 +195,19 @@ class Faults:
     def mend(self) -> None:
         """No fault lasts any longer. For a callback of the harness."""
         self._world.trace.note("mend")
-        self._node.resume()
-        self._node.mend_disk()
-        self._node.disk.stop_at(-1)
+        network = self._world.network
+        for node in self._nodes:
+            node.resume()
+            node.mend_disk()
+            node.disk.stop_at(-1)
         for client in self._clients:
             client.process.resume()
-            self._slow(client, None, None)
-            self._world.network.heal(client.host, self._node.host)
-            self._world.network.heal(self._node.host, client.host)
+        hosts = [node.host for node in self._nodes] + [client.host for client in self._clients]
+        for here in hosts:
+            for there in hosts:
+                if here != there:
+                    network.link(here, there).set_speed(None, None)
+                    network.heal(here, there)
 
 
 def end_node(node: SimulatedNode, fault: Fault) -> None:

@@ -15,11 +15,11 @@ SECONDS = 6.0
 FAULTS_MAX = 7
 
 
-class ClusterGroupsHistory(GroupsHistory):
-    name = "cluster-groups"
+class OnACluster:
+    """What a history of one node needs to be one of a cluster: put it in front of that history's class."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+        super().__init__(seed)  # type: ignore[call-arg]
         rng = rng_of(seed, "cluster")
         self.shape = shape_of(rng)
         self.cluster_promise = rng.choice(PROMISES)
@@ -34,39 +34,21 @@ class ClusterGroupsHistory(GroupsHistory):
         return self._cluster_stage
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
-        counts = await super().run(world, faults)
+        counts: dict[str, int] = await super().run(world, faults)  # type: ignore[misc]
         await self._cluster_stage.until(
             self._cluster_stage.is_whole, CALM_S, "all replicas are in sync again"
         )
         return counts
 
 
-class ClusterTransactionsHistory(TransactionsHistory):
+class ClusterGroupsHistory(OnACluster, GroupsHistory):
+    name = "cluster-groups"
+
+
+class ClusterTransactionsHistory(OnACluster, TransactionsHistory):
     name = "cluster-transactions"
     stable_may_fall = True
 
     async def settle(self) -> None:
         """A leader that is new may not show yet what the last one has acknowledged."""
         await self._cluster_stage.become_whole()
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        rng = rng_of(seed, "cluster")
-        self.shape = shape_of(rng)
-        self.cluster_promise = rng.choice(PROMISES)
-        self.promise = SYNCED  # nothing is forgiven
-        self.faults: Plan = cluster_plan(
-            rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
-        )
-
-    def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
-        own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
-        self._cluster_stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
-        return self._cluster_stage
-
-    async def run(self, world: World, faults: Plan) -> dict[str, int]:
-        counts = await super().run(world, faults)
-        await self._cluster_stage.until(
-            self._cluster_stage.is_whole, CALM_S, "all replicas are in sync again"
-        )
-        return counts

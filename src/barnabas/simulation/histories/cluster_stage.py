@@ -13,8 +13,7 @@ from random import Random
 from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.cluster import Shape, SimulatedCluster
 from barnabas.simulation.cluster_checks import ClusterChecks
-from barnabas.simulation.cluster_faults import ClusterFaults
-from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Kind, plan
+from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Faults, Kind, plan
 from barnabas.simulation.histories.stage import Happening, Machines, Stage
 from barnabas.simulation.routed_client import RoutedClient
 from barnabas.simulation.world import World
@@ -116,7 +115,7 @@ class ClusterStage(Stage):
         return RoutedClient(self.world, self.cluster.brokers, name, job)
 
     def _happening(self, clients: Sequence[SimulatedClient]) -> Happening:
-        return ClusterFaults(self.cluster, clients)
+        return Faults(self.world, list(self.cluster.nodes.values()), clients)
 
     async def open(self) -> None:
         self.world.trace.note("cluster", self.shape)

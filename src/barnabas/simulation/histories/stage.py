@@ -103,7 +103,7 @@ class Stage:
         return SimulatedClient(self.world, [Address(*self._one.bootstrap)], name, job)
 
     def _happening(self, clients: Sequence[SimulatedClient]) -> Happening:
-        return Faults(self.world, self._one, clients)
+        return Faults(self.world, [self._one], clients)
 
     async def open(self) -> None:
         self.world.start(self.node.supervise())

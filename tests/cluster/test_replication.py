@@ -16,6 +16,7 @@ from barnabas.client.address import parse_address
 from barnabas.client.connection import Connection
 from barnabas.client.topic_admin import NewTopic
 from barnabas.protocol import ErrorCode
+from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.testing.cluster import Cluster
@@ -123,6 +124,38 @@ def test_a_producer_is_told_when_followers_take_longer_than_it_waits(cluster: Cl
         request, version = produce("slow", batch(b"1"), acks=-1)
         request.timeout_ms = 300
         assert error_of(talk.ask(request, version)) == ErrorCode.REQUEST_TIMED_OUT
+
+
+def delete_before(topic: str, offset: int, timeout_ms: int) -> tuple[DeleteRecordsRequest, int]:
+    wanted = DeleteRecordsRequest.DeleteRecordsTopic
+    partition = wanted.DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(topics=[wanted(name=topic, partitions=[partition])], timeout_ms=timeout_ms)
+    return request, 2
+
+
+def deleted(answer: DeleteRecordsResponse) -> tuple[int, int]:
+    result = answer.topics[0].partitions[0]
+    return result.error_code, result.low_watermark
+
+
+def test_records_count_as_deleted_when_every_replica_has_deleted_them(cluster: Cluster) -> None:
+    cluster.create_topic("shorter", replication_factor=3)
+    writer = Writer(cluster.bootstrap, "shorter")
+    writer.write(10)
+    writer.flush()
+    with without_followers(cluster, "shorter") as talk:
+        assert deleted(talk.ask(*delete_before("shorter", 3, 300))) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        talk.send(delete_before("shorter", 5, 30_000))
+        assert not talk.has_answer()
+        for node in cluster.brokers:
+            node.resume()
+        assert deleted(talk.receive()) == (0, 5)
+        assert deleted(talk.ask(*delete_before("shorter", 4, 30_000))) == (0, 5)  # that is so already
+    first = leader(cluster, "shorter")
+    with Conversation(cast(Any, None), port=int(first.address.rpartition(":")[2])) as talk:
+        next(node for node in cluster.brokers if node is not first).kill()
+        # Who is away is waited for until the controller knows that it is.
+        assert deleted(talk.ask(*delete_before("shorter", -1, 30_000))) == (0, 11)
 
 
 def test_a_killed_leader_loses_nothing_and_comes_back_in_sync(cluster: Cluster) -> None:

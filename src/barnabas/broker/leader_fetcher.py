@@ -307,6 +307,7 @@ class LeaderFetcher:
             partition.learn_high_watermark(data.high_watermark)
         partition_log = partition.log
         if data.log_start_offset > partition_log.log_start_offset:
+            self._changed[key] = None  # the leader hears of it with the next fetch
             partition_log.advance_log_start(min(data.log_start_offset, partition_log.end_offset))
 
     def _refused(self, key: Key, each: Followed, code: ErrorCode) -> None:

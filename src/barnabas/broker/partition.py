@@ -44,8 +44,8 @@ INT64_MAX = 2**63 - 1
 
 class Partition:
     __slots__ = (
-        "_committing", "_followers_waiting", "_tick", "_waiters", "before_write", "index", "is_dirty",
-        "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log", "metrics",
+        "_committing", "_followers_waiting", "_starts_waiting", "_tick", "_waiters", "before_write", "index",
+        "is_dirty", "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log", "metrics",
         "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state", "syncs_by_count",
         "topic", "topic_id",
     )  # fmt: skip
@@ -83,6 +83,7 @@ class Partition:
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
         self._followers_waiting: dict[Waiter, None] | None = None
+        self._starts_waiting: dict[Waiter, None] | None = None  # for followers' logs to start later
         self._committing: deque[tuple[int, Committed]] | None = None  # in the order of offsets
 
     def __str__(self) -> str:
@@ -291,8 +292,7 @@ class Partition:
         elif self.is_leader:
             moved = state.advance_log_end(end_offset, self._tick.now_ms())
             if self._followers_waiting:
-                for waiter in list(self._followers_waiting):
-                    waiter(self)
+                self.wake_followers()
         else:
             state.log_end_offset = end_offset
             moved = state.learn_high_watermark(self.leader_high_watermark)
@@ -320,6 +320,8 @@ class Partition:
             self.on_joining(self, replica_id)
         if moved:
             self._moved()
+        if self._starts_waiting:
+            self._tell_starts()
 
     def settle_isr(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
         """The controller has agreed to another ISR."""
@@ -439,6 +441,26 @@ class Partition:
         if self._followers_waiting is not None:
             self._followers_waiting.pop(waiter, None)
 
+    def wake_followers(self) -> None:
+        """There is something new for followers whose fetches wait here."""
+        if self._followers_waiting:
+            for waiter in list(self._followers_waiting):
+                waiter(self)
+
+    def wait_for_followers_start(self, waiter: Waiter) -> None:
+        """Call `waiter` when followers have fetched, or who they are has changed."""
+        if self._starts_waiting is None:
+            self._starts_waiting = {}
+        self._starts_waiting[waiter] = None
+
+    def leave_followers_start(self, waiter: Waiter) -> None:
+        if self._starts_waiting is not None:
+            self._starts_waiting.pop(waiter, None)
+
+    def _tell_starts(self) -> None:
+        for waiter in list(self._starts_waiting or ()):
+            waiter(self)
+
     def wake_readers(self) -> None:
         if self._waiters:
             for waiter in list(self._waiters):
@@ -447,9 +469,8 @@ class Partition:
     def wake_all(self) -> None:
         """Something other than the data changed (the partition is gone, has another leader): look again."""
         self.wake_readers()
-        if self._followers_waiting:
-            for waiter in list(self._followers_waiting):
-                waiter(self)
+        self.wake_followers()
+        self._tell_starts()
 
     # -- epochs ----------------------------------------------------------------------------------
 

@@ -1,9 +1,14 @@
 """DeleteRecords: move a partition's log start forward on its leader; what lies before it is gone.
 
-The files follow when retention looks next. One replica holds the data, so the low watermark of all replicas
-is where this log starts now; with followers, the answer waits for them."""
+The files follow when retention looks next. The answer is the low watermark: where the logs of all replicas on
+brokers that are there start. Followers hear of the new start with their fetches; the answer waits for them,
+as long as the client says."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import delete_topics
@@ -12,38 +17,99 @@ from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
 Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 Result = Topic.DeleteRecordsPartitionResult
+Waiting = tuple[Partition, int, Result]
+"""A partition, where all of its logs shall start, and what is answered for it."""
 
 
 @handles(DeleteRecordsRequest, "0-2", needs=delete_topics("topics.name"))
-def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+def delete_records(
+    request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
     broker = context.broker
     topics: dict[str, dict[int, Result]] = {}
+    waiting: list[Waiting] = []
     for topic in request.topics:
         results = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             index = asked.partition_index
             try:
                 partition = broker.partitions.leader(topic.name, index)
-                low_watermark = delete_before(partition, asked.offset)
+                start = delete_before(partition, asked.offset)
+                low_watermark = low_watermark_of(partition, broker)
                 results[index] = Result(partition_index=index, low_watermark=low_watermark)
+                if low_watermark < start:
+                    waiting.append((partition, start, results[index]))
             except KafkaError as error:
                 results[index] = Result(
                     partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
                 )
-    return DeleteRecordsResponse(
+    response = DeleteRecordsResponse(
         topics=[
             Topic(name=name, partitions=list(results.values())) for name, results in topics.items() if results
         ]
     )
+    return when_followed(response, waiting, request.timeout_ms, broker) if waiting else response
+
+
+async def when_followed(
+    response: DeleteRecordsResponse, waiting: list[Waiting], timeout_ms: int, broker: Broker
+) -> DeleteRecordsResponse:
+    """The answer, when the followers' logs start where the leaders' do, or patience is over."""
+    moved = asyncio.Event()
+
+    def wake(partition: Partition) -> None:
+        moved.set()
+
+    partitions = [partition for partition, _, _ in waiting]
+    for partition in partitions:
+        partition.wait_for_followers_start(wake)
+    try:
+        async with asyncio.timeout(max(timeout_ms, 0) / 1000):
+            while waiting:
+                waiting = [each for each in waiting if not is_followed(each, broker)]
+                if waiting:
+                    await moved.wait()
+                    moved.clear()
+    except TimeoutError:
+        for _, _, result in waiting:
+            result.error_code = ErrorCode.REQUEST_TIMED_OUT
+    finally:
+        for partition in partitions:
+            partition.leave_followers_start(wake)
+    return response
+
+
+def is_followed(waiting: Waiting, broker: Broker) -> bool:
+    """Whether nothing is to be waited for any more."""
+    partition, start, result = waiting
+    if not partition.is_leader:
+        result.error_code, result.low_watermark = ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_LOW_WATERMARK
+        return True
+    result.low_watermark = low_watermark_of(partition, broker)
+    return result.low_watermark >= start
+
+
+def low_watermark_of(partition: Partition, broker: Broker) -> int:
+    """Where the last of the logs starts; those of brokers that are away follow when they are back."""
+    is_active = broker.image.cluster.is_active
+    starts = [
+        follower.log_start_offset
+        for replica, follower in partition.state.followers.items()
+        if is_active(replica)
+    ]
+    return min(partition.log.log_start_offset, *starts) if starts else partition.log.log_start_offset
 
 
 def delete_before(partition: Partition, offset: int) -> int:
-    """Records below `offset` are no more; where the log starts now."""
+    """Records below `offset` are no more here; where the other logs should start as well."""
     if partition.is_internal:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {partition.topic} are kept"
@@ -60,5 +126,6 @@ def delete_before(partition: Partition, offset: int) -> int:
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{partition} has records up to offset {high_watermark}, not {start}",
         )
-    log.advance_log_start(start)
-    return log.log_start_offset
+    if log.advance_log_start(start):
+        partition.wake_followers()
+    return start

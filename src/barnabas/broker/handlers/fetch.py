@@ -128,7 +128,7 @@ class Fetching:
                         is_follower=self._is_follower,
                     )
                 total += len(data.records or b"")
-                is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
+                is_urgent = is_urgent or data.diverging_epoch.epoch >= 0 or self.starts_later(asked, data)
                 can_wait = True
             except KafkaError as error:
                 self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
@@ -234,6 +234,10 @@ class Fetching:
                     )
             except KafkaError:
                 self._unnoted.append((topic, asked))  # told when it is read, if it is still so
+
+    def starts_later(self, asked: SessionPartition, data: PartitionData) -> bool:
+        """Whether records were deleted since this follower was told last: somebody waits for it to follow."""
+        return self._is_follower and 0 <= asked.log_start_offset < data.log_start_offset
 
     def closest(self, partition: Partition) -> int | None:
         """The replica that the consumer should read from instead, if there is one nearer to it."""

@@ -195,6 +195,27 @@ def test_several_log_directories_share_the_partitions(tmp_path: Path) -> None:
             assert end_offset(talk, "spread") == 1
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_the_metadata_log_may_have_a_disk_of_its_own(tmp_path: Path, slash: str) -> None:
+    data, metadata = tmp_path / "data", tmp_path / "metadata"
+    with Broker(data, overrides={"metadata.log.dir": f"{metadata}{slash}"}) as broker:
+        broker.create_topic("kept")
+        assert (metadata / "__cluster_metadata-0").is_dir()
+        assert (metadata / "meta.properties").exists()
+        assert not (data / "__cluster_metadata-0").exists()
+        assert (data / "kept-0").is_dir()
+        settings = ("--port", "0", "--override", f"metadata.log.dir={metadata}", "--override")
+        assert f"{metadata} is in use" in one_line(start(*settings, f"log.dirs={tmp_path / 'other'}"))
+        broker.stop()
+        broker.start()
+        with Conversation(broker) as talk:
+            talk.ask(*produce("kept", batch(b"x")))
+            assert end_offset(talk, "kept") == 1
+        broker.stop()
+        (metadata / "meta.properties").rename(tmp_path / "taken away")
+        assert f"{metadata} is not formatted" in one_line(start(*settings, f"log.dirs={data}"))
+
+
 def test_metrics_are_served_under_kafkas_names(tmp_path: Path) -> None:
     from urllib.request import urlopen
 

@@ -153,7 +153,7 @@ def _check_quorum(settings: BrokerSettings, request: FormatRequest) -> None:
 def _unformatted(disk: Disk, settings: BrokerSettings, cluster_id: str, ignore_formatted: bool) -> list[str]:
     """The dirs to format. Formatted ones must be of this cluster and node, and be allowed to be there."""
     paths = [path.rstrip("/") or "/" for path in settings.log_dirs]
-    metadata_dir = settings.metadata_log_dir.rstrip("/") or "/"
+    metadata_dir = settings.metadata_log_dir
     if metadata_dir not in paths:
         paths.append(metadata_dir)
     empty = []

@@ -43,7 +43,7 @@ class LogDirStates:
         self._replicas = replicas
         self._lifecycle = lifecycle
         self._stop = stop
-        self._metadata_path = broker.settings.metadata_log_dir.rstrip("/")
+        self._metadata_path = broker.settings.metadata_log_dir
         self.is_closed = False
         self._cordon(broker.settings, broker.settings)
         broker.dynamic.on_change((CORDONED,), self._cordon)
@@ -62,6 +62,8 @@ class LogDirStates:
     def _fail(self, path: str, reason: str, number: int) -> None:
         log_dirs = self._broker.log_dirs
         directory = log_dirs.dir_with_path(path)
+        if directory is None and f"{path}/".startswith(f"{self._metadata_path}/") and not self.is_closed:
+            self._end(f"the metadata log's dir has failed: {reason}")
         if directory is None or directory.failure is not None or self.is_closed:
             return
         if number == errno.ENOENT and log_dirs.context.disk.exists(f"{directory.path}/{META_PROPERTIES}"):

@@ -43,7 +43,7 @@ def open_metadata_log(
 
     `listeners` are the controller's own, if ports were chosen late.
     """
-    directory = f"{settings.metadata_log_dir.rstrip('/')}/{METADATA_TOPIC}-0"
+    directory = f"{settings.metadata_log_dir}/{METADATA_TOPIC}-0"
     now_ms = clock.now_ms()
     log_settings = LogSettings(
         segment_bytes=settings["metadata.log.segment.bytes"],
@@ -111,7 +111,7 @@ def static_membership(settings: BrokerSettings) -> Membership:
 
 def load_bootstrap(disk: Disk, metadata_log_dir: str) -> list[Message]:
     """The first records of a cluster, from `bootstrap.checkpoint`; the newest levels where there is none."""
-    path = f"{metadata_log_dir.rstrip('/')}/{BOOTSTRAP_CHECKPOINT}"
+    path = f"{metadata_log_dir}/{BOOTSTRAP_CHECKPOINT}"
     if not disk.exists(path):
         return list(bootstrap_records(LATEST_LEVEL, {}))
     return list(snapshot_files.load(disk, path, Membership()).records)

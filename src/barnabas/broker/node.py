@@ -96,6 +96,7 @@ class Node:
         self._sockets: dict[str, socket.socket] = {}
         self._listening: Listening
         self._log_dirs: LogDirs | None = None
+        self._metadata_dir: LogDirs | None = None  # where it is none of log.dirs
         self._dir_states: LogDirStates | None = None
         self._metrics_server: asyncio.Server | None = None
         self.on_failure: Callable[[KafkaError], None] | None = (
@@ -114,8 +115,7 @@ class Node:
         except BaseException as error:
             for bound in self._sockets.values():
                 bound.close()
-            if self._log_dirs is not None:
-                self._log_dirs.abandon()
+            self._let_go()
             if isinstance(error, OSError):
                 raise StartError(f"the disk failed: {error}") from error
             raise
@@ -126,12 +126,12 @@ class Node:
         context = LogContext(self._disk, rng=self._rng, on_roll=self._rolled, on_failure=self._disk_failed)
         if self._format_empty and is_empty(settings, self._disk):
             self._format()
-        self._log_dirs = LogDirs.open(settings.log_dirs, node_id=settings.node_id, context=context)
-        cluster_id = self._log_dirs.cluster_id
+        log_dirs, metadata_directory_id = self._open_dirs(context)
+        cluster_id = log_dirs.cluster_id
         self._threads = Threads(loop, THREADS)
         secrets = secrets_of(settings, self._disk, self._secret_bytes)
         broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(), secrets)
-        broker.log_dirs = self._log_dirs
+        broker.log_dirs = log_dirs
         broker.partitions = Partitions(lambda: broker.image)
         broker.fetch_sessions = FetchSessions(
             settings["max.incremental.fetch.session.cache.slots"], self._rng
@@ -140,7 +140,7 @@ class Node:
         seat = self._seat = QuorumSeat(
             settings,
             cluster_id,
-            self._metadata_directory_id(),
+            metadata_directory_id,
             context,
             clock,
             secrets,
@@ -261,13 +261,26 @@ class Node:
             raise StartError(str(error)) from None
         log.info("formatted %s for the new cluster %s", ", ".join(self.settings.log_dirs), cluster_id)
 
-    def _metadata_directory_id(self) -> bytes:
-        assert self._log_dirs is not None
-        path = self.settings.metadata_log_dir.rstrip("/")
-        found = next((each for each in self._log_dirs.online() if each.path == path), None)
-        if found is None:
-            raise StartError(f"the metadata directory {path} must be one of log.dirs")
-        return found.id
+    def _open_dirs(self, context: LogContext) -> tuple[LogDirs, bytes]:
+        """And the id of the dir with the metadata log, which is one of log.dirs or has a place of its own."""
+        settings, path, cluster_id = self.settings, self.settings.metadata_log_dir, None
+        paths = [each.rstrip("/") or "/" for each in settings.log_dirs]
+        if path not in paths:
+            self._metadata_dir = LogDirs.open([path], node_id=settings.node_id, context=context)
+            cluster_id = self._metadata_dir.cluster_id
+        log_dirs = LogDirs.open(paths, node_id=settings.node_id, cluster_id=cluster_id, context=context)
+        self._log_dirs = log_dirs
+        dirs = (self._metadata_dir or log_dirs).dirs
+        found = next(each for each in dirs if each.path == path)
+        if found.failure is not None:
+            raise StartError(f"the metadata directory cannot be used: {found.failure}")
+        return log_dirs, found.id
+
+    def _let_go(self) -> None:
+        """Of all dirs, writing nothing."""
+        for each in (self._log_dirs, self._metadata_dir):
+            if each is not None:
+                each.abandon()
 
     def _identity(self, cluster_id: str) -> BrokerIdentity:
         assert self._log_dirs is not None
@@ -387,8 +400,7 @@ class Node:
         if self.settings.is_broker:
             self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())
             await self._threads.run(partial(self._log_dirs.close, self._lifecycle.epoch))
-        else:
-            self._log_dirs.abandon()
+        self._let_go()
         self._threads.close()
 
     async def _stop_broker(self) -> None:

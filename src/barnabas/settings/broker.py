@@ -131,7 +131,9 @@ class BrokerSettings:
 
     @property
     def metadata_log_dir(self) -> str:
-        return self.values["metadata.log.dir"] or self.log_dirs[0]
+        """Without a slash at its end, so that it can be told from (and found among) `log.dirs`."""
+        path: str = self.values["metadata.log.dir"] or self.log_dirs[0]
+        return path.rstrip("/") or "/"
 
     @property
     def rack(self) -> str | None:

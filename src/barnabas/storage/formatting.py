@@ -38,7 +38,9 @@ def format_log_dir(context: LogContext, path: str, cluster_id: str, node_id: int
 def identify(
     context: LogContext, paths: list[str], cluster_id: str | None, node_id: int
 ) -> dict[str, Identity]:
-    """What each dir is. A foreign dir raises: starting on it would mix two nodes' data."""
+    """What each dir is. A foreign dir raises: starting on it would mix two nodes' data.
+
+    With a `cluster_id` that is known from elsewhere none of them needs to be formatted."""
     if not paths:
         raise StorageError("log.dirs names no folder")
     identities: dict[str, Identity] = {}
@@ -53,7 +55,7 @@ def identify(
             meta_properties.check(found, path, cluster_id, node_id)
             cluster_id = found.cluster_id
         identities[path] = found
-    if not any(isinstance(found, MetaProperties) for found in identities.values()):
+    if cluster_id is None:
         for found in identities.values():
             if isinstance(found, StorageError):
                 raise found

@@ -62,7 +62,8 @@ class LogDirs:
         that is an error."""
         context = context or LogContext()
         identities = identify(context, [path.rstrip("/") or "/" for path in paths], cluster_id, node_id)
-        known = next(found for found in identities.values() if isinstance(found, MetaProperties))
+        ours = (found.cluster_id for found in identities.values() if isinstance(found, MetaProperties))
+        known_id = cluster_id or next(ours)
         dirs: list[LogDir] = []
         try:
             for path, found in identities.items():
@@ -75,7 +76,7 @@ class LogDirs:
                     directory.lock()
             for directory in dirs:
                 if directory.failure is None:
-                    properties = format_log_dir(context, directory.path, known.cluster_id, known.node_id)
+                    properties = format_log_dir(context, directory.path, known_id, node_id)
                     directory.id = properties.directory_id or directory.id
                     directory.lock()
             if all(directory.failure is not None for directory in dirs):
@@ -84,7 +85,7 @@ class LogDirs:
             for directory in dirs:
                 directory.unlock()
             raise
-        return cls(context, dirs, known.cluster_id)
+        return cls(context, dirs, known_id)
 
     # Loading
 

@@ -13,9 +13,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from barnabas.raft.voters import Voter, VoterEndpoint
 from barnabas.testing.cluster import Cluster, ClusterNode
 
-NETWORK = "10.213.77"
+# Several runs may share a machine: names and addresses are this process's own.
+MARK = os.getpid() % 100_000
+NETWORK = f"10.213.{MARK % 250 + 1}"
+BRIDGE = f"bn{MARK}-bridge"
 CLIENT = f"{NETWORK}.254"
 PORT, CONTROLLER_PORT = 9092, 9093
 
@@ -25,10 +29,10 @@ def missing() -> str | None:
         return "network namespaces need root"
     if shutil.which("ip") is None:
         return "ip is not installed"
-    tried = subprocess.run(["ip", "netns", "add", "bn-try"], capture_output=True, text=True)
+    tried = subprocess.run(["ip", "netns", "add", space(0)], capture_output=True, text=True)
     if tried.returncode:
         return f"no network namespaces here: {tried.stderr.strip()}"
-    run("netns", "del", "bn-try")
+    run("netns", "del", space(0))
     return None
 
 
@@ -53,14 +57,14 @@ class Links:
     def up(self) -> Iterator[Links]:
         self.down()
         try:
-            run("link", "add", "bn-bridge", "type", "bridge")
-            run("addr", "add", f"{CLIENT}/24", "dev", "bn-bridge")
-            run("link", "set", "bn-bridge", "up")
+            run("link", "add", BRIDGE, "type", "bridge")
+            run("addr", "add", f"{CLIENT}/24", "dev", BRIDGE)
+            run("link", "set", BRIDGE, "up")
             for node_id in self._ids:
-                outside = f"bn-veth{node_id}"
+                outside = f"bn{MARK}-{node_id}"
                 run("netns", "add", space(node_id))
                 run("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", space(node_id))
-                run("link", "set", outside, "master", "bn-bridge", "up")
+                run("link", "set", outside, "master", BRIDGE, "up")
                 run("-n", space(node_id), "addr", "add", f"{address(node_id)}/24", "dev", "eth0")
                 run("-n", space(node_id), "link", "set", "eth0", "up")
                 run("-n", space(node_id), "link", "set", "lo", "up")
@@ -71,7 +75,7 @@ class Links:
     def down(self) -> None:
         for node_id in self._ids:
             subprocess.run(["ip", "netns", "del", space(node_id)], capture_output=True)
-        subprocess.run(["ip", "link", "del", "bn-bridge"], capture_output=True)
+        subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
 
     def cut(self, source: int, target: int, *, both: bool = True) -> None:
         """Nothing goes from one node to the other any more; connections hang, as behind a broken switch."""
@@ -90,7 +94,7 @@ class Links:
 
 
 def space(node_id: int) -> str:
-    return f"bn-node{node_id}"
+    return f"bn{MARK}-node{node_id}"
 
 
 def address(node_id: int) -> str:
@@ -98,16 +102,31 @@ def address(node_id: int) -> str:
 
 
 class HostCluster(Cluster):
-    """Three nodes that are brokers and controllers, each on a host of its own."""
+    """Nodes that are brokers and controllers, each on a host of its own."""
 
-    def __init__(self, nodes: int, overrides: dict[str, object]) -> None:
-        super().__init__(combined=nodes, overrides=overrides)
-        voters = ",".join(f"{node_id}@{address(node_id)}:{CONTROLLER_PORT}" for node_id in self.nodes)
+    def __init__(self, nodes: int, overrides: dict[str, object], *, dynamic: bool = False) -> None:
+        super().__init__(combined=nodes, dynamic=dynamic, overrides=overrides)
         for node_id, node in list(self.nodes.items()):
             host = address(node_id)
             properties = {
                 **node.properties,
                 "listeners": f"PLAINTEXT://{host}:{PORT},CONTROLLER://{host}:{CONTROLLER_PORT}",
-                "controller.quorum.voters": voters,
             }
-            self.nodes[node_id] = HostNode(node_id, node.roles, properties)
+            addresses = {each: f"{address(each)}:{CONTROLLER_PORT}" for each in self.nodes}
+            voters = None
+            if dynamic:
+                assert node.voters is not None
+                properties["controller.quorum.bootstrap.servers"] = ",".join(addresses.values())
+                voters = [at_home(voter) for voter in node.voters]
+            else:
+                quorum = (f"{each}@{where}" for each, where in addresses.items())
+                properties["controller.quorum.voters"] = ",".join(quorum)
+            self.nodes[node_id] = HostNode(node_id, node.roles, properties, voters)
+
+
+def at_home(voter: Voter) -> Voter:
+    return Voter(
+        voter.id,
+        voter.directory_id,
+        (VoterEndpoint("CONTROLLER", address(voter.id), CONTROLLER_PORT),),
+    )

@@ -1,18 +1,26 @@
-"""Three nodes under load while they are killed, paused and wiped: nothing acknowledged is lost, nothing is
-there twice, transactions are whole. `--soak-seconds` makes it long."""
+"""Nodes under load while they are killed, paused, wiped, and cut off from each other: nothing acknowledged is
+lost, nothing is there twice, each input of transactions is in their output once. The long form takes every
+fault on three and on five hosts, for minutes, and prints how long clients waited."""
 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from barnabas.testing.cluster import Cluster
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.testing import apache
+from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
+from broker.conversation import Conversation
+
+from .faults import Faults
+from .gaps import Gaps
+from .load import JAVA, MOVED, NUMBERS, JavaNumbers, Moves, Numbers, Readers, check_moves, check_numbers
+from .namespaces import HostCluster, Links, missing
 
 SOON = {
     "broker.session.timeout.ms": 3000,
@@ -22,162 +30,147 @@ SOON = {
     "offsets.topic.num.partitions": 3,
     "transaction.state.log.num.partitions": 3,
 }
-QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
-TOPIC, MOVED = "numbers", "moved"
-DELIVERY_MS = 120_000
+# Who comes back with an empty disk takes its own place among the voters.
+JOINING = {**SOON, "controller.quorum.auto.join.enable": "true"}
+SHORT = ("kill -9 of a leader", "SIGSTOP of the controller", "disk wiped")
+SHORT_PARTITIONS, LONG_PARTITIONS = 2, 6
+SHORT_HOLD_S, LONG_HOLD_S = (0.0, 0.5), (4.0, 10.0)
+LONG_S_MIN = 240.0
+GOES_ON = 20
+REASON = missing()
 
 
-class Numbers:
-    """An idempotent producer that counts, and knows what was acknowledged."""
+class Workers:
+    """Everybody who works on the cluster, and what became of it."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.acknowledged: list[int] = []
-        self.failed: list[str] = []
-        self.gap_s = 0.0
-        self._last = time.monotonic()
-        self._is_over = threading.Event()
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 5,
-                "message.timeout.ms": DELIVERY_MS,
-                **QUIET,
-            }
+    def __init__(self, cluster: Cluster, partitions: int, *, java: bool) -> None:
+        topics = [NUMBERS, MOVED, *([JAVA] if java else [])]
+        for topic in topics:
+            cluster.create_topic(topic, partitions, replication_factor=3)
+        self.topics = topics
+        self.bootstrap = cluster.bootstrap
+        self.numbers = Numbers(cluster.bootstrap, partitions, pause_s=0.03)
+        self.readers = [Readers(cluster.bootstrap, protocol) for protocol in ("classic", "consumer")]
+        self.moves = Moves(cluster.bootstrap)
+        self.java = JavaNumbers(cluster.bootstrap) if java else None
+        works = [self.numbers, self.moves, *self.readers]
+        wait_until(lambda: all(each.events.count() > 20 for each in works), 90, what="everybody works")
+
+    def events(self) -> list[tuple[str, object]]:
+        readers = [("readers", each.events) for each in self.readers]
+        return [("numbers", self.numbers.events), ("moves", self.moves.events), *readers]
+
+    def wait_until_it_goes_on(self) -> None:
+        """In every partition, whatever is broken."""
+        before = {each: len(found) for each, found in self.numbers.acknowledged.items()}
+
+        def goes_on() -> bool:
+            found = self.numbers.acknowledged
+            return all(len(found[each]) >= count + GOES_ON for each, count in before.items())
+
+        wait_until(goes_on, 60, what="writing goes on in every partition")
+
+    def check(self) -> str:
+        self.numbers.stop()
+        there = check_numbers(self.bootstrap, NUMBERS, self.numbers)
+        if self.java is not None:
+            self.java.stop()
+            assert self.java.acknowledged
+            check_numbers(self.bootstrap, JAVA, self.java)
+        check_moves(self.bootstrap, self.moves, there)
+        for group in self.readers:
+            wait_until(
+                lambda group=group: not group.missing(self.numbers.acknowledged),  # type: ignore[misc]
+                60,
+                what=f"the {group.protocol} group has read all",
+            )
+            group.stop()
+        written = sum(len(each) for each in there.values())
+        return (
+            f"{written} records, each moved once; transactions were begun anew {self.moves.begun_anew} times"
         )
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        number = 0
-        while not self._is_over.is_set():
-            self._producer.produce(TOPIC, str(number).encode(), partition=0, on_delivery=self._told)
-            number += 1
-            self._producer.poll(0.002)
-        self._producer.flush(DELIVERY_MS / 1000)
-
-    def _told(self, error: object, message: object) -> None:
-        now = time.monotonic()
-        if error is not None:
-            self.failed.append(str(error))
-            return
-        self.gap_s = max(self.gap_s, now - self._last)
-        self._last = now
-        self.acknowledged.append(int(message.value()))  # type: ignore[attr-defined]
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join(DELIVERY_MS / 1000)
 
 
-class Transactions:
-    """Pairs of records in transactions; a pair that was told to be committed must be there, whole."""
+@contextmanager
+def hosts(nodes: int) -> Iterator[tuple[Cluster, Links]]:
+    with Links(nodes).up() as links, HostCluster(nodes, dict(JOINING), dynamic=True) as cluster:
+        yield cluster, links
 
-    def __init__(self, bootstrap: str) -> None:
-        self.committed: list[int] = []
-        self._bootstrap = bootstrap
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
-    def _run(self) -> None:
-        number, producer = 0, None
-        while not self._is_over.is_set():
-            try:
-                if producer is None:
-                    producer = Producer(
-                        {"bootstrap.servers": self._bootstrap, "transactional.id": "pairs", **QUIET}
-                    )
-                    producer.init_transactions(30)
-                producer.begin_transaction()
-                for half in ("a", "b"):
-                    producer.produce(MOVED, f"{number} {half}".encode(), partition=0)
-                producer.commit_transaction(30)
-                self.committed.append(number)
-            except KafkaException:
-                producer = None  # nobody knows what became of it: another number
-            number += 1
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join(DELIVERY_MS / 1000)
+def live_through(faults: Faults, workers: Workers, kind: str, hold_s: float, gaps: Gaps) -> None:
+    start = time.monotonic()
+    with faults.kinds[kind]():
+        end = time.monotonic() + hold_s
+        wait_until(lambda: time.monotonic() >= end, hold_s + 60, what="the fault lasts")
+        if kind != "leader and clients cut":  # what nobody can reach is not written to
+            workers.wait_until_it_goes_on()
+    faults.wait_until_mended(workers.topics)
+    workers.wait_until_it_goes_on()
+    gaps.note(kind, start, time.monotonic(), workers.events())  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(combined=3, overrides=SOON) as running:
+    with Cluster(combined=3, dynamic=True, overrides=JOINING) as running:
         yield running
 
 
-def read_all(cluster: Cluster, topic: str) -> list[bytes]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": "checker",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            **QUIET,
-        }
-    )
-    where = TopicPartition(topic, 0, 0)
-    consumer.assign([where])
-    found: list[bytes] = []
-
-    def is_at_end() -> bool:
-        found.extend(m.value() or b"" for m in consumer.consume(5000, 0.5) if m.error() is None)
-        positions = consumer.position([where])
-        return positions[0].offset >= consumer.get_watermark_offsets(where, timeout=10)[1]
-
-    wait_until(is_at_end, 90, what=lambda: f"{len(found)} records of {topic} are read")
-    consumer.close()
-    return found
-
-
-def in_sync(cluster: Cluster) -> bool:
-    async def ask(admin: object) -> bool:
-        described = await admin.describe_topics([TOPIC, MOVED])  # type: ignore[attr-defined]
-        return all(len(p.isr) == 3 for topic in described for p in topic.partitions)
-
-    return bool(cluster.ask(ask))
-
-
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_nothing_acknowledged_is_lost_while_nodes_are_killed_and_paused(
-    cluster: Cluster, request: pytest.FixtureRequest
-) -> None:
-    seconds = request.config.getoption("--soak-seconds")
+@pytest.mark.timeout(600)
+def test_nothing_acknowledged_is_lost_while_nodes_are_killed_paused_and_wiped(cluster: Cluster) -> None:
     rng = random.Random(7)
-    for topic in (TOPIC, MOVED):
-        cluster.create_topic(topic, replication_factor=3)
-    numbers, pairs = Numbers(cluster.bootstrap), Transactions(cluster.bootstrap)
-    wait_until(lambda: len(numbers.acknowledged) > 100 and len(pairs.committed) > 2, 60, what="load")
-    deadline = time.monotonic() + seconds
-    turn = 0
-    while turn < 2 or time.monotonic() < deadline:
-        node = cluster[rng.randrange(1, 4)]
-        before = len(numbers.acknowledged)
-        if turn % 2:
-            node.pause()
-        else:
-            node.kill()
-        wait_until(lambda before=before: len(numbers.acknowledged) > before + 50, 60, what="goes on")  # type: ignore[misc]
-        if turn % 2:
-            node.resume()
-        else:
-            node.start()
-        wait_until(lambda: in_sync(cluster), 60, what="all replicas are in sync again")
-        turn += 1
-    numbers.stop()
-    pairs.stop()
-    assert numbers.failed == []
-    found = [int(value) for value in read_all(cluster, TOPIC)]
-    assert found == sorted(set(found)), "duplicates, or out of order"
-    assert set(numbers.acknowledged) <= set(found)
-    halves = [value.decode() for value in read_all(cluster, MOVED)]
-    assert len(halves) == len(set(halves))
-    numbers_found = {text.split()[0] for text in halves}
-    assert all({f"{number} a", f"{number} b"} <= set(halves) for number in numbers_found)
-    assert {str(number) for number in pairs.committed} <= numbers_found
-    print(f"{turn} faults, {len(found)} records, longest gap {numbers.gap_s:.1f} s")
+    workers, faults, gaps = Workers(cluster, SHORT_PARTITIONS, java=False), Faults(cluster, rng), Gaps()
+    for kind in SHORT:
+        live_through(faults, workers, kind, rng.uniform(*SHORT_HOLD_S), gaps)
+    print(f"{workers.check()}\n{gaps.table()}")
+
+
+def test_a_topic_that_a_paused_controller_was_asked_for_is_made_when_it_wakes(cluster: Cluster) -> None:
+    """It is not the active one any more by then: the node it runs on asks the one that is."""
+    paused = Faults(cluster, random.Random(7)).controller()
+    other = next(node for node in cluster.brokers if node is not paused)
+    with talk_to(paused) as talk, talk_to(other) as meanwhile:
+        paused.pause()
+        try:
+            talk.send(create("late"))
+            assert made(meanwhile.ask(*create("meanwhile"))) == [("meanwhile", 0)]  # by another controller
+        finally:
+            paused.resume()
+        assert made(talk.receive()) == [("late", 0)]
+
+
+def talk_to(node: ClusterNode) -> Conversation:
+    return Conversation(None, port=int(node.address.rpartition(":")[2]))  # type: ignore[arg-type]
+
+
+def create(name: str) -> tuple[CreateTopicsRequest, int]:
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=2)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7
+
+
+def made(answer: CreateTopicsResponse) -> list[tuple[str, int]]:
+    return [(each.name, each.error_code) for each in answer.topics]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("nodes", [3, 5])
+def test_nothing_acknowledged_is_lost_in_minutes_of_all_faults(
+    nodes: int, request: pytest.FixtureRequest
+) -> None:
+    seconds = max(LONG_S_MIN, request.config.getoption("--soak-seconds"))
+    rng = random.Random(nodes)
+    gaps = Gaps()
+    with hosts(nodes) as (cluster, links):
+        workers = Workers(cluster, LONG_PARTITIONS, java=apache.available() is None)
+        faults = Faults(cluster, rng, links)
+        start, turns = time.monotonic(), 0
+        while not turns or time.monotonic() - start < seconds:
+            for kind in rng.sample(list(faults.kinds), len(faults.kinds)):
+                print(f"{time.monotonic() - start:7.1f} s: {kind}", flush=True)
+                live_through(faults, workers, kind, rng.uniform(*LONG_HOLD_S), gaps)
+            turns += 1
+        took_s = time.monotonic() - start
+        told = workers.check()
+    print(f"{nodes} nodes, {sum(gaps.times.values())} faults in {took_s:.0f} s: {told}\n\n{gaps.table()}")

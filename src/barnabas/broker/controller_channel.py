@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client.connection import decode_answer
 from barnabas.controller.context import unlimited
-from barnabas.controller.refusals import refusal
+from barnabas.controller.refusals import is_not_controller, refusal
 from barnabas.protocol import ErrorCode, KafkaError, Message, apis
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from barnabas.runtime.controller import Controller
     from barnabas.runtime.quorum import Quorum
 
+Ask = Callable[[Address, float], Coroutine[Any, Any, Any]]
+AskOwn = Callable[["Controller"], Awaitable[Any]]
 RETRY_MS = 50
 PATIENCE_MS = 30_000  # as `request.timeout.ms`: then whoever waits has given up
 PRINCIPAL_VERSION = 0
@@ -70,6 +72,7 @@ class ControllerChannel:
         REQUEST_TIMED_OUT."""
         return await self._until_answered(
             request,
+            lambda controller: controller.handle(request),
             lambda address, left_ms: self._connections.ask(address, request, left_ms, lane),
             patience_ms,
         )
@@ -81,23 +84,28 @@ class ControllerChannel:
         take_mutations: Callable[[int], None] = unlimited,
         context: RequestContext | None = None,
     ) -> Any:
-        """The controller's answer to a client's request, in the version that the client spoke."""
-        controller = self._controller
-        if controller is not None and controller.is_active:
-            return await controller.handle(request, version, take_mutations)
+        """The controller's answer to a client's request, in the version that the client spoke. A controller
+        that loses its office meanwhile answers nobody: the next one is asked."""
         if context is None:
             return await self.send(request)
 
         async def forward(address: Address, left_ms: float) -> Message:
             return await self._forward(address, request, context, left_ms)
 
-        return await self._until_answered(request, forward, None)
+        return await self._until_answered(
+            request,
+            lambda controller: controller.handle(request, version, take_mutations),
+            forward,
+            None,
+        )
 
-    async def _until_answered(self, request: Message, ask: Any, patience_ms: float | None) -> Any:
+    async def _until_answered(
+        self, request: Message, ask_own: AskOwn, ask: Ask, patience_ms: float | None
+    ) -> Any:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._timeout_ms if patience_ms is None else patience_ms) / 1000
         while True:
-            answer = await self._try(request, ask, max(deadline - loop.time(), 0.001) * 1000)
+            answer = await self._try(ask_own, ask, max(deadline - loop.time(), 0.001) * 1000)
             if answer is not None:
                 return answer
             if loop.time() + RETRY_MS / 1000 >= deadline:
@@ -105,11 +113,11 @@ class ControllerChannel:
                 return refusal(request, error)
             await asyncio.sleep(RETRY_MS / 1000)
 
-    async def _try(self, request: Message, ask: Any, left_ms: float) -> Any:
+    async def _try(self, ask_own: AskOwn, ask: Ask, left_ms: float) -> Any:
         """The answer, or None where trying again may help."""
         controller = self._controller
         if controller is not None and controller.is_active:
-            answer = await controller.handle(request)
+            answer = await ask_own(controller)
         else:
             leading = self._quorum.leading
             if leading.leader_id < 0 or not leading.host:
@@ -158,12 +166,6 @@ class ControllerChannel:
         if answer.error_code != ErrorCode.NONE:
             return refusal(request, KafkaError(ErrorCode(answer.error_code)), version)
         return decode_answer(answer.response_data or b"", apis.response_class(key), key, version)
-
-
-def is_not_controller(answer: Any) -> bool:
-    """Whether the request as a whole was refused because another controller is active."""
-    found: bool = getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER
-    return found
 
 
 def principal(user: str) -> bytes:

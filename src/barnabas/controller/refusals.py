@@ -20,6 +20,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
+PARTS = ("topics", "results", "responses")  # where answers tell of each thing that was asked for
+
 
 def refusal(request: Message, error: KafkaError, version: int | None = None) -> Message:
     code, message = error.code, error.message
@@ -84,6 +86,12 @@ def refusal(request: Message, error: KafkaError, version: int | None = None) -> 
 
         return refused_elections(request, error)
     return _with_error(request, code, message)
+
+
+def is_not_controller(answer: Any) -> bool:
+    """Whether the request was refused because another controller is active: as a whole, or topic by topic."""
+    parts = (answer, *(part for name in PARTS for part in getattr(answer, name, None) or ()))
+    return any(getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER for part in parts)
 
 
 def _with_error(request: Message, code: int, message: str) -> Message:

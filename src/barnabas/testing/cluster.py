@@ -153,9 +153,12 @@ class ClusterNode:
             raise
 
     def wipe(self) -> None:
-        """A new, empty disk with this node's name on it; the process must not run."""
+        """A new, empty disk with this node's name on it; the process must not run. A controller of a dynamic
+        quorum comes back without a vote: it cannot know what it voted for."""
         for path in self.properties["log.dirs"].split(","):
             shutil.rmtree(path, ignore_errors=True)
+        if self.voters is not None:
+            self.voters = []
         self.format()
 
     def format(self) -> None:
@@ -260,6 +263,11 @@ class Cluster:
         return node
 
     # -- nodes -------------------------------------------------------------------------------------
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether voters may come and go."""
+        return self._first_voters is not None
 
     @property
     def brokers(self) -> list[ClusterNode]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import cluster_action
 from barnabas.broker.routes import handles
+from barnabas.controller.refusals import is_not_controller
 from barnabas.protocol import ErrorCode, Message, ProtocolError, apis
 from barnabas.protocol.codec import codec
 from barnabas.protocol.headers import RequestHeader, ResponseHeader
@@ -49,6 +50,8 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
     answer: Any = route.handler(asked, inner)
     if inspect.isawaitable(answer):
         answer = await answer
+    if is_not_controller(answer):  # it was when the request came
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     if answer is None:
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     assert isinstance(answer, Message)

@@ -138,20 +138,21 @@ class LocalCluster:
         (self.folder / CLUSTER_ID).write_text(f"{cluster_id}\n")
 
     def stop(self, timeout_s: float) -> list[LocalNode]:
-        """Brokers first, controllers last: leaders move away while somebody can decide that. Out: whoever
-        did not end in time and was killed."""
+        """Brokers first, then the controllers all at once: each leaves while somebody can decide that. Out:
+        whoever did not end in time and was killed."""
         killed = []
-        for node in sorted(self.nodes, key=lambda node: ("controller" in node.roles, node.id)):
-            pid = node.pid
-            if pid is None:
-                continue
-            os.kill(pid, signal.SIGTERM)
+        for is_controller in (False, True):
+            nodes = [node for node in self.nodes if ("controller" in node.roles) is is_controller]
+            running = {node: pid for node in nodes if (pid := node.pid) is not None}
+            for pid in running.values():
+                os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + timeout_s
-            while is_running(pid) and time.monotonic() < deadline:
+            while any(is_running(pid) for pid in running.values()) and time.monotonic() < deadline:
                 time.sleep(POLL_S)
-            if is_running(pid):
-                os.kill(pid, signal.SIGKILL)
-                killed.append(node)
+            for node, pid in running.items():
+                if is_running(pid):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(node)
         return killed
 
     def remove(self) -> None:

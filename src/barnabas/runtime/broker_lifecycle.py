@@ -30,6 +30,7 @@ MAY_PASS = (
     ErrorCode.REQUEST_TIMED_OUT,
 )
 SHUTDOWN_BEAT_MS = 50
+LEADERLESS_MS_MAX = 3_000  # an election takes less, where a majority is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +151,32 @@ class BrokerLifecycle:
         self.is_fenced = response.is_fenced
         return response
 
-    async def stop(self, patience_ms: int) -> bool:
-        """Asks to leave; leaders move away first. False when that failed or took too long."""
+    async def stop(self, patience_ms: int, is_led: Callable[[], bool] = lambda: True) -> bool:
+        """Asks to leave; leaders move away first. False when that failed or took too long, or when nobody
+        leads the quorum (`is_led`): the last nodes of a cluster that stops have nobody to ask."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait([self._beating])
         if self.epoch < 0:
             return True
+        leaving = asyncio.get_running_loop().create_task(self._leave())
+        waits = LEADERLESS_MS_MAX // SHUTDOWN_BEAT_MS
+        without_leader = 0
         try:
             async with asyncio.timeout(patience_ms / 1000):
-                while not (await self._beat(shut_down=True)).should_shut_down:
-                    await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)
+                while not leaving.done() and without_leader < waits:
+                    await asyncio.wait([leaving], timeout=SHUTDOWN_BEAT_MS / 1000)
+                    without_leader = 0 if is_led() else without_leader + 1
+                if not leaving.done():
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "nobody leads the quorum")
+                leaving.result()
         except (TimeoutError, KafkaError) as error:
             logger.warning("node %d goes without a controlled shutdown: %s", self._identity.node_id, error)
             return False
+        finally:
+            leaving.cancel()
         return True
+
+    async def _leave(self) -> None:
+        while not (await self._beat(shut_down=True)).should_shut_down:
+            await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)

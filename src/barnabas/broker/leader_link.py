@@ -33,8 +33,8 @@ Then = Callable[[Any], None]
 
 class LeaderLink(asyncio.BufferedProtocol):
     __slots__ = (
-        "_asked_at", "_client_id", "_correlation_id", "_is_closed", "_loop", "_lost", "_offers", "_tick",
-        "_timeout", "_timer", "_transport", "_waiting", "inbox",
+        "_asked_at", "_client_id", "_correlation_id", "_is_closed", "_is_handling", "_loop", "_lost",
+        "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "inbox",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +53,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._is_handling = False
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -114,7 +115,8 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self.inbox.closed()
+        if not self._is_handling:  # what is being handled may be staged
+            self.inbox.closed()
         self._lost(self, reason)
 
     # -- what asyncio calls ----------------------------------------------------------------------
@@ -139,6 +141,7 @@ class LeaderLink(asyncio.BufferedProtocol):
     def _handle(self, run: memoryview) -> None:
         inbox, tick = self.inbox, self._tick
         position, end = 0, len(run)
+        inbox.arena.is_lent = self._is_handling = True
         try:
             while position < end and not self._is_closed:
                 stop = inbox.frame_end(run, position, end)
@@ -151,9 +154,11 @@ class LeaderLink(asyncio.BufferedProtocol):
         except Exception:
             log.exception("an answer of a leader could not be handled")
             self.abort("its answer could not be handled")
+        inbox.finished(run, position if not self._is_closed else end, referenced=tick.is_open)
+        inbox.arena.is_lent = self._is_handling = False
         if self._is_closed:
+            inbox.closed()
             return
-        inbox.finished(run, position, referenced=tick.is_open)
         if tick.is_open:
             tick.channel_done()
         if inbox.is_starving and self._transport is not None:

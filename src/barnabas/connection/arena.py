@@ -35,13 +35,15 @@ class LargeBuffer:
 
 class Arena:
     __slots__ = (
-        "_free", "_free_bytes", "_held", "_large_bytes_max", "_starving", "bytes_large", "limit", "position",
-        "view",
+        "_free", "_free_bytes", "_held", "_large_bytes_max", "_starving", "bytes_large", "is_lent", "limit",
+        "position", "view",
     )  # fmt: skip
 
     def __init__(self, size: int = ARENA_BYTES, large_bytes_max: int = -1) -> None:
         self.view = memoryview(bytearray(size))
         self.position = 0  # invariant: everything below it may be referenced by staged batches
+        # A run is being handled: nothing may be copied in before it is known how much of it is referenced.
+        self.is_lent = False
         self.limit = size - 4 * READ_BYTES_MAX  # past it, the tick must end before the next read
         self.bytes_large = 0  # in buffers lent out: what `queued.max.request.bytes` bounds
         self._free: list[LargeBuffer] = []

@@ -1,0 +1,56 @@
+"""Channels share the memory that requests land in: a request is handled to its end before another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from barnabas.broker.channel import Channel
+from barnabas.broker.tick import Tick
+from barnabas.connection.arena import Arena
+
+
+class Talking(Channel):
+    """Notes its requests, and does something at the first."""
+
+    def __init__(self, listener: Any) -> None:
+        super().__init__(listener)
+        self.seen: list[bytes] = []
+        self.at_first: Callable[[], None] = lambda: None
+
+    def _request(self, frame: memoryview) -> None:
+        self.seen.append(bytes(frame))
+        if len(self.seen) == 1:
+            self.at_first()
+
+    def receive(self, data: bytes) -> None:
+        self.get_buffer(len(data))[: len(data)] = data
+        self.buffer_updated(len(data))
+
+
+def frames(*bodies: bytes) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+def test_a_channel_that_is_set_free_by_a_request_of_another_waits_until_that_is_handled() -> None:
+    later: list[Callable[[], None]] = []
+    loop = SimpleNamespace(time=lambda: 0.0, call_soon=later.append)
+    tick = Tick(Arena(), later.append, lambda due, done: None)
+    listener = SimpleNamespace(
+        tick=tick,
+        router=SimpleNamespace(routes={}),
+        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0)),
+        loop=loop,
+        frame_bytes_max=1000,
+        name="PLAINTEXT",
+    )
+    producer, follower = Talking(listener), Talking(listener)
+    producer.hold()  # too many of its answers wait for the follower
+    producer.receive(frames(b"producer-1", b"producer-2", b"producer-3"))
+    follower.at_first = producer.let_go  # it has what the producer waits for
+    follower.receive(frames(b"follower-1", b"follower-2"))
+    for call in later:
+        call()
+    assert follower.seen == [b"follower-1", b"follower-2"]
+    assert producer.seen == [b"producer-1", b"producer-2", b"producer-3"]

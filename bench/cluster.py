@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +23,14 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
 from barnabas.testing import apache
 from barnabas.testing.apache_cluster import ApacheCluster
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
-from bench import frames, generator
+from bench import frames, generator, many_partitions
 from bench.generator import Plan
 from bench.rows import Better, Row
 
@@ -51,6 +52,7 @@ ROWS = (
     Row("shutdown", "controlled shutdown of a leader: longest gap", "ms", Better.LESS, 1.0),
     Row("leader", "kill -9 of a leader to the next record", "ms", Better.LESS, 1.0),
     Row("controller", "kill -9 of the controller to the next topic", "ms", Better.LESS, 1.0),
+    *many_partitions.ROWS,
 )
 
 
@@ -238,24 +240,21 @@ TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
 }
 
 
+MANY = "many"  # ten thousand partitions, in clusters of its own
 WARMED = ("produce-15k", "produce-880k", "latency")
 WARM_UP = 3  # times as long as a round: Java compiles by then what it will
 
 
-def contenders(stack: ExitStack) -> list[Contender]:
-    ours: AbstractContextManager[Cluster] = Cluster(combined=NODES)
-    cluster = stack.enter_context(ours)
-    theirs = stack.enter_context(ApacheCluster(NODES, heap=HEAP))
-    return [
-        Contender(
-            "Barnabas", dict(cluster.nodes), {each.id: each.address for each in cluster.nodes.values()}
-        ),
-        Contender(
-            "Apache Kafka",
-            {number: theirs.node(number) for number in range(1, NODES + 1)},
-            {number: theirs.node(number).bootstrap for number in range(1, NODES + 1)},
-        ),
-    ]
+def ours(stack: ExitStack) -> Contender:
+    cluster: Cluster = stack.enter_context(Cluster(combined=NODES))
+    addresses = {each.id: each.address for each in cluster.nodes.values()}
+    return Contender("Barnabas", dict(cluster.nodes), addresses)
+
+
+def theirs(stack: ExitStack) -> Contender:
+    cluster = stack.enter_context(ApacheCluster(NODES, heap=HEAP))
+    nodes = {number: cluster.node(number) for number in range(1, NODES + 1)}
+    return Contender("Apache Kafka", dict(nodes), {number: node.bootstrap for number, node in nodes.items()})
 
 
 def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -293,20 +292,13 @@ Ratios are Barnabas divided by Apache Kafka.
 """
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
-    parser.add_argument("trials", nargs="*", metavar="TRIAL", help=f"only these: {', '.join(TRIALS)}")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts")
-    options = parser.parse_args(arguments)
-    unknown = [name for name in options.trials if name not in TRIALS]
-    if unknown or (missing := apache.available()):
-        print(f"no such trial: {', '.join(unknown)}" if unknown else missing, file=sys.stderr)
-        return 2
-    console = Console() if sys.stdout.isatty() else Console(width=130)
-    with ExitStack() as stack, console.status("starting") as status:
-        pair = contenders(stack)
-        for name in options.trials or TRIALS:
+def side_by_side(names: Sequence[str], options: argparse.Namespace, status: Status) -> list[Contender]:
+    """Both clusters run; trial by trial they take turns."""
+    if not names:
+        return [Contender("Barnabas", {}, {}), Contender("Apache Kafka", {}, {})]
+    with ExitStack() as stack:
+        pair = [ours(stack), theirs(stack)]
+        for name in names:
             for each in pair if name in WARMED else ():
                 status.update(f"{name}, warming up: {each.name}")
                 TRIALS[name](each, WARM_UP * options.seconds)
@@ -315,6 +307,42 @@ def main(arguments: list[str]) -> int:
                     status.update(f"{name}, round {number + 1}: {each.name}")
                     for row, value in TRIALS[name](each, options.seconds).items():
                         each.values.setdefault(row, []).append(value)
+    return pair
+
+
+def with_many_partitions(
+    make: Callable[[ExitStack], Contender], into: Contender, seconds: float, status: Status
+) -> None:
+    """Ten thousand partitions are enough for one cluster at a time on this machine, and once."""
+    with ExitStack() as stack:
+        cluster = make(stack)
+        found = many_partitions.measure(
+            cluster,
+            lambda: idle(cluster, seconds)["idle"],
+            lambda what: status.update(f"{into.name}: {what}"),
+        )
+    into.values |= {row: [value] for row, value in found.items()}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
+    parser.add_argument(
+        "trials", nargs="*", metavar="TRIAL", help=f"only these: {', '.join([*TRIALS, MANY])}"
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.trials if name not in TRIALS and name != MANY]
+    if unknown or (missing := apache.available()):
+        print(f"no such trial: {', '.join(unknown)}" if unknown else missing, file=sys.stderr)
+        return 2
+    console = Console() if sys.stdout.isatty() else Console(width=130)
+    names = options.trials or [*TRIALS, MANY]
+    with console.status("starting") as status:
+        pair = side_by_side([name for name in names if name != MANY], options, status)
+        if MANY in names:
+            for make, each in zip((ours, theirs), pair, strict=True):
+                with_many_partitions(make, each, options.seconds, status)
     found = lines(pair)
     table = Table(*HEADS)
     for line in found:

@@ -1,0 +1,133 @@
+"""Ten thousand partitions in a cluster of three: how long it takes until they are led, and in sync, again.
+
+In: a contender with nothing else to do. Out: the values of its rows: kill -9 of a broker that leads a third
+of them, until each of these has taken a record from a producer who waits for all in sync; the start of that
+broker until it is in sync everywhere, after the kill and after an orderly stop; the processor at rest.
+Does not know: whose nodes they are.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from barnabas.testing.waiting import wait_until
+from bench.rows import Better, Row
+
+if TYPE_CHECKING:
+    from bench.cluster import Contender
+
+TOPICS, PARTITIONS, REPLICAS = 10, 1_000, 3
+PATIENCE_S = 240.0
+LOOK_S = 0.1
+SETTLE_S = 5.0  # what starting leaves to do is not what a node at rest does
+PRODUCER = {
+    "acks": "all",
+    "linger.ms": 0,
+    "log_level": 0,
+    "message.timeout.ms": int(PATIENCE_S * 1000),
+    "reconnect.backoff.max.ms": 100,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 100,
+}
+ROWS = (
+    Row("many-idle", "10,000 partitions: processor at rest", "%", Better.LESS, 1.0),
+    Row(
+        "many-failover",
+        "10,000 partitions: kill -9 of a leader until all take records",
+        "s",
+        Better.LESS,
+        1.0,
+    ),
+    Row("many-recovery", "10,000 partitions: start after that until in sync", "s", Better.LESS, 1.0),
+    Row("many-restart", "10,000 partitions: start after a stop until in sync", "s", Better.LESS, 1.0),
+)
+Said = Callable[[str], None]
+
+
+class ManyPartitions:
+    """The topics of a cluster, by leaders and replicas in sync as one broker tells them."""
+
+    def __init__(self, cluster: Contender) -> None:
+        self._cluster = cluster
+        self._topics = [f"many-{number}" for number in range(TOPICS)]
+
+    def create(self) -> None:
+        admin = self._cluster.admin()
+        for topic in self._topics:
+            new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=REPLICAS)
+            admin.create_topics([new], request_timeout=PATIENCE_S)[topic].result(PATIENCE_S)
+        self.wait_until_in_sync()
+        self.write([(topic, number) for topic in self._topics for number in range(PARTITIONS)])
+
+    def led_by(self, node_id: int) -> list[tuple[str, int]]:
+        admin = self._cluster.admin()
+        return [
+            (topic, number)
+            for topic in self._topics
+            for number, found in admin.list_topics(topic, timeout=30).topics[topic].partitions.items()
+            if found.leader == node_id
+        ]
+
+    def wait_until_in_sync(self) -> None:
+        """One topic after the other, so that looking takes little."""
+        admin, pause = self._cluster.admin(), threading.Event()
+
+        def is_in_sync(topic: str) -> bool:
+            found = admin.list_topics(topic, timeout=30).topics[topic].partitions
+            if len(found) == PARTITIONS and all(len(each.isrs) == REPLICAS for each in found.values()):
+                return True
+            return pause.wait(LOOK_S)
+
+        for topic in self._topics:
+            wait_until(partial(is_in_sync, topic), PATIENCE_S, f"{topic} is in sync")
+
+    def until_in_sync_after(self, start: Callable[[], object]) -> float:
+        began = time.monotonic()
+        start()
+        self.wait_until_in_sync()
+        return time.monotonic() - began
+
+    def write(self, places: list[tuple[str, int]]) -> None:
+        """A record into each of these, and wait until all in sync have it."""
+        failed: list[object] = []
+        producer = Producer({"bootstrap.servers": self._cluster.bootstrap, **PRODUCER})
+
+        def done(error: object, message: object) -> None:
+            if error is not None:
+                failed.append(error)
+
+        for topic, number in places:
+            producer.produce(topic, b"x" * 100, partition=number, on_delivery=done)
+            producer.poll(0)
+        left = producer.flush(PATIENCE_S)
+        assert not left and not failed, f"{left} records are not written, {failed[:1]}"
+
+
+def measure(cluster: Contender, idle: Callable[[], float], said: Said) -> dict[str, float]:
+    many = ManyPartitions(cluster)
+    said("making 10,000 partitions")
+    many.create()
+    said("10,000 partitions at rest")
+    threading.Event().wait(SETTLE_S)
+    values = {"many-idle": idle()}
+    active = cluster.active_controller()
+    killed, stopped = (node_id for node_id in sorted(cluster.nodes) if node_id != active)
+    led = many.led_by(killed)
+    said(f"kill -9 of the leader of {len(led)} partitions")
+    began = time.monotonic()
+    cluster.nodes[killed].kill()
+    many.write(led)
+    values["many-failover"] = time.monotonic() - began
+    said("its start")
+    values["many-recovery"] = many.until_in_sync_after(cluster.nodes[killed].start)
+    said("restart of the leader of the half")
+    cluster.nodes[stopped].stop()
+    values["many-restart"] = many.until_in_sync_after(cluster.nodes[stopped].start)
+    return values

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
 
+from .replicated import Writer, read
 from .test_kills import SOON
 
 LINE = re.compile(r"Partition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S*)")
@@ -21,7 +23,7 @@ LINE = re.compile(r"Partition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S*)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=4, controllers=1, overrides=SOON | {"min.insync.replicas": 1}) as running:
+    with Cluster(brokers=3, controllers=3, overrides=SOON | {"min.insync.replicas": 1}) as running:
         yield running
 
 
@@ -104,7 +106,9 @@ def test_three_partitions_with_two_replicas_each_are_described(cluster: Cluster)
     assert all(len(set(replicas)) == 2 and leader == replicas[0] for leader, replicas, _ in found.values())
 
 
-def test_brokers_die_and_come_back_and_leaders_are_balanced_again(cluster: Cluster) -> None:
+def test_brokers_die_and_come_back_a_paused_controller_is_fenced_and_leaders_are_balanced_again(
+    cluster: Cluster,
+) -> None:
     tool(cluster, "topics", "--create", "--topic", "balanced", "--replica-assignment", "3:1:2,1:3:2")
     write(cluster, "balanced", 100)
     cluster[3].kill()
@@ -113,9 +117,20 @@ def test_brokers_die_and_come_back_and_leaders_are_balanced_again(cluster: Clust
         lambda: {p[0] for p in described(cluster, "balanced").values()} == {2}, 60, what="2 leads both"
     )
     write(cluster, "balanced", 100)
-    cluster[3].start()
+    before = cluster.ask(lambda admin: admin.describe_quorum())
+    paused = cluster[before.leader_id]
+    paused.pause()
+    cluster[3].start()  # another controller lets them in
     cluster[1].start()
     wait_until(lambda: is_whole(cluster, "balanced"), 60, what="all replicas are in sync")
+    after = cluster.ask(lambda admin: admin.describe_quorum())
+    assert after.leader_id != before.leader_id and after.leader_epoch > before.leader_epoch
+    paused.resume()
+    wait_until(
+        lambda: any("does not lead the quorum any more" in line for line in paused.lines),
+        what="the paused controller learns that it does not lead",
+    )
+    assert cluster.ask(lambda admin: admin.describe_quorum()).leader_id == after.leader_id
     tool(cluster, "leader-election", "--election-type", "preferred", "--all-topic-partitions")
     wait_until(
         lambda: [p[0] for _, p in sorted(described(cluster, "balanced").items())] == [3, 1],
@@ -125,22 +140,43 @@ def test_brokers_die_and_come_back_and_leaders_are_balanced_again(cluster: Clust
     assert count_of(cluster, "balanced") == 200
 
 
-def test_replicas_are_added_moved_drained_and_a_dead_broker_is_replaced_by_an_empty_one(
+def test_replicas_are_added_moved_and_taken_out_and_a_dead_broker_is_replaced_by_an_empty_one(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     tool(cluster, "topics", "--create", "--topic", "growing", "--replica-assignment", "1")
-    write(cluster, "growing", 500)
+    writer = Writer(cluster.bootstrap, "growing")  # it is running all the time
+    writer.write_more(500)
     move(cluster, tmp_path, "growing", [1, 2])  # a higher replication factor
-    move(cluster, tmp_path, "growing", [2, 3, 4])  # to a broker that had nothing
+    writer.write_more(100)
+    cluster.add_broker(4).start()
+    move(cluster, tmp_path, "growing", [2, 3, 4])  # to a broker that is new
+    writer.write_more(100)
+
     out = tool(cluster, "drain", "4")
     assert "Broker 4 has no replicas any more." in out
     assert all(4 not in replicas for _, replicas, _ in described(cluster, "growing").values())
     assert is_whole(cluster, "growing")
+    cluster[4].stop()
+    tool(cluster, "cluster", "unregister", "--id", "4")
+    wait_until(lambda: {each.id for each in nodes_of(cluster)} == {1, 2, 3}, what="it is unregistered")
+    writer.write_more(100)
 
-    write(cluster, "growing", 500)
     dead = described(cluster, "growing")[0][1][0]
     cluster[dead].kill()
     cluster[dead].wipe()
+    writer.write_more(100)
     cluster[dead].start()
     wait_until(lambda: is_whole(cluster, "growing"), 60, what="the empty broker is in sync")
-    assert count_of(cluster, "growing") == 1000
+    writer.write_more(100)
+    writer.flush()
+    assert writer.failed == []
+    assert read(cluster.bootstrap, "growing", 0, writer.sent) == list(range(writer.sent))
+
+
+def nodes_of(cluster: Cluster) -> list[Any]:
+    """Brokers that are registered, whether they run or not."""
+
+    async def ask(admin: Any) -> Any:
+        return await admin.describe_cluster(fenced=True)
+
+    return list(cluster.ask(ask).nodes)

@@ -44,6 +44,7 @@ class ClusterNode:
         self.properties = properties
         self.log_level = "INFO"
         self.class_path = ""  # in front of Apache Kafka's own: a logger, to see what it does
+        self.release_version: str | None = None  # whose features a new cluster begins with; the newest's
         self.product = BARNABAS  # or Apache Kafka, on the same folder: it may change between two lives
         self.lines: deque[str] = deque(maxlen=LINES_MAX)  # the last of its log
         self._child: subprocess.Popen[bytes] | None = None
@@ -175,10 +176,10 @@ class ClusterNode:
 
     def _request(self, request: Any) -> Any:
         if self.voters is None or not self.is_controller:
-            return request()
+            return request(release_version=self.release_version)
         if any(voter.id == self.id for voter in self.voters):
-            return request(initial_controllers=self.voters)
-        return request(no_initial_controllers=True)
+            return request(initial_controllers=self.voters, release_version=self.release_version)
+        return request(no_initial_controllers=True, release_version=self.release_version)
 
 
 class Cluster:
@@ -253,6 +254,12 @@ class Cluster:
             return {"controller.quorum.voters": self._voters}
         servers = (f"{each.endpoints[0].host}:{each.endpoints[0].port}" for each in self._first_voters)
         return {"controller.quorum.bootstrap.servers": ",".join(servers)}
+
+    def add_broker(self, node_id: int) -> ClusterNode:
+        """A further broker, formatted and not started."""
+        self._add(node_id, "broker", f"PLAINTEXT://127.0.0.1:{free_ports(1)[0]}")
+        self.nodes[node_id].format()
+        return self.nodes[node_id]
 
     def add_controller(self, node_id: int, **settings: object) -> ClusterNode:
         """A further controller of a dynamic quorum, formatted and not started; settings with _ for dots."""

@@ -29,9 +29,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	$(BIN)/barnabas start --data $(DATA) --port $(PORT)
 
-tools:           ## kcat, PostgreSQL and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
+tools:           ## kcat, PostgreSQL, MariaDB and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
 	@missing=""; command -v kcat >/dev/null 2>&1 || missing="$$missing kcat"; command -v ip >/dev/null 2>&1 || missing="$$missing iproute2"; \
 	  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
+	  [ -x /usr/sbin/mariadbd ] || missing="$$missing mariadb-server"; \
 	  [ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && export DEBIAN_FRONTEND=noninteractive \
 	  && { apt-get install -y -qq $$missing >/dev/null 2>&1 || { apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq $$missing >/dev/null 2>&1; }; } \
 	  || echo "not installed:$$missing; their tests will be skipped"; }

@@ -47,7 +47,9 @@ def spark() -> Iterator[Any]:
     }
     try:
         found = session(
-            SparkPart("local[2]", settings=settings), ("delta", "sqlite", "postgresql"), "pipeline-tests"
+            SparkPart("local[2]", settings=settings),
+            ("delta", "sqlite", "postgresql", "mysql"),
+            "pipeline-tests",
         )
     except JarError as error:
         pytest.skip(str(error))

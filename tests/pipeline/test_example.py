@@ -49,7 +49,7 @@ pytestmark = [
 class Example:
     """The example's file in a folder of its own, with a database, on a broker."""
 
-    def __init__(self, folder: Path, bootstrap: str, master: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, spark: str) -> None:
         self.folder = folder
         self.bootstrap = bootstrap
         self.shop = Shop(seed=3)
@@ -57,8 +57,7 @@ class Example:
         self.least_order = 0.0
         self.file = folder / "pipeline.yaml"
         port = free_ports(1)[0]
-        spark = f'spark: {{master: "{master}", settings: {{spark.cores.max: "2"}}}}\n'
-        self.file.write_text(spark + EXAMPLE.read_text().replace("port: 8088", f"port: {port}"))
+        self.file.write_text(f"spark: {spark}\n" + EXAMPLE.read_text().replace("port: 8088", f"port: {port}"))
         folder.chmod(0o755)  # PostgreSQL may run as another user
         self.database = open_database(folder, self.shop)
         self.environment = {
@@ -125,8 +124,8 @@ def close(expected: dict[str, tuple[int, float]]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def example(folder: Path, bootstrap: str, master: str = "local[2]") -> Iterator[Example]:
-    found = Example(folder, bootstrap, master)
+def example(folder: Path, bootstrap: str, spark: str = '{master: "local[2]"}') -> Iterator[Example]:
+    found = Example(folder, bootstrap, spark)
     try:
         found.create_topics()
         yield found
@@ -243,10 +242,75 @@ def cluster(folder: Path) -> Iterator[str]:
 @pytest.mark.long
 def test_on_a_spark_cluster_of_two_workers(tmp_path: Path) -> None:
     with Broker(in_process=False) as broker, cluster(tmp_path) as master:
-        with example(tmp_path, broker.bootstrap, master) as shop:
+        spark = f'{{master: "{master}", settings: {{spark.cores.max: "2"}}}}'
+        with example(tmp_path, broker.bootstrap, spark) as shop:
             shop.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
             shop.produce(HAPPENINGS // 4)
             shop.command("run", "--once")
             shop.check()
         text = "".join(path.read_text() for path in tmp_path.glob("cluster-*.log"))
         assert text.count("Asked to launch executor") >= 2
+
+
+@contextlib.contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """A Spark Connect server, with Delta's jars and the drivers, and our package on its Python's path."""
+    import pyspark
+
+    from barnabas.pipeline.session import SETTINGS
+    from barnabas.spark import jars
+
+    home = Path(pyspark.__file__).parent
+    port = free_ports(1)[0]
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.jars": ",".join(map(str, jars.jars("delta", "postgresql", "sqlite"))),
+        **{
+            name: SETTINGS[name]
+            for name in SETTINGS
+            if name.startswith(("spark.sql.extensions", "spark.sql.catalog"))
+        },
+    }
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    log = folder / "connect.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "spark-internal"],
+            env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+        )
+    try:
+        wait_until(lambda: "Spark Connect server started" in log.read_text(), 120, "a Spark Connect server")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.long
+def test_on_spark_connect(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="needs the extra `connect`")
+    with (
+        Broker(in_process=False) as broker,
+        connect_server(tmp_path) as remote,
+        example(tmp_path, broker.bootstrap, f'{{remote: "{remote}"}}') as shop,
+    ):
+        shop.environment["PATH"] = ""  # no Java: everything computes on the server
+        shop.environment.pop("JAVA_HOME", None)
+        shop.produce(HAPPENINGS // 4)
+        shop.command("run", "--once")
+        shop.check()
+        shop.produce(HAPPENINGS // 8)
+        (tmp_path / "lake" / "_barnabas" / "schedule.json").unlink()
+        shop.command("run", "--once")
+        shop.check()
+        allow_returns(shop)
+        assert "view revenue refreshed" in shop.command("release", "orders", "--rule", "range_amount")
+        shop.check()

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
+from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.serving.client import ServingClient, ServingError
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
 from barnabas.pipeline.views.parts import BatchPart, Conflict, Position
-from barnabas.testing import postgres
 from barnabas.testing.waiting import wait_until
 from pipeline.views_model import BEGINNING, LAYOUT, Order, batch_part, speed_part
 
@@ -95,8 +95,8 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     if request.param == "postgresql":
         if reason := postgres.available():
             pytest.skip(reason)
-        with postgres.PostgresServer() as server:
-            yield from serving(tmp_path_factory.mktemp("serving"), server.url)
+        with postgres.Postgres(password="a secret") as server:
+            yield from serving(tmp_path_factory.mktemp("serving"), server.dsn)
     else:
         yield from serving(tmp_path_factory.mktemp("serving"), "duckdb")
 

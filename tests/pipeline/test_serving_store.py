@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.serving import catalog, merging
 from barnabas.pipeline.serving.query import BadRequest, Query, parse
 from barnabas.pipeline.serving.store import Limits, Store, StoreError, UnknownView, open_store
 from barnabas.pipeline.views import merge
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
 from barnabas.pipeline.views.parts import BatchPart, Conflict
-from barnabas.testing import postgres
 from pipeline.views_model import (
     BEGINNING,
     LAYOUT,
@@ -39,17 +39,17 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[postgres.PostgresServer]:
+def server() -> Iterator[postgres.Postgres]:
     if reason := postgres.available():
         pytest.skip(reason)
-    with postgres.PostgresServer() as found:
+    with postgres.Postgres(password="a secret") as found:
         yield found
 
 
 @pytest.fixture(params=["duckdb", "postgresql"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the same store each time."""
-    url = "duckdb" if request.param == "duckdb" else request.getfixturevalue("server").url
+    url = "duckdb" if request.param == "duckdb" else request.getfixturevalue("server").dsn
     name = f"test_{next(_numbers)}"
     stores: list[Store] = []
 
@@ -451,8 +451,8 @@ def test_views_are_dropped_and_unknown_ones_named(opened: Open) -> None:
         store.answer(Query("revenue"))
 
 
-def test_a_server_that_was_restarted_is_found_again(server: postgres.PostgresServer, tmp_path: Path) -> None:
-    store = open_store(server.url, name="restarts", folder=tmp_path)
+def test_a_server_that_was_restarted_is_found_again(server: postgres.Postgres, tmp_path: Path) -> None:
+    store = open_store(server.dsn, name="restarts", folder=tmp_path)
     store.put_batch(batch_part(1, []))
     server.stop()
     with pytest.raises(StoreError, match="is away") as problem:

@@ -1,20 +1,22 @@
-"""Tables of databases: whole, by a growing number, by time, by both; SQLite and a real PostgreSQL."""
+"""Tables of databases: whole, by a growing number, by time, by both; SQLite, real PostgreSQL and MySQL."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
+from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.errors import SourceAway, Stopped
 from barnabas.pipeline.flow import Feed
-from barnabas.testing import postgres
-from barnabas.testing.postgres import PostgresServer
+from barnabas.testing import mysql
 from pipeline.orders import rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -108,9 +110,11 @@ def test_a_real_postgresql_with_secrets_by_reference(
         pytest.skip(reason)
     import psycopg
 
-    with PostgresServer() as server, psycopg.connect(server.url, autocommit=True) as connection:
-        url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
-        password = server.password
+    with (
+        postgres.Postgres(password="a secret") as server,
+        psycopg.connect(server.dsn, autocommit=True) as connection,
+    ):
+        url, password = server.url, server.password
         monkeypatch.setenv("SHOP_PASSWORD", password)
         connection.execute(
             "CREATE TABLE customers"
@@ -134,3 +138,55 @@ def test_a_real_postgresql_with_secrets_by_reference(
     monkeypatch.delenv("SHOP_PASSWORD")
     with pytest.raises(Stopped, match="SHOP_PASSWORD is not set"):
         feed.step()
+
+
+def test_a_real_mysql_in_every_mode(spark: Any, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MariaDB, by MySQL's own driver: snapshots, growing numbers, times of change, both."""
+    if reason := mysql.available():
+        pytest.skip(reason)
+    with mysql.MySqlServer() as server:
+        monkeypatch.setenv("SHOP_PASSWORD", server.password)
+        server.execute(
+            "CREATE TABLE customers (id BIGINT PRIMARY KEY AUTO_INCREMENT, name TEXT, note DECIMAL(9, 2),"
+            " updated_at DATETIME(6));"
+            " INSERT INTO customers VALUES (1, 'a', 1.25, '2026-01-01 00:00:00.000001'),"
+            " (2, 'b\u00fc', NULL, '2026-01-01 00:00:01')"
+        )
+        access = {"user": server.user, "password": Secret("${env:SHOP_PASSWORD}")}
+        access["schema"] = Schema("id BIGINT, name STRING, note DECIMAL(9, 2), updated_at TIMESTAMP")
+        by_time = {"timestamp": "updated_at"}
+        modes = {
+            TableMode.SNAPSHOT: {},
+            TableMode.INCREMENTING: {"incrementing": "id"},
+            TableMode.TIMESTAMP: by_time,
+            TableMode.BOTH: {**by_time, "incrementing": "id"},
+        }
+        pipelines = {
+            mode: customers(f"{lake}-{mode.name}", server.url, mode=mode, **given, **access)
+            for mode, given in modes.items()
+        }
+        feeds = {mode: Feed(spark, pipeline, "customers") for mode, pipeline in pipelines.items()}
+        for feed in feeds.values():
+            assert [batch.rows_in for batch in feed.drain()] == [2]
+        server.execute(
+            "UPDATE customers SET name = 'A', updated_at = '2026-01-01 00:00:04.5' WHERE id = 1;"
+            " INSERT INTO customers VALUES (3, 'c', 3, '2026-01-01 00:00:01'),"
+            " (4, 'd', 4, '2026-01-01 00:00:05'); DELETE FROM customers WHERE id = 2"
+        )
+        for feed in feeds.values():
+            assert len(feed.drain()) == 1
+            assert feed.step() is None
+        found = {
+            mode: rows(spark, pipeline, "trusted", "customers", "id", "name")
+            for mode, pipeline in pipelines.items()
+        }
+        there = [(1, "A"), (3, "c"), (4, "d")]
+        assert found[TableMode.SNAPSHOT] == there
+        assert found[TableMode.INCREMENTING] == [(1, "a"), (2, "b\u00fc"), (3, "c"), (4, "d")]
+        # Rows that were deleted are not seen by their time.
+        assert found[TableMode.BOTH] == found[TableMode.TIMESTAMP] == [there[0], (2, "b\u00fc"), *there[1:]]
+        exact = rows(spark, pipelines[TableMode.SNAPSHOT], "staging", "customers", "note", "updated_at")
+        assert (Decimal("3.00"), datetime(2026, 1, 1, 0, 0, 1)) in exact
+    with pytest.raises(SourceAway) as caught:
+        feeds[TableMode.SNAPSHOT].step()
+    assert server.password not in str(caught.value)

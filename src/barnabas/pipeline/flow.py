@@ -114,25 +114,37 @@ class Feed:
         portion = self._reader.next(self._mark.position)
         if portion is not None:
             return self._carry(portion, self._mark)
+        self._make_tables()
+        return None
+
+    def _make_tables(self) -> None:
+        """Once all is read: also those that got no rows are there."""
         if not self._has_tables:
             with self._explained("making tables"):
                 self._carrier.make_tables()
             self._has_tables = True
-        return None
 
-    def drain(self, batches_max: int = BATCHES_PER_DRAIN_MAX) -> list[Batch]:
+    def drain(self) -> list[Batch]:
         """Everything that is there now, as `frequency: batch` and `run --once` want it."""
-        found: list[Batch] = []
-        while len(found) < batches_max:
+        return list(self.batches())
+
+    def batches(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[Batch]:
+        """Each batch of what is there now. What comes meanwhile is for the next time: a source that is
+        written to all the time would keep everybody else waiting."""
+        goal = self._reader.goal()
+        for _ in range(BATCHES_PER_DRAIN_MAX):
             batch = self.step()
-            if batch is None:
-                waits_s = self._waits_s()
-                if not waits_s:
+            if batch is not None:
+                yield batch
+                if not batch.recovered and self._reader.has_reached(self.position or {}, goal):
                     break
+            elif waits_s := self._waits_s():
                 time.sleep(waits_s)
-                continue
-            found.append(batch)
-        return found
+            else:
+                break
+            if is_stopping():
+                break
+        self._make_tables()
 
     def _waits_s(self) -> float:
         """A source with a bandwidth limit may have more, later."""

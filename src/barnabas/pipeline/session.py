@@ -6,13 +6,15 @@ a Spark Connect server. Does not know: what is run on it.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.model import Pipeline, SparkPart, TableSource
 from barnabas.pipeline.secrets import reveal
@@ -20,6 +22,8 @@ from barnabas.spark import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_cloned: weakref.WeakSet[Any] = weakref.WeakSet()
 
 # What costs most on small batches: a task for each of 200 partitions that hold a few rows, and 50 tasks to
 # look at the newest version of a table.
@@ -74,6 +78,7 @@ def session(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own
         if spark.remote:
+            check_connect()
             builder = SparkSession.builder.remote(spark.remote)
             # A server has its jars and its static settings already.
             static = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.ui.", "spark.python.")
@@ -96,6 +101,18 @@ def session(
         return found
 
 
+def check_connect() -> None:
+    if missing := [name for name in ("grpc", "grpc_status", "google.rpc") if not is_there(name)]:
+        raise SessionError(f'Spark Connect needs {", ".join(missing)}: pip install "barnabas[connect]"')
+
+
+def is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
@@ -104,9 +121,35 @@ def check_java() -> None:
         )
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is a session of a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def apart(spark: SparkSession) -> SparkSession:
     """A session with settings and temporary views of its own, on the same cluster."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_remote(spark):
         cloned: SparkSession = spark.cloneSession()  # type: ignore[attr-defined]
+        cloned.release_session_on_close = True  # type: ignore[attr-defined]  # Spark forgets to say so
+        _cloned.add(cloned)
         return cloned
     return spark.newSession()
+
+
+def close(spark: SparkSession) -> None:
+    """Ends a session, with those that were made apart from it: one of Spark Connect that is left open keeps
+    its process from ending."""
+    if is_remote(spark):
+        for each in list(_cloned):
+            each.stop()
+    spark.stop()
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the session's JVM, or its server, still knows it."""
+    try:
+        if is_remote(spark):
+            return spark.conf.get("spark.sql.session.timeZone") is not None
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False

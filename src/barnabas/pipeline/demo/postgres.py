@@ -1,7 +1,8 @@
-"""A PostgreSQL server of our own, in a folder, on a free port of this machine; gone when it is closed.
+"""A PostgreSQL server of our own, on a free port of this machine, for the demo and for tests.
 
-In: a folder. Out: a running server with one database and one user, or the reason why there is none.
-PostgreSQL does not run as root: there it runs as another user of the system, to whom the folder is given.
+In: a folder, or none for one that goes with the server. Out: a running server with one database and one user,
+or the reason why there is none. PostgreSQL does not run as root: there it runs as another user of the system,
+to whom the folder is given.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 from barnabas.pipeline.demo.ports import free_port
 
@@ -39,14 +42,20 @@ def programs() -> Path | None:
     return max(versions, key=lambda path: float(path.parent.name), default=None)
 
 
+def available() -> str | None:
+    """None where the programs are here, else the reason why there can be no server."""
+    return None if programs() else "needs PostgreSQL (on Debian: apt install postgresql)"
+
+
 class Postgres:
     """`with Postgres(folder) as server:`; `url` is for JDBC, `dsn` for psycopg."""
 
-    def __init__(self, folder: Path, database: str = "shop") -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None = None, database: str = "shop", password: str = "") -> None:
+        self._temporary = Path(tempfile.mkdtemp(prefix="barnabas-postgres-")) if folder is None else None
+        self.folder = self._temporary or folder or Path()
         self.database = database
         self.user = "barnabas"
-        self.password = secrets.token_hex(8)
+        self.password = password or secrets.token_hex(8)
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -56,7 +65,7 @@ class Postgres:
 
     @property
     def dsn(self) -> str:
-        return f"postgresql://{self.user}:{self.password}@127.0.0.1:{self.port}/{self.database}"
+        return f"postgresql://{self.user}:{quote(self.password)}@127.0.0.1:{self.port}/{self.database}"
 
     @property
     def pid(self) -> int:
@@ -76,6 +85,7 @@ class Postgres:
             [
                 *(str(found / "postgres"), "-D", str(data), "-p", str(self.port)),
                 *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self.folder}"),
+                *("-c", "fsync=off"),  # what is in it is of today
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -94,7 +104,8 @@ class Postgres:
         if user is not None:
             for path in (self.folder, words):
                 shutil.chown(path, user)
-        command = [str(found / "initdb"), "-D", str(data), "-U", self.user, "-A", "scram-sha-256", "-N"]
+        command = [str(found / "initdb"), "-D", str(data), "-U", self.user, "-N", "-E", "UTF8"]
+        command += ["-A", "scram-sha-256"]
         try:
             done = subprocess.run(
                 [*command, f"--pwfile={words}"], capture_output=True, text=True, user=user, cwd=self.folder
@@ -139,6 +150,8 @@ class Postgres:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def another_user() -> str:

@@ -1,7 +1,7 @@
 """What both Spark applications have in common: their file, session, serving process, and how they end.
 
 In: the name of the application, the path of the pipeline's file. Out: an exit status. The application ends
-with a status of its own when its JVM is gone, so that the supervisor starts it anew.
+with a status of its own when its JVM or its server is gone, so that the supervisor starts it anew.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.reading import read_pipeline
 from barnabas.pipeline.running.asking import serving_url, token_of
 from barnabas.pipeline.running.diary import Diary
-from barnabas.pipeline.running.supervisor import when_orphaned, when_told
+from barnabas.pipeline.running.supervisor import STOP_S_MAX, when_orphaned, when_told
 from barnabas.pipeline.running.work import Work
 from barnabas.pipeline.serving.client import ServingClient
-from barnabas.pipeline.session import open_session
+from barnabas.pipeline.session import close, is_alive, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JVM_GONE = 70  # exit status
+SPARK_GONE, ORPHANED = 70, 71  # exit statuses
 SERVING_S_MAX = 60.0
 LOOK_S = 0.1
 CORES_ON_CLUSTER = "2"  # of each application, where the file does not say: both must find room
@@ -42,8 +42,8 @@ class Application:
         self.spark = spark
         self.serving = serving
         self.diary = Diary(pipeline)
-        self.work = Work(spark, pipeline, serving, self.diary)
         self.stopping = threading.Event()
+        self.work = Work(spark, pipeline, serving, self.diary, self.stopping.is_set)
 
     def stop(self) -> None:
         self.stopping.set()
@@ -53,22 +53,11 @@ class Application:
         print(f"{at} {self.name}: {' '.join(str(text).split())[:1000]}", flush=True)
 
     def check_alive(self, error: BaseException) -> None:
-        """Ends the process where the error means that its JVM is gone: nothing can be done without it."""
+        """Ends the process where the error means that its session is gone: nothing can be done without
+        it."""
         if not is_alive(self.spark):
-            self.log(f"the JVM is gone: {brief(error)}")
-            os._exit(JVM_GONE)
-
-
-def is_alive(spark: SparkSession) -> bool:
-    """Whether the session's JVM answers; sessions of Spark Connect have none."""
-    try:
-        context = spark.sparkContext
-    except Exception:
-        return True
-    try:
-        return not context._jsc.sc().isStopped()
-    except Exception:
-        return False
+            self.log(f"Spark is gone: {brief(error)}")
+            os._exit(SPARK_GONE)
 
 
 def own_settings(pipeline: Pipeline, name: str) -> dict[str, str]:
@@ -97,16 +86,26 @@ def wait_for_serving(pipeline: Pipeline) -> str:
 def run_application(name: str, arguments: list[str], body: Callable[[Application], None]) -> int:
     [path] = arguments
     pipeline = read_pipeline(path)
+    running: list[Application] = []
+    when_orphaned(lambda: end_orphaned(running))
     url = wait_for_serving(pipeline)
     spark = open_session(pipeline, name, **own_settings(pipeline, name))
     with ServingClient(url, token_of(pipeline)) as serving:
         application = Application(name, pipeline, spark, serving)
         when_told(application.stop)
-        when_orphaned(application.stop)
+        running.append(application)
         application.log(f"running, pid {os.getpid()}")
         body(application)
         application.log("ended")
     sys.stdout.flush()
     if is_alive(spark):
-        spark.stop()
+        close(spark)
     return 0
+
+
+def end_orphaned(running: list[Application]) -> None:
+    """Without a supervisor nobody else ends it: what waits for something that never comes ends too."""
+    for application in running:
+        application.stop()
+        time.sleep(STOP_S_MAX)
+    os._exit(ORPHANED)

@@ -31,7 +31,7 @@ Body = Callable[["SparkSession"], Rewritten]
 
 def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], object]) -> Rewritten:
     """`body` rewrites rows and refined tables with a session; the views follow here."""
-    from barnabas.pipeline.session import open_session
+    from barnabas.pipeline.session import close, open_session
 
     with parts_of(pipeline, what) as parts:
         say("starting Spark")
@@ -47,7 +47,7 @@ def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], obje
             work.diary.rewritten(done, started)
             return done
         finally:
-            spark.stop()
+            close(spark)
 
 
 @contextmanager

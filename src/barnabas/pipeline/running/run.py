@@ -67,7 +67,7 @@ def run_pipeline(pipeline: Pipeline, *, once: bool = False) -> Done | None:
 
 def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
     """Everything that is due, in this process: streaming sources too, up to what they have now."""
-    from barnabas.pipeline.session import open_session
+    from barnabas.pipeline.session import close, open_session
 
     tell = say or unheard
     with LakeLock(state_folder(pipeline), "run --once"):
@@ -83,7 +83,7 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
             return all_due(Work(spark, pipeline, store, diary), schedule, tell)
         finally:
             store.close()
-            spark.stop()
+            close(spark)
 
 
 def all_due(work: Work, schedule: Schedule, tell: Progress) -> Done:

@@ -35,7 +35,15 @@ Say = Callable[[int, int | None], object]
 class Work:
     """`feeds` are not for several threads at once; everything else is."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, parts: Parts, diary: Diary) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        parts: Parts,
+        diary: Diary,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._is_stopping = is_stopping
         self.spark = spark
         self.pipeline = pipeline
         self.diary = diary
@@ -61,13 +69,12 @@ class Work:
         feed = self.feed(source)
         found: list[Batch] = []
         done = 0
-        while batches := [batch] if (batch := feed.step()) is not None else feed.drain(1):  # limits wait
-            for batch in batches:
-                lag = self._noted(feed, batch, streaming=False)
-                done += batch.rows_in
-                if say is not None:
-                    say(done, None if lag is None else done + lag)
-            found += batches
+        for batch in feed.batches(self._is_stopping):
+            lag = self._noted(feed, batch, streaming=False)
+            done += batch.rows_in
+            if say is not None:
+                say(done, None if lag is None else done + lag)
+            found.append(batch)
         self.diary.stand(Kind.SOURCE, source, State.IDLE)
         return found
 

@@ -76,6 +76,12 @@ class FilesReader:
         count = int((position or {}).get("files", 0)) + len(chosen)
         return Portion(lambda stamp: self._read(chosen, stamp), {"files": count}, Merging.FIRST, facts=facts)
 
+    def goal(self) -> Position | None:
+        return None
+
+    def has_reached(self, position: Position, goal: Position | None) -> bool:
+        return False  # until there is no other file
+
     def lag(self, position: Position | None) -> int | None:
         """Files, not rows."""
         return len(self._new())

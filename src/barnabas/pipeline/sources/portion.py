@@ -73,6 +73,12 @@ class Reader(Protocol):
     def next(self, position: Position | None) -> Portion | None:
         """What comes behind a position; None when there is nothing. SourceAway when it cannot be asked."""
 
+    def goal(self) -> Position | None:
+        """How far there is something to read now; None where only reading would tell."""
+
+    def has_reached(self, position: Position, goal: Position | None) -> bool:
+        """Whether a source that never ends was read up to the goal."""
+
     def lag(self, position: Position | None) -> int | None:
         """How many rows are there that were not read; None where only reading would tell."""
 

@@ -58,6 +58,13 @@ class TableReader:
             return self._by_time(position)
         return self._by_number(position) if mode is TableMode.INCREMENTING else self._by_both(position)
 
+    def goal(self) -> Position | None:
+        return None
+
+    def has_reached(self, position: Position, goal: Position | None) -> bool:
+        """A whole table, and what changed since a time, come as one portion."""
+        return "snapshot" in position or self._source.mode is TableMode.TIMESTAMP
+
     def lag(self, position: Position | None) -> int | None:
         """Rows above the growing number; the other modes would have to read."""
         if self._source.mode is not TableMode.INCREMENTING or not position or "number" not in position:

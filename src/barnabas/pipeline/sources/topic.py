@@ -100,6 +100,13 @@ class TopicReader:
             facts={"offsets": rows_planned},
         )
 
+    def goal(self) -> Position | None:
+        return to_checkpoint(self._asked(lambda planner: planner.latest(planner.places())))
+
+    def has_reached(self, position: Position, goal: Position | None) -> bool:
+        there = from_checkpoint(position)
+        return all(there.get(place, 0) >= end for place, end in from_checkpoint(goal or {}).items())
+
     def lag(self, position: Position | None) -> int | None:
         begin = from_checkpoint(position or {})
 

@@ -24,9 +24,10 @@ class Deferred:
         if self.is_done:
             return
         self.is_done = True
-        self._on_cancel = None
-        if self._callback is not None:
-            self._callback(result)
+        callback, self._callback = self._callback, None
+        self._on_cancel = self.on_next = None  # which hold this in turn: nothing is left for the collector
+        if callback is not None:
+            callback(result)
         else:
             self._result = result
 
@@ -41,7 +42,7 @@ class Deferred:
         if self.is_done:
             return
         self.is_done = True
-        self._callback = None
+        self._callback = self.on_next = None
         if self._on_cancel is not None:
             self._on_cancel()
             self._on_cancel = None

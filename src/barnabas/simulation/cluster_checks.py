@@ -44,7 +44,8 @@ class ClusterChecks:
         self._watermarks: dict[Key, tuple[object, int]] = {}  # by node, its life, partition: of which object
         self._read_to: dict[Key, int] = {}
         self._votes: dict[int, tuple[int, int]] = {}  # by node: the newest epoch, and for whom it voted
-        self._last_image: MetadataImage | None = None
+        self._images: dict[int, MetadataImage] = {}  # by node: which was looked at last
+        self._durable: dict[int, tuple[bytes, int]] = {}  # by node: `quorum-state` and its epoch
 
     async def run(self) -> None:
         """For a task of the harness."""
@@ -69,16 +70,15 @@ class ClusterChecks:
         if node.node is None or node.node_id not in self._cluster.shape.brokers:
             return
         broker = node.node.broker
-        self._image_of(broker.image)
+        if self._images.get(node.node_id) is not broker.image:
+            self._images[node.node_id] = broker.image
+            self._image_of(broker.image)
         for partition in list(broker.partitions):
             self._partition_of(node, partition)
 
     # -- leaders -----------------------------------------------------------------------------------
 
     def _image_of(self, image: MetadataImage) -> None:
-        if image is self._last_image:
-            return
-        self._last_image = image
         fenced = {broker.id for broker in image.cluster.brokers.values() if broker.fenced}
         for topic in image.topics.by_id.values():
             for index, each in topic.partitions.items():
@@ -104,12 +104,24 @@ class ClusterChecks:
             raise Wrong(f"{node.host} has voted twice in epoch {epoch}: for {voted_before} and {voted_id}")
         self._votes[node.node_id] = epoch, voted_id if epoch > before or voted_id >= 0 else voted_before
 
+    def _durable_epoch(self, node: SimulatedNode) -> int:
+        """Of the quorum, as `quorum-state` tells it to the node's next life."""
+        try:
+            content = node.disk.read(QUORUM_STATE)
+            known, epoch = self._durable.get(node.node_id, (b"", -1))
+            if content != known:
+                epoch = election_state.decode(content.decode()).epoch
+                self._durable[node.node_id] = content, epoch
+            return epoch
+        except (FileNotFoundError, election_state.CorruptElectionState):
+            return -1
+
     # -- what is committed -------------------------------------------------------------------------
 
     def _metadata_of(self, node: SimulatedNode, found: MetadataLog) -> None:
         state = found.election_state
         self._voted(node, state.epoch, state.voted_id)
-        durable = durable_epoch(node)
+        durable = self._durable_epoch(node)
         if state.epoch < durable:
             raise Wrong(f"{node.host} is in epoch {state.epoch} of the quorum, and its disk in {durable}")
         if state.leader_id >= 0:
@@ -192,14 +204,6 @@ class ClusterChecks:
                 if len(ends) > 1:
                     return False
         return True
-
-
-def durable_epoch(node: SimulatedNode) -> int:
-    """Of the quorum, as `quorum-state` tells it to the node's next life."""
-    try:
-        return election_state.decode(node.disk.read(QUORUM_STATE).decode()).epoch
-    except (FileNotFoundError, election_state.CorruptElectionState):
-        return -1
 
 
 def sum_of(data: bytes, position: int, size: int, *, with_epoch: bool) -> int:

@@ -124,7 +124,7 @@ class Faults:
 
     def _happen(self, fault: Fault) -> None:
         node, other = self._chosen(fault)
-        self._world.trace.note("fault", fault, node.host)
+        self._world.trace.note("fault", str(fault), node.host)
         network = self._world.network
         if fault.kind in NODE_FAULTS:
             NODE_FAULTS[fault.kind](node, fault)

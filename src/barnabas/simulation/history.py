@@ -7,6 +7,7 @@ expected); with the plan and how to live through it again. Does not know: what a
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def live(
     """Live through the history of one seed."""
     history = make(seed)
     plan: Plan = list(history.faults if faults is None else faults)
-    with World(seed) as world:
+    with Uncollected(), World(seed) as world:
         world.trace.on_line = on_line
         verdict, reason, details, counts = Verdict.GOOD, "", "", {}
         try:
@@ -102,6 +103,20 @@ def live(
             details,
             tuple(world.trace.lines) if verdict is not Verdict.GOOD else (),
         )
+
+
+class Uncollected:
+    """No garbage is collected meanwhile, but when a history is over (see `World.run`): it is quicker, and
+    what destructors have to tell is told at the same moment each time."""
+
+    def __enter__(self) -> None:
+        gc.disable()
+        if not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()  # the code itself is no garbage, and need not be looked at again
+
+    def __exit__(self, *_: object) -> None:
+        gc.enable()
 
 
 SHRINKING_RUNS_MAX = 120

@@ -9,10 +9,11 @@ Does not know: what the program is, how the network behaves.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
-from contextvars import Context
+from contextvars import Context, copy_context
 from functools import partial
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,10 +33,36 @@ class Stuck(Exception):
     """The simulated program can make no progress."""
 
 
+class Step(asyncio.TimerHandle):
+    """A callback that is due, at once or at a time, and whose it is. As asyncio's, of which it does less."""
+
+    __slots__ = ("process",)
+    _callback: Any
+    _args: Any
+    _context: Context
+
+    def __init__(  # of the base class nothing is needed
+        self, when: float, callback: Callable[..., object], args: Any, context: Context | None
+    ) -> None:
+        self._when = when
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+        self._context = copy_context() if context is None else context
+        self.process: Process | None = self._context.get(PROCESS)
+
+    def cancel(self) -> None:
+        """Steps that are cancelled are dropped when their time comes."""
+        self._cancelled = True
+        self._callback = self._args = None
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     # Of the base class, which is public but does not say so of these.
-    _ready: Any
-    _scheduled: list[asyncio.TimerHandle]
+    _ready: deque[Step]
+    _scheduled: list[tuple[float, int, Step]]
+    _stopping: bool
     network: Network
 
     def __init__(self, rng: Random) -> None:
@@ -44,6 +71,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._rng = rng
         self._steps_at_moment = 0
         self.steps = 0
+        self._timers = 0
         self.thread_ms_mean = THREAD_MS_MEAN
         self.set_task_factory(make_task)
 
@@ -52,33 +80,67 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     # -- the loop itself -----------------------------------------------------------------------------
 
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Context | None = None
+    ) -> Step:
+        step = Step(self._now, callback, args, context)
+        self._ready.append(step)
+        return step
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> Step:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> Step:
+        step = Step(when, callback, args, context)
+        self._timers += 1  # of two that are due at one moment, the one that was made first
+        heappush(self._scheduled, (when, self._timers, step))
+        return step
+
     def _run_once(self) -> None:
+        """The base class calls this until it is stopped; so does this, more quickly."""
         scheduled, ready = self._scheduled, self._ready
-        while scheduled and is_cancelled(scheduled[0]):
-            heappop(scheduled)
-        if not ready:
-            if not scheduled:
-                raise Stuck("nothing is ready and nothing is scheduled")
-            if scheduled[0].when() > self._now:
-                self._now = scheduled[0].when()
-                self._steps_at_moment = 0
-        while scheduled and scheduled[0].when() <= self._now:
-            ready.append(heappop(scheduled))
-        for _ in range(len(ready)):
+        while True:
             if not ready:
-                break  # the rest belonged to a process that was killed
-            handle = ready.popleft()
-            if is_cancelled(handle):
-                continue
-            process = owner_of(handle)
-            if process is not None and process.is_paused:
-                process.parked.append(handle)
-                continue
-            self.steps += 1
-            self._steps_at_moment += 1
-            handle._run()
-        if self._steps_at_moment > STEPS_AT_ONE_MOMENT_MAX:
-            raise Stuck(f"{self._steps_at_moment} steps without time going on")
+                while scheduled and scheduled[0][2]._cancelled:
+                    heappop(scheduled)
+                if not scheduled:
+                    raise Stuck("nothing is ready and nothing is scheduled")
+                if scheduled[0][0] > self._now:
+                    self._now = scheduled[0][0]
+                    self._steps_at_moment = 0
+            while scheduled and scheduled[0][0] <= self._now:
+                ready.append(heappop(scheduled)[2])
+            for _ in range(len(ready)):
+                if not ready:
+                    break  # the rest belonged to a process that was killed
+                step = ready.popleft()
+                if step._cancelled:
+                    continue
+                if step.process is not None and step.process.is_paused:
+                    step.process.parked.append(step)
+                    continue
+                self.steps += 1
+                self._steps_at_moment += 1
+                self._take(step)
+            if self._stopping:
+                break
+            if self._steps_at_moment > STEPS_AT_ONE_MOMENT_MAX:
+                raise Stuck(f"{self._steps_at_moment} steps without time going on")
+
+    def _take(self, step: Step) -> None:
+        try:
+            step._context.run(step._callback, *step._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            what = f"Exception in callback {step._callback!r}"
+            self.call_exception_handler({"message": what, "exception": error, "handle": step})
 
     def _process_events(self, event_list: object) -> None:
         """There is no selector."""
@@ -86,33 +148,31 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """There are no other threads to wake this one."""
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers are dropped when their time comes."""
-
     def begin_anew(self) -> None:
         """A program that was stuck may be unwound."""
         self._steps_at_moment = 0
 
-    def put_back(self, handles: list[asyncio.Handle]) -> None:
+    def put_back(self, steps: list[Step]) -> None:
         """What would have run before runs before what is due now."""
-        self._ready.extendleft(reversed(handles))
+        self._ready.extendleft(reversed(steps))
 
     def unwind(self, process: Process) -> None:
         """Cancel the tasks of a dead process and run what is theirs until nothing is left of it."""
         for task in list(process.tasks):
             task.cancel()
         for _ in range(UNWINDING_STEPS_MAX):
-            mine = [handle for handle in self._ready if owner_of(handle) is process]
+            mine = [step for step in self._ready if step.process is process]
             if not mine:
                 break
-            for handle in mine:
-                self._ready.remove(handle)
-            for handle in mine:
-                if not is_cancelled(handle):
-                    handle._run()
+            others = [step for step in self._ready if step.process is not process]
+            self._ready.clear()
+            self._ready.extend(others)
+            for step in mine:
+                if not step._cancelled:
+                    self._take(step)
         for task in process.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self._scheduled[:] = [timer for timer in self._scheduled if owner_of(timer) is not process]
+        self._scheduled[:] = [timer for timer in self._scheduled if timer[2].process is not process]
         heapify(self._scheduled)
 
     # -- ports ---------------------------------------------------------------------------------------
@@ -170,13 +230,3 @@ def make_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asy
         process.tasks[task] = None
         task.add_done_callback(lambda done: process.tasks.pop(done, None))
     return task
-
-
-def owner_of(handle: asyncio.Handle) -> Process | None:
-    context: Context = handle._context  # type: ignore[attr-defined]
-    return context.get(PROCESS)
-
-
-def is_cancelled(handle: asyncio.Handle) -> bool:
-    cancelled: bool = handle._cancelled
-    return cancelled

@@ -14,7 +14,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from barnabas.simulation.loop import SimulatedLoop
+    from barnabas.simulation.loop import SimulatedLoop, Step
 
 T = TypeVar("T")
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
@@ -27,7 +27,7 @@ class Process:
         self.is_alive = True
         self.is_paused = False
         self.tasks: dict[asyncio.Task[Any], None] = {}  # in the order of their making
-        self.parked: list[asyncio.Handle] = []  # what would have run while it is paused
+        self.parked: list[Step] = []  # what would have run while it is paused
         self.on_end: list[Callable[[], None]] = []
         self.context: Context = copy_context()
         self.context.run(PROCESS.set, self)

@@ -10,29 +10,52 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 
+Event = tuple[float, tuple[str | int, ...]]
 LINES_MAX = 400
+AT_ONCE = 500  # events that are hashed together: it is quicker
 
 
 class Trace:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._hash = hashlib.sha256()
+        self._unhashed: list[Event] = []
+        self._last: deque[Event] = deque(maxlen=LINES_MAX)
         self.events = 0
-        self.lines: deque[str] = deque(maxlen=LINES_MAX)
         self.on_line: Callable[[str], None] | None = None  # for a person who follows a replay
 
-    def note(self, *what: object) -> None:
+    def note(self, *what: str | int) -> None:
         """An event of the history; its text must not depend on addresses or hashes of objects."""
         self.events += 1
-        self._hash.update(self.remark(*what).encode())
+        event = self._now(), what
+        self._unhashed.append(event)
+        if len(self._unhashed) == AT_ONCE:
+            self._update()
+        self._keep(event)
 
-    def remark(self, *what: object) -> str:
+    def remark(self, *what: str | int) -> None:
         """A line for people, which is no part of the hash."""
-        line = f"{self._now():12.6f} {' '.join(map(str, what))}"
-        self.lines.append(line)
+        self._keep((self._now(), what))
+
+    def _keep(self, event: Event) -> None:
+        self._last.append(event)
         if self.on_line is not None:
-            self.on_line(line)
-        return line
+            self.on_line(line_of(event))
+
+    def _update(self) -> None:
+        self._hash.update(repr(self._unhashed).encode())
+        self._unhashed.clear()
+
+    @property
+    def lines(self) -> list[str]:
+        """The last of them."""
+        return [line_of(event) for event in self._last]
 
     def hexdigest(self) -> str:
+        self._update()
         return self._hash.hexdigest()
+
+
+def line_of(event: Event) -> str:
+    now_s, what = event
+    return f"{now_s:12.6f} {' '.join(map(str, what))}"

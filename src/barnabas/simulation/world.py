@@ -8,6 +8,7 @@ Does not know: nodes, clients, what a history checks.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Coroutine
 from random import Random
@@ -100,6 +101,7 @@ class World:
             raise Stuck(f"not over after {seconds_max:.0f} virtual seconds") from None
         finally:
             over.cancel()
+        gc.collect()  # tasks that failed and that nobody asked tell it now
         if self.problems:
             raise self.problems[0] from self.problems[0].__cause__
         return result

@@ -118,7 +118,7 @@ class ClusterStage(Stage):
         return Faults(self.world, list(self.cluster.nodes.values()), clients)
 
     async def open(self) -> None:
-        self.world.trace.note("cluster", self.shape)
+        self.world.trace.note("cluster", str(self.shape))
         await super().open()
         await self.until(self.has_all_brokers, 30, "all brokers are in service")
         self.world.start(self.checks.run())

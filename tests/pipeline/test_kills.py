@@ -210,6 +210,10 @@ class Run:
                 [sys.executable, "-m", "barnabas", "pipeline", "run", str(file)], stdout=log, stderr=log
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def processes(self, word: str) -> list[psutil.Process]:
         found = []
         for each in psutil.Process(self._process.pid).children(recursive=True):

@@ -11,13 +11,15 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 FILE_NAME = "timeline.db"
+RESERVE = "reserve"
+RESERVE_BYTES = 1 << 20
 BUSY_TIMEOUT_S = 30.0
 ENTRIES_MAX = 200_000  # the oldest beyond it are forgotten
 TRIM_EVERY = 500
@@ -234,20 +236,35 @@ class Timeline:
 
 
 class Recorder:
-    """A timeline for work that goes on without it: a full disk must not stop a pipeline for its diary."""
+    """A timeline for work that goes on without it: a full disk must not stop a pipeline for its diary. A
+    little of the disk is kept, so that it can still be written that the rest is full."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.missed = 0
+        self._reserve = timeline.path.with_name(RESERVE)
 
     def record(self, entry: Entry) -> None:
-        try:
-            self.timeline.record(entry)
-        except TimelineError:
-            self.missed += 1
+        self._written(lambda: self.timeline.record(entry))
+        if not entry.error:
+            self._keep()
 
     def stand(self, kind: str, name: str, state: str, detail: str = "", pid: int = 0) -> None:
+        self._written(lambda: self.timeline.stand(kind, name, state, detail, pid))
+
+    def _written(self, write: Callable[[], None]) -> None:
         try:
-            self.timeline.stand(kind, name, state, detail, pid)
-        except TimelineError:
+            try:
+                write()
+            except TimelineError:
+                self._reserve.unlink(missing_ok=True)
+                write()
+        except (TimelineError, OSError):
             self.missed += 1
+
+    def _keep(self) -> None:
+        """Work that went well says that there is room."""
+        if self._reserve.exists():
+            return
+        with contextlib.suppress(OSError), self._reserve.open("wb") as file:
+            file.write(bytes(RESERVE_BYTES))

@@ -6,6 +6,7 @@ with a status of its own when its JVM or its server is gone, so that the supervi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -50,7 +51,8 @@ class Application:
 
     def log(self, text: str) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        print(f"{at} {self.name}: {' '.join(str(text).split())[:1000]}", flush=True)
+        with contextlib.suppress(OSError):  # the disk of the log may be full
+            print(f"{at} {self.name}: {' '.join(str(text).split())[:1000]}", flush=True)
 
     def check_alive(self, error: BaseException) -> None:
         """Ends the process where the error means that its session is gone: nothing can be done without

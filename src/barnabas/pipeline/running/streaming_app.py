@@ -69,12 +69,12 @@ class Streaming:
         while not self._app.stopping.is_set():
             started, began = time.time(), time.monotonic()
             try:
-                batch = self._work.step(name)
-                while batch is not None and not self._app.stopping.is_set():
+                for batch in self._work.batches(name, to_now=frequency.pace is Pace.NEAR_REAL_TIME):
                     backoff.succeeded()
                     self._diary.stand(Kind.SOURCE, name, State.RUNNING)
                     self._follow(batch)
-                    batch = self._work.step(name)
+                    if self._app.stopping.is_set():
+                        break
             except Exception as error:
                 if not self._goes_on(Kind.SOURCE, name, error, started, backoff):
                     return

@@ -8,7 +8,7 @@ again after a crash. Does not know: processes, threads, when what is due.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -56,13 +56,12 @@ class Work:
             self._feeds[source] = Feed(self.spark, self.pipeline, source)
         return self._feeds[source]
 
-    def step(self, source: str, *, streaming: bool = True) -> Batch | None:
-        """One batch of a source through all zones; None where nothing is new."""
+    def batches(self, source: str, *, to_now: bool) -> Iterator[Batch]:
+        """Batches of a source as it streams: of what is there now, or as long as something comes."""
         feed = self.feed(source)
-        batch = feed.step()
-        if batch is not None:
-            self._noted(feed, batch, streaming=streaming)
-        return batch
+        for batch in feed.batches(self._is_stopping) if to_now else iter(feed.step, None):
+            self._noted(feed, batch, streaming=True)
+            yield batch
 
     def drain(self, source: str, say: Say | None = None) -> list[Batch]:
         """All that a source has now. `say` hears how many rows are done, and how many there are in all."""

@@ -60,6 +60,7 @@ def java() -> None:
     reason = apache.available()
     if reason is not None:
         pytest.skip(reason)
+    apache.share_classes()
 
 
 @pytest.fixture(scope="session")

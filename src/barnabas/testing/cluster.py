@@ -92,7 +92,8 @@ class ClusterNode:
 
             memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
             flags = (*memory, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
-            return ["java", *flags, "-cp", self.class_path + f"{apache.jars()}/*", "kafka.Kafka", str(path)]
+            paths = self.class_path + f"{apache.jars()}/*"
+            return [*apache.jvm(*flags), "-cp", paths, "kafka.Kafka", str(path)]
         return [sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
 
     def _read(self, stream: Any, ready: threading.Event) -> None:

@@ -154,6 +154,30 @@ def test_a_follower_told_to_truncate_or_to_read_elsewhere_hears_of_it() -> None:
     assert context.include(partition, Data(high_watermark=5, log_start_offset=0, diverging_epoch=diverging))
 
 
+def test_of_a_followers_partitions_only_those_with_news_are_read() -> None:
+    sessions = FetchSessions(10, CountingRng())
+    wanted = {f"many-{number}": 5 for number in range(100)}
+    first = sessions.open(fetch_request(0, 0, wanted), 12, 0, privileged=True)
+    partitions = first.to_read()
+    assert len(partitions) == 100 and not first.has_settled
+    context = sessions.open(fetch_request(first.session_id, 1, {}), 12, 0, privileged=True)
+    assert len(context.to_read()) == 100  # nobody has said yet that they need no look
+    for partition in partitions:
+        context.settled(partition)
+    assert context.to_read() == [] and context.has_settled
+    marked, named, gone = partitions[7], partitions[20], partitions[30]
+    session = marked.mark()
+    assert session is context.follower_session
+    gone.mark()
+    following = sessions.open(
+        fetch_request(first.session_id, 2, {"many-20": 6}, ["many-30"]), 12, 0, privileged=True
+    )
+    assert following.to_read() == [marked, named]
+    assert gone.mark() is None and following.to_read() == [marked, named]
+    following.include(marked, Data(high_watermark=6, log_start_offset=0, records=b"r"))
+    assert following.to_read() == [named, marked]  # the others come first the next time
+
+
 def test_session_epochs_start_again_at_one_after_the_largest() -> None:
     sessions = FetchSessions(10, CountingRng())
     session_id = open_session(sessions, {"one-0": 5}).session_id

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.broker.tick import Tick
     from barnabas.broker.topic_rules import TopicRules
     from barnabas.records.validation import AppendRules
+    from barnabas.replication.fetch_sessions import SessionPartition
     from barnabas.replication.verification import Verification
     from barnabas.storage.log import Log
 
@@ -44,10 +45,10 @@ INT64_MAX = 2**63 - 1
 
 class Partition:
     __slots__ = (
-        "_committing", "_followers_waiting", "_starts_waiting", "_tick", "_waiters", "before_write", "index",
-        "is_dirty", "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log", "metrics",
-        "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state", "syncs_by_count",
-        "topic", "topic_id",
+        "_committing", "_followers_waiting", "_starts_waiting", "_tails", "_tick", "_waiters", "before_write",
+        "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log",
+        "metrics", "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state",
+        "syncs_by_count", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,7 @@ class Partition:
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
         self._followers_waiting: dict[Waiter, None] | None = None
+        self._tails: dict[int, SessionPartition] = {}  # followers, as they fetch it in their sessions
         self._starts_waiting: dict[Waiter, None] | None = None  # for followers' logs to start later
         self._committing: deque[tuple[int, Committed]] | None = None  # in the order of offsets
 
@@ -291,8 +293,7 @@ class Partition:
             moved = state.advance_log_end(end_offset)
         elif self.is_leader:
             moved = state.advance_log_end(end_offset, self._tick.now_ms())
-            if self._followers_waiting:
-                self.wake_followers()
+            self.wake_followers()
         else:
             state.log_end_offset = end_offset
             moved = state.learn_high_watermark(self.leader_high_watermark)
@@ -300,7 +301,10 @@ class Partition:
             self._moved()
 
     def _moved(self) -> None:
-        """The high watermark has."""
+        """The high watermark has. Followers need not hurry to hear of it."""
+        if self._tails:
+            for tail in self._tails.values():
+                tail.mark()
         if self._committing:
             self._tell_committed()
         if self._waiters:
@@ -431,8 +435,12 @@ class Partition:
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
 
+    def follow_tail(self, replica_id: int, tail: SessionPartition) -> None:
+        """Mark it in the follower's session whenever there may be news for the follower, from now on."""
+        self._tails[replica_id] = tail
+
     def wait_for_tail(self, waiter: Waiter) -> None:
-        """The same for a follower, who reads what is not committed yet."""
+        """The same for a follower without a session, who reads what is not committed yet."""
         if self._followers_waiting is None:
             self._followers_waiting = {}
         self._followers_waiting[waiter] = None
@@ -442,7 +450,11 @@ class Partition:
             self._followers_waiting.pop(waiter, None)
 
     def wake_followers(self) -> None:
-        """There is something new for followers whose fetches wait here."""
+        """There is something new for followers."""
+        for tail in self._tails.values():
+            session = tail.mark()
+            if session is not None and session.on_change is not None:
+                self._tick.wake(session.on_change)
         if self._followers_waiting:
             for waiter in list(self._followers_waiting):
                 waiter(self)

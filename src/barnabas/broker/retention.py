@@ -65,6 +65,7 @@ class Retention:
         count = min(count, retention.count_below(found, partition.last_stable_offset))
         gone = retention.take_out(found, count)
         if gone:
+            partition.wake_followers()
             await self._broker.threads.run(retention.bury, found, gone, now_ms)
 
 

@@ -10,10 +10,12 @@ them belong into the answer. A broker uses it like this:
     answer context.session_id and every partition for which context.include(partition, data) is true
 
 `include` remembers what the client has been told, so it is asked once per partition, when the answer is made.
+Of a follower's many partitions most have no news: after the first request `to_read` gives those that the
+request names, that were not `settled`, or that the broker has marked (`SessionPartition.mark`) since.
 Does not know: topics, logs, waiting, the network, the clock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.protocol import NULL_UUID, ErrorCode
@@ -36,7 +38,10 @@ class Rng(Protocol):
 class SessionPartition:
     """One partition that a client fetches: what it asked for last, and what it was told last."""
 
-    __slots__ = ("attachment", "high_watermark", "index", "log_start_offset", "request", "topic", "topic_id")
+    __slots__ = (
+        "attachment", "high_watermark", "index", "log_start_offset", "request", "session", "topic",
+        "topic_id",
+    )  # fmt: skip
 
     def __init__(
         self, topic: str, topic_id: bytes, request: "FetchRequest.FetchTopic.FetchPartition"
@@ -50,6 +55,14 @@ class SessionPartition:
         self.high_watermark = -1
         self.log_start_offset = -1
         self.attachment: Any = None  # the broker's own: what it found for this partition the last time
+        self.session: FetchSession | None = None  # a follower's, as long as it wants this partition
+
+    def mark(self) -> "FetchSession | None":
+        """There may be news of it: the session to look at, if there still is one."""
+        session = self.session
+        if session is not None:
+            session.unsettled[self] = None
+        return session
 
     def __repr__(self) -> str:
         return f"{self.topic or self.topic_id.hex()}-{self.index}@{self.request.fetch_offset}"
@@ -62,9 +75,11 @@ class FetchSession:
         "created_ms",
         "epoch",
         "last_used_ms",
+        "on_change",
         "partitions",
         "privileged",
         "session_id",
+        "unsettled",
         "uses_topic_ids",
     )
 
@@ -76,6 +91,8 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = INITIAL_EPOCH + 1  # that the next request must bring
         self.partitions: dict[tuple[bytes | str, int], SessionPartition] = {}
+        self.unsettled: dict[SessionPartition, None] = {}  # a follower's that may have news, in fair order
+        self.on_change: Callable[[], None] | None = None  # called by the broker where a follower waits
         self._ordered: list[SessionPartition] | None = None
         self._moved: list[tuple[bytes | str, int]] = []
 
@@ -104,23 +121,32 @@ class FetchSession:
                 if known is not None:
                     known.request = request
                 else:
-                    partitions[key] = SessionPartition(
+                    known = partitions[key] = SessionPartition(
                         "" if uses_topic_ids else topic.topic,
                         topic.topic_id if uses_topic_ids else NULL_UUID,
                         request,
                     )
                     self._ordered = None
+                if self.privileged:
+                    known.session = self
+                    self.unsettled.setdefault(known)
 
     def forget(self, topics: "Iterable[FetchRequest.ForgottenTopic]") -> None:
         for topic in topics:
             name: bytes | str = topic.topic_id if self.uses_topic_ids else topic.topic
             for index in topic.partitions:
-                if self.partitions.pop((name, index), None) is not None:
+                gone = self.partitions.pop((name, index), None)
+                if gone is not None:
+                    gone.session = None
+                    self.unsettled.pop(gone, None)
                     self._ordered = None
 
     def move_to_end(self, partition: SessionPartition) -> None:
         """Let other partitions go first in the next request."""
-        if len(self.partitions) > 1:
+        if self.privileged:
+            self.unsettled.pop(partition, None)
+            self.unsettled[partition] = None
+        elif len(self.partitions) > 1:
             self._moved.append(
                 (partition.topic_id if self.uses_topic_ids else partition.topic, partition.index)
             )
@@ -145,6 +171,30 @@ class FetchContext:
         self.error_code = error_code
         self._session = session
         self._epoch = session.epoch if session is not None else 0
+
+    @property
+    def follower_session(self) -> FetchSession | None:
+        return self._session if self._session is not None and self._session.privileged else None
+
+    def to_read(self) -> list[SessionPartition]:
+        """The partitions to look at now."""
+        session = self._session
+        if self.full or session is None or not session.privileged:
+            return self.partitions
+        return list(session.unsettled)
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether there is a partition that need not be looked at."""
+        session = self._session
+        if self.full or session is None or not session.privileged:
+            return False
+        return len(session.partitions) > len(session.unsettled)
+
+    def settled(self, partition: SessionPartition) -> None:
+        """The follower has everything of it, and was told everything: until it is marked."""
+        if self._session is not None:
+            self._session.unsettled.pop(partition, None)
 
     @property
     def superseded(self) -> bool:
@@ -235,7 +285,7 @@ class FetchSessions:
             return FetchContext(_partitions_of(request, uses_topic_ids))
         session.last_used_ms = now_ms
         session.epoch = epoch + 1 if epoch < INT32_MAX else 1
-        return FetchContext(session.ordered(), session, full=False)
+        return FetchContext([] if session.privileged else session.ordered(), session, full=False)
 
     def _open_full(
         self, request: "FetchRequest", uses_topic_ids: bool, now_ms: int, privileged: bool

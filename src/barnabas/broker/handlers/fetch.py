@@ -104,10 +104,11 @@ class Fetching:
         total = 0
         throttle = self._broker.leader_throttle
         is_urgent = final or request.max_wait_ms <= 0
-        can_wait = False
+        can_wait = self._session.has_settled
         skips = self._is_follower and not self._session.full
-        for asked in self._session.partitions:
+        for asked in self._session.to_read():
             if skips and has_all(asked):
+                self._session.settled(asked)
                 can_wait = True
                 continue
             try:
@@ -147,7 +148,7 @@ class Fetching:
         """Reads that would wait for the disk."""
         found: list[ColdRead] = []
         room = self._max_bytes
-        for asked in self._session.partitions:
+        for asked in self._session.to_read():
             partition: Partition | None = asked.attachment
             if partition is None:
                 try:
@@ -198,6 +199,8 @@ class Fetching:
             else:
                 found = partitions.leader_by_id(asked.topic_id, asked.index)
             asked.attachment = found
+            if self._is_follower:
+                found.follow_tail(self._follower, asked)
         if self._is_follower and self._follower not in found.state.followers:
             # It knows of a reassignment already that this broker has not heard of yet.
             known = asked.request.current_leader_epoch >= 0
@@ -308,7 +311,11 @@ class Fetching:
         self._deferred = Deferred(self.stop)
         if self._is_follower:
             self._deferred.on_next = self.give_up  # it has more to ask for, and cannot ask while this waits
-        self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
+        session = self._session.follower_session
+        if session is not None:
+            session.on_change = self.more  # its partitions mark what has news
+        else:
+            self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
         for partition in self._waiting_at:
             if self._is_follower:
                 partition.wait_for_tail(self.more)
@@ -317,7 +324,7 @@ class Fetching:
         self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
         return self._deferred
 
-    def more(self, partition: Partition) -> None:
+    def more(self, partition: Partition | None = None) -> None:
         """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a
         tick.
         """
@@ -347,6 +354,9 @@ class Fetching:
 
     def stop(self) -> None:
         self._timer.cancel()
+        session = self._session.follower_session
+        if session is not None and session.on_change == self.more:
+            session.on_change = None
         for partition in self._waiting_at:
             if self._is_follower:
                 partition.leave_tail(self.more)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from .deliberate import reason
 from .scenarios import everything
@@ -67,6 +69,32 @@ def converse(port: int, name: str) -> Transcript:
     finally:
         talk.close()
     return json.loads(json.dumps(talk.transcript))  # as it will be read back
+
+
+class Conversations:
+    """With one broker, one after the other, beside those with another broker: half of the time they wait."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._pool = ThreadPoolExecutor(1)
+        self._begun: dict[str, Future[Transcript]] = {}
+
+    def begin(self, name: str) -> None:
+        self._begun[name] = self._pool.submit(converse, self._ports.of(name), name)
+
+    def transcript(self, name: str) -> Transcript:
+        """Of a conversation that may have begun already."""
+        if name not in self._begun:
+            self.begin(name)
+        return self._begun.pop(name).result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
 
 
 def recorded(name: str) -> Transcript:

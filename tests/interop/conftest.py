@@ -11,7 +11,7 @@ import pytest
 from barnabas.testing import Broker
 from barnabas.testing.apache import ApacheKafka
 
-from .comparing import CONFIGURED, Ports
+from .comparing import CONFIGURED, Conversations, Ports
 
 # As the Apache Kafka node has it.
 ALIKE = {
@@ -39,6 +39,12 @@ def our_ports() -> Iterator[Ports]:
     with Broker(overrides=ALIKE) as broker, Broker(overrides=ALIKE | CONFIGURED) as configured:
         controller = broker.properties["controller.quorum.voters"].rpartition(":")[2]
         yield Ports(broker.port, int(controller), configured.port)
+
+
+@pytest.fixture(scope="session")
+def our_answers(our_ports: Ports) -> Iterator[Conversations]:
+    with Conversations(our_ports) as conversations:
+        yield conversations
 
 
 @pytest.fixture(scope="session")

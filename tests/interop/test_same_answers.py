@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.protocol import ApiKey
 
-from .comparing import Ports, converse, differences, record, recorded
+from .comparing import Conversations, Ports, converse, differences, record, recorded
 from .requests import produce, versions
 from .scenarios import everything
 from .talk import Talk
@@ -23,8 +23,9 @@ NAMES = sorted(everything())
 @pytest.mark.java
 @pytest.mark.parametrize("name", NAMES)
 def test_apache_kafka_still_answers_as_recorded(
-    request: pytest.FixtureRequest, apache_ports: Ports, name: str
+    request: pytest.FixtureRequest, apache_ports: Ports, our_answers: Conversations, name: str
 ) -> None:
+    our_answers.begin(name)  # looked at below
     answers = converse(apache_ports.of(name), name)
     if request.config.getoption("--record"):
         record(name, answers)
@@ -32,8 +33,8 @@ def test_apache_kafka_still_answers_as_recorded(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_we_answer_as_apache_kafka_does(our_ports: Ports, name: str) -> None:
-    answers = converse(our_ports.of(name), name)
+def test_we_answer_as_apache_kafka_does(our_answers: Conversations, name: str) -> None:
+    answers = our_answers.transcript(name)
     assert not (found := differences(name, recorded(name), answers)), found
 
 

@@ -32,6 +32,8 @@ class Maintenance:
         self._tasks: list[asyncio.Task[None]] = []
         self._retention = Retention(broker)
         self._stopping = asyncio.Event()
+        # High watermarks as of the last checkpoint, and how many logs were in which dir.
+        self._marks_written: tuple[dict[TopicPartition, int], list[int]] | None = None
 
     def start(self) -> None:
         settings = self._broker.settings
@@ -83,9 +85,11 @@ class Maintenance:
         await self._broker.threads.run(self._broker.log_dirs.checkpoint_log_start_offsets)
 
     async def checkpoint_high_watermarks(self) -> None:
-        await self._broker.threads.run(
-            self._broker.log_dirs.checkpoint_high_watermarks, self.high_watermarks()
-        )
+        log_dirs, marks = self._broker.log_dirs, self.high_watermarks()
+        written = marks, [len(each.logs) for each in log_dirs.dirs]
+        if written != self._marks_written:  # of most partitions nothing is written, at most times
+            await self._broker.threads.run(log_dirs.checkpoint_high_watermarks, marks)
+            self._marks_written = written
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from barnabas.broker.closest_replica import selector_of
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.broker.tick import Tick
 
 log = logging.getLogger("barnabas.replicas")
-NEW_LOGS_A_TURN = 50
+NEW_LOGS_A_TURN = 10  # some milliseconds: the quorum, heartbeats and clients have their turn between
 
 
 class Replicas:
@@ -138,7 +139,7 @@ class Replicas:
     def _add_new(self, count: int = NEW_LOGS_A_TURN) -> None:
         """Make partitions that are new here; many of them take several turns of the loop."""
         new = self._new
-        for where in list(new)[:count]:
+        for where in list(islice(new, count)):
             topic_id, registration = new.pop(where)
             self._update(where[0], topic_id, where[1], registration)
         if new and not self._is_adding:

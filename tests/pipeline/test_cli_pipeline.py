@@ -17,7 +17,7 @@ from barnabas.cli.main import main
 from barnabas.pipeline import plan
 from barnabas.pipeline.demo.shop_file import TEXT
 from barnabas.pipeline.reading import read_pipeline
-from barnabas.pipeline.running.lock import LakeLock
+from barnabas.pipeline.running.lock import SUPERVISES, LakeLock
 from barnabas.pipeline.timeline import Entry, Kind, State, Timeline
 
 ROOT = Path(__file__).parents[2]
@@ -154,6 +154,12 @@ def test_questions_before_anything_was_computed(run: Run, tmp_path: Path) -> Non
     assert ran.status == 1
     assert "revenue" in ran.errors
     assert "not both" in run("query", "revenue", "--sql", "SELECT 1").errors
+
+
+def test_who_asks_does_not_take_the_store_from_a_run(run: Run, tmp_path: Path) -> None:
+    with LakeLock(tmp_path / "lake" / "_barnabas", f"{SUPERVISES}pipeline.yaml"):
+        assert "the serving process is being started" in run("query", "revenue").errors
+    assert not (tmp_path / "lake" / "_barnabas" / "serving.duckdb").exists()
 
 
 def test_destroy_asks_first(run: Run, tmp_path: Path) -> None:

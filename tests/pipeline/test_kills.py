@@ -28,6 +28,7 @@ from barnabas.pipeline.reading import read_pipeline
 from barnabas.pipeline.running.asking import asking
 from barnabas.pipeline.running.facts import table_version
 from barnabas.pipeline.running.lock import is_held
+from barnabas.pipeline.serving.client import ServingError
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
@@ -348,8 +349,11 @@ class World:
 
         def is_served() -> bool:
             self.watch.look()
-            with asking(pipeline) as serving:
-                rows = serving.query("shops")["rows"]
+            try:
+                with asking(pipeline) as serving:
+                    rows = serving.query("shops")["rows"]
+            except ServingError:
+                return False  # it was killed, and is being started
             found = {row["shop"]: (row["events"], row["amount"]) for row in rows}
             return found == expected["events"].view()
 

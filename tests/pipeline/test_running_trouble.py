@@ -34,7 +34,7 @@ from barnabas.testing.waiting import wait_until
 from .lakes import rows_of
 from .test_kills import Run
 
-PATIENCE_S = 200.0
+PATIENCE_S = 300.0
 DISK = "64m"
 CUSTOMERS = 3
 
@@ -184,6 +184,12 @@ class World:
     def customers(self) -> list[int]:
         return sorted(row["id"] for row in rows_of(self.lake, "trusted", "customers", ["id"]))
 
+    def said(self) -> Iterator[str]:
+        """States and last words, for those who look for what went wrong."""
+        yield from map(str, Timeline(self.lake / "_barnabas").standings())
+        for log in (self.lake / "_barnabas" / "logs").glob("*.log"):
+            yield from (f"{log.name}: {line[:300]}" for line in log.read_text().splitlines()[-20:])
+
     def command(self, *arguments: str, file: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "barnabas", "pipeline", *arguments, "-f", str(file or self.file)]
         return subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -207,6 +213,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             yield found
         finally:
             found.run.end()
+            for line in found.said():
+                print(line)  # of a disk that goes now
 
 
 def test_a_topic_without_data_and_a_column_of_another_type_keep_nobody_from_going_on(world: World) -> None:

@@ -271,8 +271,8 @@ def view_problems(pipeline: Pipeline, view: View) -> Iterator[Problem]:
     if table is None or table.zone is Zone.STAGING or "." not in view.source:
         known = [f"{each.zone}.{each.name}" for each in lake_tables(pipeline)]
         yield unknown(f"{path}.from", "trusted or refined table", view.source, known)
-        return
-    for message in definition_problems(view, pipeline.event_time_of(table)):
+    event_time = pipeline.event_time_of(table) if table is not None else ""
+    for message in definition_problems(view, event_time):
         yield Problem(path, message)
     try:
         for name in tables_in(view.sql):
@@ -296,8 +296,9 @@ def running_problems(pipeline: Pipeline) -> Iterator[Problem]:
     store = reference(pipeline.serving.store)
     if IN_ADDRESS.search(store) and "${" not in store:
         yield Problem("serving.store", "holds a password", "write ${env:NAME} or ${file:/path} instead of it")
-    if "://" in store and not store.startswith(("postgresql://", "postgres://", "${")):
-        yield Problem("serving.store", f"is {store.partition('://')[0]}://…", "duckdb, or postgresql://…")
+    if store and not store.startswith(("duckdb", "postgresql://", "postgres://", "${")):
+        shown = f"is {store.partition('://')[0]}://…" if "://" in store else f"is {store!r}"
+        yield Problem("serving.store", shown, "duckdb, or postgresql://…")
     for zone in pipeline.retention_s:
         if zone not in set(Zone):
             yield unknown(f"retention.{zone}", "zone", zone, Zone)

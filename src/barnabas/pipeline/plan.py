@@ -203,9 +203,13 @@ def summary(value: Mapping[str, Any]) -> str:
     return ", ".join(shown_fields)
 
 
-def brief(value: Any) -> str:
+def whole(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
+    return " ".join(text.split())
+
+
+def brief(value: Any) -> str:
+    text = whole(value)
     return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
 
 
@@ -234,12 +238,14 @@ def difference_lines(difference: Difference, sign: Sign) -> list[str]:
         found = [f"    {name}:", *(f"      {line}" for line in compared if line[:1] in "+- ")]
     elif isinstance(before, list) and isinstance(after, list):
         found = [f"    {name}:"]
-        found += [f"      - {brief(each)}" for each in before if each not in after]
-        found += [f"      + {brief(each)}" for each in after if each not in before]
+        found += [f"      - {whole(each)}" for each in before if each not in after]
+        found += [f"      + {whole(each)}" for each in after if each not in before]
     elif before is None:
-        found = [f"    {name}: {brief(after)}"]
+        found = [f"    {name}: {whole(after)}"]
+    elif after is None or len(whole(before)) + len(whole(after)) <= SHORT:
+        found = [f"    {name}: {whole(before)} -> {'(default)' if after is None else whole(after)}"]
     else:
-        found = [f"    {name}: {brief(before)} -> {'(default)' if after is None else brief(after)}"]
+        found = [f"    {name}:", f"      - {whole(before)}", f"      + {whole(after)}"]
     if difference.follows and sign is Sign.CHANGE:
         found.append(f"      ! {difference.follows}")
     return found

@@ -34,6 +34,7 @@ from barnabas.pipeline.running.run import supervised
 from barnabas.pipeline.running.state import state_folder
 from barnabas.pipeline.running.status import table
 from barnabas.pipeline.running.supervisor import Supervisor, when_told
+from barnabas.pipeline.serving.client import ServingError
 from barnabas.pipeline.timeline import Kind, Timeline
 
 MARK = ".barnabas-demo"
@@ -106,8 +107,11 @@ class Clock:
             return False
         lake = self._pipeline.the_lake
         tables = {view.name: Path(lake.path(view.table)) for view in self._pipeline.views}
-        with asking(self._pipeline) as serving:
-            seen = {each["name"]: each["freshness"]["speed"]["version"] for each in serving.views()}
+        try:
+            with asking(self._pipeline) as serving:
+                seen = {each["name"]: each["freshness"]["speed"]["version"] for each in serving.views()}
+        except ServingError:
+            return False  # it is being started again
         return all(seen.get(name) == table_version(folder) for name, folder in tables.items())
 
 

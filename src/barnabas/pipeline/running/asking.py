@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.running.lock import holder, is_held
 from barnabas.pipeline.running.state import state_folder
 from barnabas.pipeline.secrets import reveal
 from barnabas.pipeline.serving import answers
-from barnabas.pipeline.serving.client import ServingClient
+from barnabas.pipeline.serving.client import ServingClient, ServingError
 from barnabas.pipeline.serving.query import parse, parse_as_of
 from barnabas.pipeline.serving.store import Store, open_store
 
@@ -67,6 +68,11 @@ def asking(pipeline: Pipeline) -> Iterator[Asked]:
         with ServingClient(url, patience_s=ASK_PATIENCE_S) as client:
             yield client
         return
+    folder = state_folder(pipeline)
+    running = holder(folder) if is_held(folder) else None
+    if running is not None and running.is_supervisor:
+        # It gets its store back in a moment; who took it now would keep it from that.
+        raise ServingError("the serving process is being started: ask again in a moment")
     store = the_store(pipeline)
     try:
         yield InProcess(store)

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 FILE_NAME = "run.lock"
+SUPERVISES = "run of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class Holder:
     host: str
     started: float
     what: str
+
+    @property
+    def is_supervisor(self) -> bool:
+        return self.what.startswith(SUPERVISES)
 
     def __str__(self) -> str:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.started))

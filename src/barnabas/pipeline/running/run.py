@@ -20,7 +20,7 @@ from barnabas.pipeline.errors import brief
 from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.running.asking import READY_FILE, the_store, token_of
 from barnabas.pipeline.running.diary import Diary, utc_now
-from barnabas.pipeline.running.lock import LakeLock
+from barnabas.pipeline.running.lock import SUPERVISES, LakeLock
 from barnabas.pipeline.running.schedule import Job, Schedule
 from barnabas.pipeline.running.state import logs_folder, state_folder
 from barnabas.pipeline.running.supervisor import Part, Supervisor, when_told
@@ -142,7 +142,7 @@ def supervised(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[
     """The supervisor of a pipeline whose lake is ours now; nothing was started yet."""
     folder = state_folder(pipeline)
     endpoint: metrics.Endpoint | None = None
-    with LakeLock(folder, f"run {pipeline.file or pipeline.name}") as lock:
+    with LakeLock(folder, f"{SUPERVISES}{pipeline.file or pipeline.name}") as lock:
         changed = plan.apply(pipeline, folder)
         Schedule(folder, jobs_of(pipeline)).forget(anew(changed))
         diary = Diary(pipeline)

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 
+from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.demo.generator import Record, Shop
 from barnabas.pipeline.demo.services import TOPICS, open_database
 from barnabas.pipeline.lineage.log import EventLog
@@ -58,8 +59,9 @@ class Example:
         self.file = folder / "pipeline.yaml"
         port = free_ports(1)[0]
         self.file.write_text(f"spark: {spark}\n" + EXAMPLE.read_text().replace("port: 8088", f"port: {port}"))
-        folder.chmod(0o755)  # PostgreSQL may run as another user
-        self.database = open_database(folder, self.shop)
+        # In a folder of its own: pytest's are closed to the other user that it may run as.
+        self.database = open_database(folder, self.shop, postgres.Postgres())
+        assert postgres.available() or self.database.kind == "PostgreSQL"
         self.environment = {
             **os.environ,
             "SHOP_BROKER": bootstrap,

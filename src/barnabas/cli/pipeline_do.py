@@ -21,11 +21,12 @@ from barnabas.pipeline.errors import FeedError
 from barnabas.pipeline.metrics import NoEndpoint
 from barnabas.pipeline.model import Pipeline
 from barnabas.pipeline.plan import LakeOfAnother
+from barnabas.pipeline.running.asking import the_store
 from barnabas.pipeline.running.lock import LakeIsBusy, LakeLock
 from barnabas.pipeline.running.run import Progress, run_once, supervise
 from barnabas.pipeline.running.state import logs_folder, state_folder
 from barnabas.pipeline.running.supervisor import Supervisor
-from barnabas.pipeline.secrets import SecretError
+from barnabas.pipeline.secrets import SecretError, reveal
 from barnabas.pipeline.serving.store import StoreError
 from barnabas.pipeline.session import SessionError
 
@@ -39,6 +40,8 @@ def told() -> Iterator[None]:
         yield
     except REFUSED as error:
         raise ToolError(str(error)) from error
+    except OSError as error:
+        raise ToolError(f"{error.filename or 'the lake'}: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -187,9 +190,22 @@ def destroy(options: argparse.Namespace, out: Output) -> int:
         if not options.yes and not agreed(root, pipeline):
             out.line("nothing was deleted")
             return 1
+        drop_views(pipeline)
         shutil.rmtree(root)
     out.line(f"{root}: deleted")
     return 0
+
+
+def drop_views(pipeline: Pipeline) -> None:
+    """Views in a store outside of the lake go too."""
+    if reveal(pipeline.serving.store) == "duckdb":
+        return
+    store = the_store(pipeline)
+    try:
+        for state in store.states():
+            store.drop(state.layout.view)
+    finally:
+        store.close()
 
 
 def agreed(root: Path, pipeline: Pipeline) -> bool:

@@ -143,15 +143,19 @@ class Postgres:
                 process.send_signal(signal.SIGINT)
             process.wait(START_S_MAX)
 
+    def close(self) -> None:
+        """Ends it; its folder goes too, where it was made for it."""
+        self.stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
     def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        self.close()
 
 
 def another_user() -> str:

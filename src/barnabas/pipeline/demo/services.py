@@ -92,15 +92,15 @@ class Database:
 
     def stop(self) -> None:
         if self.server is not None:
-            self.server.stop()
+            self.server.close()
 
 
 CREATE = "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, email TEXT, country TEXT)"
 
 
-def open_database(folder: Path, shop: Shop) -> Database:
+def open_database(folder: Path, shop: Shop, server: Postgres | None = None) -> Database:
     """PostgreSQL where a server can be started, else SQLite; with the table of customers filled."""
-    server = Postgres(folder / "postgres")
+    server = server or Postgres(folder / "postgres")
     try:
         server.start()
     except NoPostgres as error:

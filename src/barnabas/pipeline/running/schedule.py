@@ -8,6 +8,7 @@ Does not know: what a job does.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -73,9 +74,11 @@ class Schedule:
         return min([most, *((at - now).total_seconds() for at in times)])
 
     def done(self, job: Job, began: datetime) -> None:
-        """The job began then and has ended well: it is due again by its expression."""
+        """The job began then and has ended well: it is due again by its expression. Where that cannot be
+        written, on a full disk, the next process does it again, which changes nothing."""
         self._ran[job.key] = began
-        write(self.path, self._ran)
+        with contextlib.suppress(OSError):
+            write(self.path, self._ran)
 
     def forget(self, keys: Iterable[str]) -> None:
         """What changed is due at once."""

@@ -41,11 +41,11 @@ class Writer:
             }
         )
 
-    def write(self, count: int = 1) -> None:
+    def write(self, count: int = 1, size: int = 0) -> None:
+        """The next numbers, with spaces behind them up to a size."""
         for _ in range(count):
-            self._producer.produce(
-                self.topic, str(self.sent).encode(), partition=self.partition, on_delivery=self._delivered
-            )
+            value = str(self.sent).encode().ljust(size)
+            self._producer.produce(self.topic, value, partition=self.partition, on_delivery=self._delivered)
             self.sent += 1
             self._producer.poll(0)
 

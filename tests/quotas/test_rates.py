@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.quotas import QuotaRate, TokenBucket, WindowedRate
+from barnabas.quotas.rates import SimpleRate
 
 SAMPLES, SAMPLE_MS = 11, 1000
 MINUTE_MS = 60_000
@@ -162,3 +163,13 @@ def test_a_minute_of_mutations_is_a_burst_and_a_minute() -> None:
         done += 1
         now_ms += 0.1
     assert done == pytest.approx(5 * 60 + 55, rel=0.05)
+
+
+def test_a_simple_rate_saves_nothing_up() -> None:
+    rate = SimpleRate(11, 1000)
+    rate.record(5_000, 0)
+    assert rate.rate(0) == rate.rate(999) == 5_000  # the first second counts as a whole one
+    assert rate.rate(5_000) == 1_000
+    rate.record(5_000, 10_000)
+    assert rate.rate(10_000) == 1_000
+    assert rate.rate(20_000) == 500  # the first sample has gone

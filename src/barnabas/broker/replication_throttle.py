@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.quotas.rates import WindowedRate
+from barnabas.quotas.rates import SimpleRate
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -32,7 +32,7 @@ class ReplicationThrottle:
         self._rate_name = f"{kind}.replication.throttled.rate"
         self._replicas_name = f"{kind}.replication.throttled.replicas"
         settings = broker.settings
-        self._rate = WindowedRate(
+        self._rate = SimpleRate(
             settings["replication.quota.window.num"],
             settings["replication.quota.window.size.seconds"] * 1000,
         )

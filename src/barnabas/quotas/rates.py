@@ -59,6 +59,17 @@ class WindowedRate:
         return excess / bound * window_ms if excess > 0 else 0.0
 
 
+class SimpleRate(WindowedRate):
+    """Kafka's measure of replication: what was done since the oldest sample began. Nothing is saved up while
+    nothing is done; the first sample counts as a whole one."""
+
+    __slots__ = ()
+
+    def window_ms(self, now_ms: float) -> float:
+        super().window_ms(now_ms)  # lets go of what is too old
+        return max(now_ms - self._samples[0][0], self.sample_ms) if self._samples else self.sample_ms
+
+
 class QuotaRate:
     """A windowed rate held to a bound. Who went over it is paced from then on, until it kept to it for a
     whole window: the window alone gives back all of a burst when its sample expires, which lets a greedy

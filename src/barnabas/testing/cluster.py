@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -163,14 +164,14 @@ class ClusterNode:
             self.voters = []
         self.format()
 
-    def format(self) -> None:
+    def format(self, *, ignore_formatted: bool = False) -> None:
         from barnabas.broker.formatting import FormatRequest, format_directories
         from barnabas.settings import BrokerSettings
 
         format_directories(
             BrokerSettings.load(self.properties),
             CLUSTER_ID,
-            self._request(FormatRequest),
+            replace(self._request(FormatRequest), ignore_formatted=ignore_formatted),
             now_ms=int(time.time() * 1000),
             random_bytes=os.urandom,
         )

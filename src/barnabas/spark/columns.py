@@ -115,6 +115,14 @@ def headers(rows: Rows, chunk: Chunk) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), entries, mask=is_null)
 
 
+def repeated(text: bytes, count: int) -> pa.Array:
+    size = len(text)
+    offsets = np.arange(0, (count + 1) * size, size or 1, dtype=np.int32)[: count + 1]
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(text * count)]
+    )
+
+
 class Table:
     """Makes record batches of the records of one partition."""
 
@@ -123,6 +131,9 @@ class Table:
         self._partition = partition
         self._schema = schema_of(columns)
         self._columns = columns
+        self._topics = self._partitions = pa.array(
+            []
+        )  # of the longest chunk so far: they say always the same
 
     def batch(self, chunk: Chunk, first: int, stop: int) -> pa.RecordBatch:
         """The records of a chunk with offsets in [first, stop)."""
@@ -137,13 +148,13 @@ class Table:
         if name == "value":
             return binary(rows.data, rows.value_at, rows.value_sizes, pa.binary())
         if name == "topic":
-            size = len(self._topic)
-            offsets = np.arange(0, (count + 1) * size, size or 1, dtype=np.int32)[: count + 1]
-            return pa.Array.from_buffers(
-                pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(self._topic * count)]
-            )
+            if len(self._topics) < count:
+                self._topics = repeated(self._topic, count)
+            return self._topics.slice(0, count)
         if name == "partition":
-            return pa.array(np.full(count, self._partition, np.int32))
+            if len(self._partitions) < count:
+                self._partitions = pa.array(np.full(count, self._partition, np.int32))
+            return self._partitions.slice(0, count)
         if name == "offset":
             return pa.array(rows.offsets)
         if name == "timestamp":

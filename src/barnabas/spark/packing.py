@@ -1,8 +1,8 @@
 """Records are compressed behind the room for a batch's header, in buffers that are used again.
 
 In: the records of a batch. Out: a buffer of the batch's size whose header is still to be filled in. lz4 is
-written as frames of independent blocks of 64 KiB, as Java's client does: blocks of a size that suits caches,
-straight into the frame. Does not know: headers, rows.
+written as frames of independent blocks, as Java's client does: blocks of a size that suits caches, straight
+into the frame. Does not know: headers, rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 from barnabas.records.batch import BATCH_OVERHEAD
 from barnabas.records.compression import Compression, compress
 
-LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks of at most 64 KiB, no checksums
-LZ4_BLOCK_BYTES = 64 * 1024
+LZ4_HEADER = bytes.fromhex("04224d186050fb")  # version 1, independent blocks of at most 256 KiB, no checksums
+LZ4_BLOCK_BYTES = 128 * 1024  # up to 64 KiB the codec uses another table, which is slower on short records
+LZ4_BLOCK_BYTES_MAX = LZ4_BLOCK_BYTES + LZ4_BLOCK_BYTES // 255 + 16  # what the worst block becomes
 LZ4_STORED = 1 << 31  # a block that did not become smaller
 LZ4_END = bytes(4)
 LEVELS = {  # what the codec's own levels may be, as in Kafka's producer, and what is taken without one
@@ -54,16 +55,17 @@ class Packing:
 
     def _lz4(self, records: Any) -> int:
         """How many bytes the frame has."""
-        bound = cramjam.lz4.compress_block_bound(b"x" * LZ4_BLOCK_BYTES)
         blocks = len(records) // LZ4_BLOCK_BYTES + 1
-        out = memoryview(self._reserve(blocks * (bound + 4) + 64))
+        out = memoryview(self._reserve(blocks * (LZ4_BLOCK_BYTES_MAX + 4) + 64))
         position = BATCH_OVERHEAD
         out[position : position + len(LZ4_HEADER)] = LZ4_HEADER
         position += len(LZ4_HEADER)
         for start in range(0, len(records), LZ4_BLOCK_BYTES):
             block = records[start : start + LZ4_BLOCK_BYTES]
             at = position + 4
-            size = cramjam.lz4.compress_block_into(block, out[at : at + bound], store_size=False)
+            size = cramjam.lz4.compress_block_into(
+                block, out[at : at + LZ4_BLOCK_BYTES_MAX], store_size=False
+            )
             word = size
             if size >= len(block):
                 size = len(block)

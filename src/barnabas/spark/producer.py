@@ -17,7 +17,8 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.spark.cluster import RETRIABLE, BlockingCluster, Place, Retry
 from barnabas.spark.connection import BlockingConnection
-from barnabas.spark.encoding import Encoded, Encoder, RowError
+from barnabas.spark.encoding import Encoded, Encoder
+from barnabas.spark.rows import RowError
 from barnabas.spark.transaction import Fenced, Transaction
 
 REQUEST_BYTES = 1024 * 1024

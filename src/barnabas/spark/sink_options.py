@@ -28,7 +28,7 @@ COLUMN_TYPES = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
-BATCH_BYTES = 256 * 1024
+BATCH_BYTES = 1_000_000  # just below what brokers take unless told otherwise: few requests, few headers
 BATCH_BYTES_MAX = 512 * 1024 * 1024
 
 

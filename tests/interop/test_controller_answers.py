@@ -17,9 +17,13 @@ from barnabas.metadata.versions import supported_features
 from barnabas.protocol import Message, apis
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
@@ -174,9 +178,128 @@ async def story(address: str) -> list[str]:
         await talk.beat(13)
         await talk.ask(UnregisterBrokerRequest(broker_id=12))
         await talk.ask(UnregisterBrokerRequest(broker_id=12))
+        await odd_topics(talk)
+        await odd_moves(talk)
+        await odd_elections(talk)
+        await odd_brokers(talk)
         return talk.said
     finally:
         await connection.close()
+
+
+async def odd_topics(talk: Talk) -> None:
+    """Topics and partitions placed by hand, badly; asked for twice; on brokers that are not there."""
+    topic = CreateTopicsRequest.CreatableTopic
+    place = topic.CreatableReplicaAssignment
+
+    def placed(name: str, *brokers: list[int], first: int = 0, **more: Any) -> Any:
+        places = [place(partition_index=first + at, broker_ids=each) for at, each in enumerate(brokers)]
+        return topic(
+            name=name, **{"num_partitions": -1, "replication_factor": -1, **more}, assignments=places
+        )
+
+    wrong = [
+        placed("unknown-broker", [11, 99]),
+        placed("twice-the-same", [11, 11]),
+        placed("nobody", []),
+        placed("two-sizes", [11, 13], [11]),
+        placed("not-from-zero", [11], first=1),
+        placed("negative", [-1]),
+        placed("with-a-count", [11], num_partitions=1),
+        placed("with-a-factor", [11], replication_factor=1),
+        topic(name="too-many-replicas", num_partitions=1, replication_factor=9),
+        topic(name="no-replicas", num_partitions=1, replication_factor=0),
+        topic(name="no-partitions", num_partitions=0, replication_factor=1),
+    ]
+    for each in wrong:  # one by one: the order of an answer's topics is anybody's
+        await talk.ask(CreateTopicsRequest(topics=[each], validate_only=True))
+    twice = topic(name="asked-twice", num_partitions=1, replication_factor=1)
+    await talk.ask(CreateTopicsRequest(topics=[twice, twice], validate_only=True))
+    await talk.ask(CreateTopicsRequest(topics=[]))
+    more = CreatePartitionsRequest.CreatePartitionsTopic
+    for count, brokers in (
+        (1, None),
+        (0, None),
+        (-1, None),
+        (2, [[11, 13, 99]]),
+        (2, [[11, 11, 13]]),
+        (2, [[11]]),
+        (2, [[]]),
+        (2, []),
+        (3, [[11, 13, 14]]),
+        (2, [[11, 13, 14], [11, 13, 14]]),
+    ):
+        places = None if brokers is None else [more.CreatePartitionsAssignment(broker_ids=x) for x in brokers]
+        wanted = more(name="t", count=count, assignments=places)
+        await talk.ask(CreatePartitionsRequest(topics=[wanted], validate_only=True, timeout_ms=5_000))
+    for names in (("nobody",), ("t", "t"), ()):
+        asked = [more(name=name, count=2, assignments=None) for name in names]
+        await talk.ask(CreatePartitionsRequest(topics=asked, validate_only=True, timeout_ms=5_000))
+
+
+async def odd_moves(talk: Talk) -> None:
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partition = topic.ReassignablePartition
+    for name, partitions in (
+        ("nobody", [(0, [11])]),
+        ("t", [(-1, [11])]),
+        ("t", [(0, [-1])]),
+        ("t", [(0, [13, 99])]),
+        ("t", [(0, [13, 13])]),
+        ("t", [(0, [])]),
+        ("t", [(5, None)]),
+        ("t", []),
+    ):
+        asked = [partition(partition_index=index, replicas=replicas) for index, replicas in partitions]
+        await talk.ask(AlterPartitionReassignmentsRequest(topics=[topic(name=name, partitions=asked)]))
+    await talk.ask(AlterPartitionReassignmentsRequest(topics=[]))
+    listed = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    for name, indexes in (("nobody", [0]), ("t", [0, 7, -1]), ("t", [])):
+        topics = [listed(name=name, partition_indexes=indexes)]
+        await talk.ask(ListPartitionReassignmentsRequest(topics=topics))
+    await talk.ask(ListPartitionReassignmentsRequest(topics=[]))
+
+
+async def odd_elections(talk: Talk) -> None:
+    wanted = ElectLeadersRequest.TopicPartitions
+    for kind in (0, 1):
+        await talk.ask(ElectLeadersRequest(election_type=kind, topic_partitions=None))
+        await talk.ask(ElectLeadersRequest(election_type=kind, topic_partitions=[]))
+        await talk.elect(kind, -1)
+        await talk.ask(
+            ElectLeadersRequest(election_type=kind, topic_partitions=[wanted(topic="t", partitions=[])])
+        )
+
+
+async def odd_brokers(talk: Talk) -> None:
+    """Heartbeats, registrations and directories of brokers that are unknown, old, or of another cluster."""
+    for broker_id, epoch in ((99, 5), (11, talk.epochs[11] + 1), (11, -1)):
+        await talk.ask(
+            BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=CAUGHT_UP)
+        )
+    for broker_id in (99, -1):
+        await talk.ask(UnregisterBrokerRequest(broker_id=broker_id))
+    dirs = AssignReplicasToDirsRequest.DirectoryData
+    for broker_id, epoch, directory, topic_id, index in (
+        (99, 5, bytes([111]) * 16, talk.topic_id, 0),
+        (11, talk.epochs[11] + 1, bytes([111]) * 16, talk.topic_id, 0),
+        (11, talk.epochs[11], bytes([7]) * 16, talk.topic_id, 0),
+        (11, talk.epochs[11], bytes([111]) * 16, bytes([9]) * 16, 0),
+        (11, talk.epochs[11], bytes([111]) * 16, talk.topic_id, 9),
+        (14, talk.epochs[14], bytes([114]) * 16, talk.topic_id, 0),
+    ):
+        partition = dirs.TopicData.PartitionData(partition_index=index)
+        data = dirs(id=directory, topics=[dirs.TopicData(topic_id=topic_id, partitions=[partition])])
+        await talk.ask(
+            AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch, directories=[data])
+        )
+    quorum = DescribeQuorumRequest.TopicData
+    for name, index in (("t", 0), ("__cluster_metadata", 1)):
+        asked = quorum(topic_name=name, partitions=[quorum.PartitionData(partition_index=index)])
+        await talk.ask(DescribeQuorumRequest(topics=[asked]))
+    await talk.ask(DescribeQuorumRequest(topics=[]))
+    await talk.ask(DescribeClusterRequest(endpoint_type=1))
+    await talk.ask(DescribeClusterRequest(endpoint_type=7))
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from barnabas.client.address import parse_address
+from barnabas.client.connection import Connection
 from barnabas.client.election_admin import ElectionType
+from barnabas.client.errors import ConnectionLost
 from barnabas.client.topic_admin import NewTopic
-from barnabas.testing.cluster import APACHE, BARNABAS, Cluster
+from barnabas.protocol import Message, apis
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.testing.cluster import APACHE, BARNABAS, Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("java")]
 EVERYBODY = {1, 2, 3}
-LATER = {**SOON, "broker.session.timeout.ms": 6_000, "replica.lag.time.max.ms": 10_000}
+LATER = {
+    **SOON,
+    "broker.session.timeout.ms": 6_000,
+    "replica.lag.time.max.ms": 10_000,
+    "auto.create.topics.enable": "false",
+}
 
 
 @pytest.fixture(scope="module", params=[BARNABAS, APACHE])
@@ -49,6 +63,82 @@ def test_replicas_of_both_products_hold_the_same_bytes(cluster: Cluster) -> None
         assert len(copies[0]) > 300
         assert copies[0] == copies[1] == copies[2]
         assert read(cluster.bootstrap, "same", partition, 300) == list(range(300))
+
+
+def questions(topic_id: bytes) -> Iterator[tuple[Message, int]]:
+    """What may be asked of any broker, also oddly, in every version; answers name no broker's own things."""
+    wanted = MetadataRequest.MetadataRequestTopic
+    names = ("same", "nobody", "", "a b", "x" * 250, "same")
+    for version in range(14):
+        for name in names:
+            yield MetadataRequest(topics=[wanted(name=name)]), version
+        yield MetadataRequest(topics=[wanted(name="same"), wanted(name="same")]), version
+        if version:
+            yield MetadataRequest(topics=[]), version
+            yield MetadataRequest(topics=None), version
+        if version >= 12:
+            for each in (topic_id, bytes([9]) * 16):
+                yield MetadataRequest(topics=[wanted(topic_id=each, name=None)]), version
+    described = DescribeTopicPartitionsRequest
+    cursors = (None, ("same", 1), ("same", 9), ("same", -1), ("nobody", 0), ("zzz", 0))
+    for limit in (2000, 1, 0, -1):
+        for cursor in cursors:
+            yield (
+                described(
+                    topics=[described.TopicRequest(name=name) for name in ("same", "nobody", "same")],
+                    response_partition_limit=limit,
+                    cursor=described.Cursor(topic_name=cursor[0], partition_index=cursor[1])
+                    if cursor
+                    else None,
+                ),
+                0,
+            )
+    for version in range(3):
+        for endpoints in (1, 2, 7):
+            for fenced in (False, True) if version == 2 else (False,):
+                request = DescribeClusterRequest(include_fenced_brokers=fenced)
+                if version or endpoints == 1:
+                    request.endpoint_type = endpoints
+                    yield request, version
+
+
+async def ask_all(node: ClusterNode, topic_id: bytes) -> list[str]:
+    connection = await Connection.open(parse_address(node.address))
+    try:
+        answers = []
+        for request, version in questions(topic_id):
+            key = request.schema.key
+            assert key is not None
+            try:
+                answer = await connection.send(request, apis.response_class(key), version=version)
+            except ConnectionLost:
+                answers.append(f"{request!r} v{version}: closed")
+                await connection.close()
+                connection = await Connection.open(parse_address(node.address))
+                continue
+            answers.append(f"{request!r} v{version}: {in_order(answer)}")
+        return answers
+    finally:
+        await connection.close()
+
+
+def in_order(answer: Any) -> str:
+    """Brokers and topics come in any order; who is named as controller is any broker that is there."""
+    for name in ("brokers", "topics"):
+        if hasattr(answer, name):
+            setattr(answer, name, sorted(getattr(answer, name), key=repr))
+    if hasattr(answer, "controller_id"):
+        answer.controller_id = -1 if answer.controller_id < 0 else 1
+    return repr(answer)
+
+
+def test_brokers_of_both_products_describe_the_cluster_alike(cluster: Cluster) -> None:
+    """After `same` was made above."""
+    topic_id = cluster.ask(lambda admin: admin.describe_topics(["same"]))[0].topic_id
+    ours, theirs = (asyncio.run(ask_all(cluster[each], topic_id)) for each in (1, 2))
+    assert len(ours) > 150
+    different = [f"{one}\n{other}" for one, other in zip(ours, theirs, strict=True) if one != other]
+    assert not different, "\n\n".join(different)
 
 
 def test_a_leader_of_either_product_may_die(cluster: Cluster) -> None:

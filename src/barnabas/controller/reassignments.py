@@ -34,6 +34,8 @@ Partition = Topic.ReassignablePartitionResponse
 def alter_partition_reassignments(
     context: Context, request: AlterPartitionReassignmentsRequest
 ) -> Decision[AlterPartitionReassignmentsResponse]:
+    if not request.topics:
+        return Decision(AlterPartitionReassignmentsResponse())
     records: list[Message] = []
     topics = []
     for asked_topic in request.topics:

@@ -31,6 +31,7 @@ from barnabas.simulation.world import World, rng_of
 SECONDS = 8.0
 SECONDS_TO_RECOVER = 60.0
 FAULTS_MAX = 9
+PAUSE_S = (0.04, 0.1)  # a record passes three nodes here: there is enough to do
 ADMIN_PAUSE_S = 0.7
 EXTRA = "extra-{}"
 FOR_GOOD = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -40,6 +41,7 @@ class ClusterHistory(RecordsHistory):
     name = "cluster-records"
     seconds_max = 900.0
     seconds = SECONDS
+    pauses_s = PAUSE_S
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

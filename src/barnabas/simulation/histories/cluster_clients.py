@@ -43,10 +43,13 @@ class OnACluster:
 
 class ClusterGroupsHistory(OnACluster, GroupsHistory):
     name = "cluster-groups"
+    seconds = 14.0  # sessions end, and rebalances, after the last fault has begun
 
 
 class ClusterTransactionsHistory(OnACluster, TransactionsHistory):
     name = "cluster-transactions"
+    inputs_max = 30  # as many as loops process while faults happen
+    pause_s = 0.1
     stable_may_fall = True
 
     async def settle(self) -> None:

@@ -40,6 +40,7 @@ GROUP_SETTINGS = {
 class GroupsHistory:
     name = "groups"
     seconds_max = 900.0
+    seconds = SECONDS
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
@@ -50,7 +51,7 @@ class GroupsHistory:
         self.statics = rng.random() < 0.3
         self.compacts = rng.random() < 0.5
         self.growth = rng.choice((0, 0, 1, 3))
-        self.grows_after_s = rng.uniform(1.0, SECONDS)
+        self.grows_after_s = rng.uniform(1.0, self.seconds)
         self.faults: Plan = plan(
             rng,
             kinds_of(self.promise, rng) + 4 * (Kind.PAUSE_CLIENT,),
@@ -80,7 +81,7 @@ class GroupsHistory:
         stage.node.on_power_loss.append(self._lost_power)
         if self.growth:
             stage.add("administrator", self._grow)
-        await stage.suffer(faults, SECONDS, workers)
+        await stage.suffer(faults, self.seconds, workers)
         for group in self.groups:
             group.is_calm = True
         for group in self.groups:

@@ -56,6 +56,7 @@ class RecordsHistory:
     name = "records"
     seconds_max = 600.0
     seconds = SECONDS
+    pauses_s = PAUSE_S
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
@@ -65,7 +66,7 @@ class RecordsHistory:
         self.padding = bytes(rng.choice(PADDING_BYTES))
         self.roll_ms = rng.choice(ROLL_MS)
         self.thread_ms = rng.choice(THREAD_MS)
-        self.pause_s = rng.choice(PAUSE_S)
+        self.pause_s = rng.choice(self.pauses_s)
         self.known = [Known() for _ in range(rng.choice((1, 1, 2, 3)))]
         self.faults: Plan = plan(rng, kinds_of(self.promise, rng), until_s=SECONDS, count_max=FAULTS_MAX)
         self._is_over = False

@@ -42,13 +42,17 @@ SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"
 class TransactionsHistory:
     name = "transactions"
     seconds_max = 900.0
+    inputs_max = 60  # of a partition
+    pause_s = 0.05  # between transactions of a writer
     stable_may_fall = False  # a new leader may know less than the last one told
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
         self.promise = promise_of(rng)
         self.outputs = rng.randrange(1, 4)  # partitions
-        self.inputs = {partition: rng.randrange(10, 60) for partition in range(rng.randrange(0, 3))}
+        self.inputs = {
+            partition: rng.randrange(10, self.inputs_max) for partition in range(rng.randrange(0, 3))
+        }
         self.rivals = rng.randrange(1, 3)  # clients for each transactional id
         self.writers = rng.randrange(0 if self.inputs else 1, 4)
         self.thread_ms = rng.choice(THREAD_MS)
@@ -142,7 +146,7 @@ class TransactionsHistory:
                     await producer.begin_anew()
                     while not self._is_over:
                         await self._write(client, producer)
-                        await asyncio.sleep(client.rng.expovariate(20))
+                        await asyncio.sleep(client.rng.expovariate(1 / self.pause_s))
                 except Fenced:
                     await asyncio.sleep(client.rng.expovariate(1.0))
             self._done.add(client.host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.records.batch import DELETE_HORIZON_FLAG, headers
@@ -262,7 +263,15 @@ def test_apache_kafka_goes_on_with_groups_whose_topic_we_have_cleaned(java: None
     with ApacheKafka(data, NEVER) as kafka:
         reader = Consumer({**client(kafka.bootstrap), "group.id": "moving"})
         places = [TopicPartition("read", partition) for partition in range(2)]
-        found = reader.committed(places, timeout=30)
+        found: list[TopicPartition] = []
+
+        def is_loaded() -> bool:
+            """It answers before its coordinator has read the group."""
+            with contextlib.suppress(KafkaException):
+                found[:] = reader.committed(places, timeout=30)
+            return bool(found)
+
+        wait_until(is_loaded, 30, what="the group is loaded")
         reader.close()
     assert [where.offset for where in found] == [798, 799]
     assert [where.metadata for where in found] == [notes, notes]

@@ -18,6 +18,7 @@ from barnabas.testing.waiting import wait_until
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("java")]
 ONE_REPLICA = {
     "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 4,
     "transaction.state.log.replication.factor": 1,
     "transaction.state.log.min.isr": 1,
 }

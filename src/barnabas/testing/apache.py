@@ -76,15 +76,16 @@ def jvm(*flags: str) -> list[str]:
 
 def share_classes() -> None:
     """From now on JVMs map Kafka's classes from an archive instead of parsing jars: tests start hundreds of
-    them, and each takes half the time. The archive is made once, beside the jars. Whoever measures how long
-    Apache Kafka takes does not want this."""
+    them, and each takes half of the processor time. The archive is made once, beside the jars. Whoever
+    measures how long Apache Kafka takes does not want this."""
     global _class_flags
     java = Path(os.path.realpath(shutil.which("java") or "java"))
     archive = jars().parent / f"{NAME}-{zlib.crc32(f'{java} {java.stat().st_mtime_ns}'.encode()):08x}.jsa"
     if not _class_flags and not archive.exists():
         _archive_classes(archive)
     if archive.exists():
-        _class_flags = (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable")
+        shared = (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable")
+        _class_flags = (*shared, "-XX:TieredStopAtLevel=1")  # none lives long enough for the slow compiler
 
 
 def _archive_classes(archive: Path) -> None:

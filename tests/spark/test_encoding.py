@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs the extra `spark`")
 
+import numpy as np
 import pyarrow as pa
 
+from barnabas.client.partitioner import partition_for_key
 from barnabas.records.compression import Compression, decompress
+from barnabas.spark import writing_kernel as kernel
 from barnabas.spark.batches import read_chunks
 from barnabas.spark.columns import Table
 from barnabas.spark.encoding import Encoder
 from barnabas.spark.packing import BATCH_OVERHEAD, LZ4_BLOCK_BYTES, Packing
+from barnabas.spark.rows import Rows
 from barnabas.spark.unpacking import Room
 
 CODECS = list(Compression)
@@ -68,12 +72,61 @@ def test_what_is_written_is_read(rows: list[Any], codec: Compression, batch_byte
         assert offsets == list(range(len(offsets)))
 
 
+@given(
+    st.lists(st.tuples(data, st.text(max_size=5) | st.none()), min_size=1, max_size=20),
+    st.integers(0, 3),
+    st.integers(1, 9),
+    st.integers(1, 400),
+)
+def test_rows_are_sorted_and_cut_as_plain_python_does_it(
+    given_rows: list[Any], skipped: int, partitions: int, bytes_max: int
+) -> None:
+    keys, values = ([row[side] for row in given_rows] for side in (0, 1))
+    table = pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.string())})
+    rows = Rows(table.slice(min(skipped, len(keys) - 1)), 1000)
+    keys, values = keys[-rows.count :], values[-rows.count :]
+    assert [rows.keys.value(row) for row in range(rows.count)] == keys
+    assert [rows.values.value(row) for row in range(rows.count)] == [
+        None if each is None else each.encode() for each in values
+    ]
+    some = np.arange(rows.count)
+    chosen = np.full(rows.count, -1, np.int64)
+    found = kernel.hash_keys(rows.keys.data, rows.keys.at, rows.keys.sizes, some, partitions, chosen)
+    expected = [-1 if key is None else partition_for_key(key, partitions) for key in keys]
+    assert (chosen.tolist(), found) == (expected, keys.count(None))
+
+    chosen[chosen < 0] = 0
+    bounds, order = np.empty(partitions + 1, np.int64), np.empty(rows.count, np.int64)
+    kernel.group_rows(some, chosen, bounds, order)
+    for partition in range(partitions):
+        part = order[bounds[partition] : bounds[partition + 1]].tolist()
+        assert part == [row for row in range(rows.count) if chosen[row] == partition]
+
+    pieces = list(rows.pieces(order, bytes_max))
+    assert [row for piece, _ in pieces for row in piece.tolist()] == order.tolist()
+    for piece, total in pieces:
+        assert total == sum(rows.sizes[piece])
+        assert len(piece) == 1 or total <= bytes_max
+
+
+def test_pieces_are_about_equal() -> None:
+    rows = Rows(pa.table({"value": [b"x" * 68] * 110}), 0)  # 100 bytes each with what a record adds
+    assert [len(piece) for piece, _ in rows.pieces(np.arange(110), 10_000)] == [55, 55]
+
+
+def test_batches_of_a_topic_become_smaller_when_one_was_too_large() -> None:
+    table = pa.table({"key": [b"k"] * 64, "value": [b"x" * 100] * 64})
+    encoder = Encoder({"t": 1, "u": 1}, compression=0, batch_bytes=100_000, rng=random.Random(1))
+    [whole] = encoder.batches(table, "t", 1000)
+    assert [half.count for half in encoder.halves(whole)] == [32, 32]
+    assert [batch.count for batch in encoder.batches(table, "t", 1000)] == [32, 32]
+    assert [batch.count for batch in encoder.batches(table, "u", 1000)] == [64]
+
+
 @pytest.mark.parametrize("codec", CODECS[1:])
 @pytest.mark.parametrize("size", [0, 1, LZ4_BLOCK_BYTES - 1, LZ4_BLOCK_BYTES, 3 * LZ4_BLOCK_BYTES + 5])
 @pytest.mark.parametrize("is_random", [True, False])
 def test_bytes_of_any_kind_are_packed(codec: Compression, size: int, is_random: bool) -> None:
-    import numpy as np
-
     raw = os.urandom(size) if is_random else b"abc" * size
     packed = Packing(codec).packed(np.frombuffer(raw, np.uint8))
     assert decompress(codec, packed[BATCH_OVERHEAD:]) == raw

@@ -175,6 +175,19 @@ def test_only_what_is_covered_is_rewritten_and_what_depends_on_it_follows(
     said, changed, views = command("replay", "visits", "--from-batch", "7")
     assert (changed, views) == (set(), [])
 
+    # Tables that batches are appended to: another SQL, and one that is new, are made of all that is there.
+    text = world.file.read_text().replace("amount >= 10", "amount >= 40")
+    world.file.write_text(
+        text.replace("refined:", "refined:\n  small: {sql: SELECT id FROM orders WHERE amount < 40}")
+    )
+    world.produce("orders", 4, 35, 60)
+    said, changed, views = command("run", "--once")
+    assert not changed & {"staging.visits", "trusted.visits", "refined.seen"}
+    found = sorted(row["id"] for row in rows_of(world.lake, "refined", "small", ["id"]))
+    assert found == ["1-1", "2-0", "4-0"]
+    found = sorted(row["amount"] for row in rows_of(world.lake, "refined", "large", ["amount"]))
+    assert found == [40, 50, 60, 300]
+
     # The lake goes, and nothing beside it.
     (world.folder / "precious").touch()
     assert main(["pipeline", "destroy", "--yes", "-f", str(world.file)], "barnabas") == 0

@@ -80,6 +80,17 @@ def test_what_was_missed_runs_once(tmp_path: Path) -> None:
     assert schedule.due(later) == [job]
 
 
+def test_what_is_done_once_is_due_when_it_is_asked_for(tmp_path: Path) -> None:
+    job = Job("refined", "large", None, is_once=True)
+    schedule = Schedule(tmp_path, [job])
+    now = at("2026-01-01T10:20:00")
+    assert schedule.due(now) == []
+    schedule.forget([job.key])
+    assert Schedule(tmp_path, [job]).due(now) == [job]
+    schedule.done(job, now)
+    assert Schedule(tmp_path, [job]).due(now) == []
+
+
 def test_waits_grow_and_start_anew_after_a_healthy_time() -> None:
     backoff = Backoff(1.0, 8.0, 60.0)
     assert [backoff.failed(0.1) for _ in range(5)] == [1, 2, 4, 8, 8]

@@ -471,3 +471,10 @@ def test_a_full_disk_is_said_and_what_was_served_stays(tmp_path: Path) -> None:
         process.limit_files(resource.RLIM_INFINITY)
         assert client.put_speed(speed_part(1, 2, wide)).rows == 1_003
     assert process.end() == 0
+
+
+def test_a_supervisor_that_died_before_the_process_was_up_is_noticed(tmp_path: Path) -> None:
+    process = Process(tmp_path, "duckdb", "--ends-with", "1")  # which is not who started it
+    assert process.running.wait(30) == 0
+    assert process.running.stderr is not None
+    process.running.stderr.close()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +17,9 @@ import pytest
 from barnabas.pipeline import Schema, Table, View, Zone, in_range, refers_to
 from barnabas.pipeline.backfill import backfill, release, replay
 from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.landing import Landing
 from barnabas.pipeline.maintenance import maintain
+from barnabas.pipeline.turns import turn
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -108,6 +114,58 @@ def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
     produce(name, [order(1), order(9)])
     [batch] = feed.drain()
     assert (batch.batch, batch.duplicates, batch.staged) == (2, 1, 1)
+
+
+def test_a_batch_that_died_is_finished_before_it_is_replayed(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, trusted={"rules": ()}, refined=[DOUBLED])
+    feed = Feed(spark, pipeline, "orders")
+    produce(name, [order(1), order(2)])
+    feed.drain()
+    produce(name, [order(3), order(4)])
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(Exception, match="killed"):
+        patch.setattr(Landing, "land", dies)
+        feed.step()
+    assert len(rows(spark, pipeline, "raw", "orders", "offset")) == 4
+    done = replay(spark, pipeline, "orders")
+    assert (done.rows_in, done.accepted) == (4, 4)
+    produce(name, [order(5)])
+    for again in (feed, Feed(spark, pipeline, "orders")):
+        again.drain()
+    everything = [(f"o{number}",) for number in range(1, 6)]
+    assert rows(spark, pipeline, "staging", "orders", "order_id") == everything
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == everything
+    assert rows(spark, pipeline, "refined", "doubled", "order_id") == everything[1:]
+
+
+def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -> None:
+    pipeline = orders_pipeline(lake, "127.0.0.1:1", "orders")
+    holds = (
+        "import sys; from pathlib import Path; from barnabas.pipeline.turns import taken;"
+        " taken(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    )
+    path = Path(lake) / "_barnabas" / "turns" / "orders.lock"
+    command = [sys.executable, "-c", holds, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"held\n"
+        had = threading.Event()
+
+        def take() -> None:
+            with turn(pipeline, "orders"), turn(pipeline, "orders"):  # in one thread twice
+                had.set()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        assert not had.is_set()
+        other.kill()  # the system takes it from who dies
+        thread.join(60)
+    assert had.is_set()
 
 
 def test_references_are_checked_against_other_tables_and_maintenance_keeps_everything(

@@ -2,13 +2,14 @@
 
 In: a session, a pipeline, times, batches or names. Out: what changed, and which views depend on it. All of
 them may be repeated after a crash: they find what is there. Refined tables that depend on it are computed
-again. Does not know: views, who asked. A running pipeline goes on meanwhile; a commit that came first is met
-by a retry.
+again. Does not know: views, who asked. A running pipeline goes on meanwhile, the source itself when its turn
+comes; a commit that came first is met by a retry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,9 +23,10 @@ from barnabas.pipeline.errors import Interrupted, Stopped, explained
 from barnabas.pipeline.lake import COORDINATES, Table, Zone
 from barnabas.pipeline.landing import OUTSIDE, RELEASE, Carried, Cover, Prepared, hashes_of
 from barnabas.pipeline.model import Merging, Pipeline, Source, TopicSource, by_name
-from barnabas.pipeline.session import apart
+from barnabas.pipeline.session import apart, is_remote
 from barnabas.pipeline.sources.portion import LATE_BEFORE, Stamp
 from barnabas.pipeline.sources.topic import TopicReader
+from barnabas.pipeline.turns import turn
 from barnabas.pipeline.zones import commits, raw, refined
 
 if TYPE_CHECKING:
@@ -43,7 +45,15 @@ def backfill(
     """Records of [start, end) by their timestamps: what raw lacks is read from the topic, then all is
     replayed."""
     found = pipeline.source(source)
-    missing = 0
+    with turn(pipeline, source):
+        finish(spark, pipeline, source)
+        return backfill_rows(spark, pipeline, found, start, end)
+
+
+def backfill_rows(
+    spark: SparkSession, pipeline: Pipeline, found: Source, start: datetime, end: datetime
+) -> Rewritten:
+    source, missing = found.name, 0
     if isinstance(found, TopicSource):
         missing = retrying(lambda: read_missing(spark, pipeline, found, start, end), f"backfill of {source}")
     condition = between("timestamp", start, end)
@@ -69,13 +79,15 @@ def replay(
     """Batches once more through the zones behind raw, with today's schema and rules. Without numbers: all of
     them. `rebuild` makes the tables anew, as a column of another type needs it."""
     found = pipeline.source(source)
-    if rebuild:
-        drop_tables(spark, pipeline, found)
     first, last = from_batch or 0, to_batch if to_batch is not None else 2**62
     condition = f"batch >= {first} AND batch <= {last}"
     cover = Cover(condition, f"_batch >= {first} AND _batch <= {last}", condition)
-    result = replay_rows(spark, pipeline, found, cover)
-    return rewritten(spark, pipeline, f"replay of {source}", result, result.changed)
+    with turn(pipeline, source):
+        if rebuild:
+            drop_tables(spark, pipeline, found)
+        finish(spark, pipeline, source)
+        result = replay_rows(spark, pipeline, found, cover)
+        return rewritten(spark, pipeline, f"replay of {source}", result, result.changed)
 
 
 def release(
@@ -84,8 +96,27 @@ def release(
     """Quarantined rows of a table that pass now go where they belong, once; the others stay. `rules` names
     which."""
     wanted = None if rules is None else set(rules)
-    result = retrying(lambda: release_rows(apart(spark), pipeline, name, wanted), f"release of {name}")
-    return rewritten(spark, pipeline, f"release of {name}", result, result.changed)
+    with ExitStack() as turns:
+        for source in sources_of(pipeline, name):
+            turns.enter_context(turn(pipeline, source))
+            finish(spark, pipeline, source)
+        result = retrying(lambda: release_rows(apart(spark), pipeline, name, wanted), f"release of {name}")
+        return rewritten(spark, pipeline, f"release of {name}", result, result.changed)
+
+
+def sources_of(pipeline: Pipeline, name: str) -> list[str]:
+    """Of the staging and the trusted table of a name, in order."""
+    staging = {name, *(each.staging for each in pipeline.trusted if each.name == name)}
+    return sorted({each.source for each in pipeline.staging if each.name in staging})
+
+
+def finish(spark: SparkSession, pipeline: Pipeline, source: str) -> None:
+    """A batch that died between two zones is carried to its end first: who found half of it later would
+    write again what was rewritten meanwhile."""
+    from barnabas.pipeline.flow import Feed
+
+    if pipeline.the_lake.exists(spark, Table(Zone.RAW, source)):
+        Feed(spark, pipeline, source).recover()
 
 
 def rewritten(
@@ -275,6 +306,11 @@ def release_rows(spark: SparkSession, pipeline: Pipeline, name: str, wanted: set
     )
 
 
+def taken_out(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """Spark Connect forgets checkpoints of sessions that were cloned: there the rows come and go."""
+    return spark.createDataFrame(rows.toArrow(), rows.schema) if is_remote(spark) else rows.localCheckpoint()
+
+
 def release_of(
     spark: SparkSession, pipeline: Pipeline, name: str, judge: Zone, waiting: DataFrame
 ) -> Rewritten:
@@ -292,7 +328,7 @@ def release_of(
     # Rows of staging are judged by their newest version; what could not be parsed is not there yet.
     kept = waiting.join(staged, at_same, "left_anti" if judge is Zone.STAGING else "left_semi")
     # Taken out of the tables as they are now: what is computed from them would change with our own commits.
-    kept = kept.orderBy("batch", *raw.COORDINATES).localCheckpoint()
+    kept = taken_out(spark, kept.orderBy("batch", *raw.COORDINATES))
     prepared = carrier.prepare(with_late(kept))
     try:
         number = lake.version(spark, quarantine.table_of(name))

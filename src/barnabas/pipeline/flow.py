@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from barnabas.pipeline.sources.files import FilesReader
 from barnabas.pipeline.sources.portion import LATE_BEFORE, Portion, Position, Reader, Stamp
 from barnabas.pipeline.sources.table import TableReader
 from barnabas.pipeline.sources.topic import TopicReader
+from barnabas.pipeline.turns import turn
 from barnabas.pipeline.zones.raw import COLUMNS, Mark, RawZone
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Feed:
         self._reader = reader or open_reader(self._spark, pipeline, self.source)
         self._raw = RawZone(self._spark, self._lake, pipeline.name, source)
         self._carrier = Carrier(self._spark, pipeline, self.source)
+        self._turn = turn(pipeline, source)
         self._mark: Mark | None = None
         self._is_open = False
         self._has_tables = False
@@ -106,6 +108,12 @@ class Feed:
 
     def step(self) -> Batch | None:
         """One batch through all zones; None when there is nothing new. The first step finishes what died."""
+        with ExitStack() as held:
+            with self._explained("waiting for its turn"):
+                held.enter_context(self._turn)
+            return self._step()
+
+    def _step(self) -> Batch | None:
         if not self._is_open:
             recovered = self.recover()
             if recovered is not None:

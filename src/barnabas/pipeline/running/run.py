@@ -6,6 +6,7 @@ itself. Does not know: the command line.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -15,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from barnabas.pipeline import metrics, plan
+from barnabas.pipeline import metrics, plan, sqls
 from barnabas.pipeline.errors import brief
-from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.model import Pipeline, by_name
 from barnabas.pipeline.running.asking import READY_FILE, the_store, token_of
 from barnabas.pipeline.running.diary import Diary, utc_now
 from barnabas.pipeline.running.lock import SUPERVISES, LakeLock
@@ -73,7 +74,7 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
     with LakeLock(state_folder(pipeline), "run --once"):
         changed = plan.apply(pipeline, state_folder(pipeline))
         schedule = Schedule(state_folder(pipeline), jobs_of(pipeline))
-        schedule.forget(anew(changed))
+        schedule.forget(anew(pipeline, changed))
         tell("starting Spark")
         spark = open_session(pipeline, "once")
         store = the_store(pipeline)
@@ -144,7 +145,7 @@ def supervised(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[
     endpoint: metrics.Endpoint | None = None
     with LakeLock(folder, f"{SUPERVISES}{pipeline.file or pipeline.name}") as lock:
         changed = plan.apply(pipeline, folder)
-        Schedule(folder, jobs_of(pipeline)).forget(anew(changed))
+        Schedule(folder, jobs_of(pipeline)).forget(anew(pipeline, changed))
         diary = Diary(pipeline)
         drop_removed(changed, lambda view: None, diary)
         (folder / READY_FILE).unlink(missing_ok=True)
@@ -172,10 +173,11 @@ def parts_of(pipeline: Pipeline, file: Path) -> list[Part]:
     command = [*python, "barnabas.pipeline.serving", "--name", pipeline.name, "--folder", str(folder)]
     command += ["--host", serving.host, "--port", str(serving.port or free_port())]
     command += ["--keep-horizons", str(serving.keep_horizons), "--ready", str(folder / READY_FILE)]
-    found = [Part("serving", [*command, "--ends-with-parent"], environment)]
+    found = [Part("serving", [*command, "--ends-with", str(os.getpid())], environment)]
     if streaming_sources(pipeline) or pipeline.views:
         found.append(Part("streaming", [*python, "barnabas.pipeline.running.streaming_app", str(file)]))
-    if jobs_of(pipeline):
+    jobs = jobs_of(pipeline)
+    if any(not job.is_once for job in jobs) or Schedule(folder, jobs).due(utc_now()):
         found.append(Part("batch", [*python, "barnabas.pipeline.running.batch_app", str(file)]))
     return found
 
@@ -204,14 +206,24 @@ def written(pipeline: Pipeline) -> Path:
 # -- what changed since the last run ---------------------------------------------------------------
 
 
-def anew(changes: list[plan.Change]) -> list[str]:
+def anew(pipeline: Pipeline, changes: list[plan.Change]) -> list[str]:
     """Keys of jobs that are due at once, because what they compute is another thing now."""
     kinds = {"views": Kind.VIEW_BATCH, "refined": Kind.REFINED}
     return [
         Job(kinds[change.part], change.name, None).key
         for change in changes
-        if change.part in kinds and any(each.field in ANEW for each in change.differences)
+        if change.part in kinds
+        and (any(each.field in ANEW for each in change.differences) or is_behind(pipeline, change))
     ]
+
+
+def is_behind(pipeline: Pipeline, change: plan.Change) -> bool:
+    """Whether it is a new table over tables that have rows already."""
+    if change.sign is not plan.Sign.CREATE or change.part != "refined":
+        return False
+    lake = pipeline.the_lake
+    inputs = sqls.inputs_of(pipeline, by_name(pipeline.refined, change.name)).values()
+    return not lake.is_local or any(Path(lake.path(table)).is_dir() for table in inputs)
 
 
 def drop_removed(changes: list[plan.Change], drop: Callable[[str], object], diary: Diary) -> None:

@@ -23,12 +23,14 @@ FILE_NAME = "schedule.json"
 @dataclass(frozen=True, slots=True)
 class Job:
     """`every` is a cron expression in UTC, or None for work that is due only when asked for. What never ran
-    is due at once, unless there is nothing to do for it at first."""
+    is due at once, unless there is nothing to do for it at first. What `is_once` is due when it was
+    forgotten, and then no more."""
 
     kind: str
     name: str
     every: str | None
     is_due_at_first: bool = True
+    is_once: bool = False
 
     @property
     def key(self) -> str:
@@ -37,6 +39,9 @@ class Job:
 
 def next_time(expression: str, after: datetime) -> datetime:
     return next(CronSim(expression, after))
+
+
+WANTED = datetime.fromtimestamp(0, UTC)  # when a job ran that is to run once, and did not yet
 
 
 def is_due(expression: str | None, ran: datetime | None, now: datetime) -> bool:
@@ -57,7 +62,10 @@ class Schedule:
         for job in self.jobs:
             if not job.is_due_at_first and self.ran(job) is None:
                 self.done(job, now)
-        return [job for job in self.jobs if is_due(job.every, self.ran(job), now)]
+        return [job for job in self.jobs if self._is_due(job, now)]
+
+    def _is_due(self, job: Job, now: datetime) -> bool:
+        return self.ran(job) == WANTED if job.is_once else is_due(job.every, self.ran(job), now)
 
     def ran(self, job: Job) -> datetime | None:
         return self._ran.get(job.key)
@@ -82,8 +90,12 @@ class Schedule:
 
     def forget(self, keys: Iterable[str]) -> None:
         """What changed is due at once."""
+        once = {job.key for job in self.jobs if job.is_once}
         for key in keys:
-            self._ran.pop(key, None)
+            if key in once:
+                self._ran[key] = WANTED
+            else:
+                self._ran.pop(key, None)
         write(self.path, self._ran)
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from barnabas.pipeline import sqls
 from barnabas.pipeline.changed import Batch, Changed
 from barnabas.pipeline.errors import FeedError
 from barnabas.pipeline.flow import Feed
 from barnabas.pipeline.lake import Table, Zone
-from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.model import Pipeline, by_name
 from barnabas.pipeline.running.diary import Diary
 from barnabas.pipeline.running.schedule import Job
 from barnabas.pipeline.timeline import Kind, State
@@ -119,12 +120,23 @@ class Work:
             batches = self.drain(job.name, say)
             self.catch_up_after([changed for batch in batches for changed in batch.changed])
         elif job.kind == Kind.REFINED:
-            self.refine([job.name])
+            self._refine_once(job.name) if job.is_once else self.refine([job.name])
         elif job.kind == Kind.VIEW_BATCH:
             self.refresh_view(job.name)
         elif job.kind == Kind.MAINTENANCE:
             self.maintain()
         self.diary.stand(Kind(job.kind), job.name, State.IDLE)
+
+    def _refine_once(self, name: str) -> None:
+        """A table that batches are appended to, all of it: no batch is on its way to it meanwhile."""
+        from barnabas.pipeline.backfill import finish
+
+        table = by_name(self.pipeline.refined, name)
+        with refined.turns_of(self.pipeline, table):
+            for each in sqls.inputs_of(self.pipeline, table).values():
+                if (source := self.pipeline.source_of(each)) is not None:
+                    finish(self.spark, self.pipeline, source.name)
+            self.refine([name])
 
     def refine(self, names: Iterable[str]) -> list[Changed]:
         """Refined tables as a whole, in order, and the views over them."""
@@ -152,6 +164,10 @@ def jobs_of(pipeline: Pipeline) -> list[Job]:
     ]
     due = refined.schedules(pipeline)
     found += [Job(Kind.REFINED, each.name, due[each.name]) for each in pipeline.refined if each.name in due]
+    # Tables that batches are appended to are computed as a whole when they are new or another SQL fills them.
+    found += [
+        Job(Kind.REFINED, each.name, None, is_once=True) for each in pipeline.refined if each.name not in due
+    ]
     found += [Job(Kind.VIEW_BATCH, each.name, each.batch) for each in pipeline.views if each.batch]
     if pipeline.maintenance.compact:
         found.append(Job(Kind.MAINTENANCE, MAINTENANCE, pipeline.maintenance.compact, is_due_at_first=False))

@@ -35,7 +35,11 @@ def settings_of(arguments: Sequence[str] | None = None) -> Settings:
     )
     parser.add_argument("--ready", type=Path, help="a file that tells url and pid once requests are answered")
     parser.add_argument(
-        "--ends-with-parent", action="store_true", help="ends when the process that started it does"
+        "--ends-with",
+        type=int,
+        default=0,
+        metavar="PID",
+        help="ends when this process, which started it, does",
     )
     parser.add_argument("--statement-ms-max", type=int, default=Limits().statement_ms_max)
     parser.add_argument("--rows-max", type=int, default=Limits().rows_max)
@@ -49,7 +53,7 @@ def settings_of(arguments: Sequence[str] | None = None) -> Settings:
         port=given.port,
         keep_horizons=given.keep_horizons,
         ready=given.ready,
-        ends_with_parent=given.ends_with_parent,
+        parent=given.ends_with,
         limits=Limits(statement_ms_max=given.statement_ms_max, rows_max=given.rows_max),
     )
 

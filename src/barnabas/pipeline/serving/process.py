@@ -39,7 +39,7 @@ class Settings:
     port: int = 8088
     keep_horizons: int = KEEP_HORIZONS
     ready: Path | None = None
-    ends_with_parent: bool = False
+    parent: int = 0  # ends when this process is not the parent, or never was; 0: it does not
     limits: Limits = field(default_factory=Limits)
 
 
@@ -107,8 +107,8 @@ def serve(settings: Settings) -> int:
         server_header=False,
     )
     server = Server(config, url_of(listener), settings.ready)
-    if settings.ends_with_parent:
-        threading.Thread(target=watch_parent, args=(server, os.getppid()), daemon=True).start()
+    if settings.parent:
+        threading.Thread(target=watch_parent, args=(server, settings.parent), daemon=True).start()
     try:
         server.run(sockets=[listener])
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline import sqls
@@ -15,6 +16,7 @@ from barnabas.pipeline.changed import Changed
 from barnabas.pipeline.errors import Stopped
 from barnabas.pipeline.lake import SYSTEM_COLUMNS, Lake, Table, Zone
 from barnabas.pipeline.model import Pipeline, Refined
+from barnabas.pipeline.turns import turn
 from barnabas.pipeline.zones import commits
 
 if TYPE_CHECKING:
@@ -44,13 +46,22 @@ def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None
         inputs = sqls.inputs_of(pipeline, each)
         if not all(lake.exists(spark, table) for table in inputs.values()):
             continue
-        frames = {name: lake.read(spark, table) for name, table in inputs.items()}
-        rows = computed(spark, each, frames)
         table = Table(Zone.REFINED, each.name)
-        write_whole(spark, lake, table, rows)
+        with turns_of(pipeline, each):
+            frames = {name: lake.read(spark, table) for name, table in inputs.items()}
+            write_whole(spark, lake, table, computed(spark, each, frames))
         count = lake.read(spark, table).count()
         found.append(Changed(table, lake.version(spark, table), count))
     return found
+
+
+def turns_of(pipeline: Pipeline, refined: Refined) -> AbstractContextManager[object]:
+    """Of a table that batches are appended to: none of them is between its trusted table and this one now."""
+    if not sqls.appends(pipeline, refined):
+        return nullcontext()
+    [table] = sqls.inputs_of(pipeline, refined).values()
+    source = pipeline.source_of(table)
+    return nullcontext() if source is None else turn(pipeline, source.name)
 
 
 def write_whole(spark: SparkSession, lake: Lake, table: Table, rows: DataFrame) -> None:

@@ -45,14 +45,14 @@ test: $(VENV)/.dev tools  ## install what the tests need and run them
 test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
 
-test-long: $(VENV)/.dev tools  ## what takes a minute and more: pipelines on Apache Kafka and on a Spark cluster, rolling replacement
+test-long: $(VENV)/.dev tools  ## what takes a minute and more: pipelines on Apache Kafka and on a Spark cluster, all faults on three and five nodes, rolling replacement
 	$(BIN)/python -m pytest -q -m long --long $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
 
-simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|cluster|...)
-	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0))
+simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|cluster|..., JOBS=)
+	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0) --jobs $(or $(JOBS),1))
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
 	$(BIN)/ruff check .

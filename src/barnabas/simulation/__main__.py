@@ -1,16 +1,19 @@
 """`python -m barnabas.simulation`: live through histories of many seeds, or of one again.
 
-In: which histories, how many seeds or which one. Out: a line for each failure with how to replay it, its
-faults made few, and a summary; the exit status is that of the first failure: 1 wrong, 2 stuck, 3 crashed.
+In: which histories, how many seeds or which one, in how many processes. Out: a line for each failure with how
+to replay it, its faults made few, and a summary: verdicts, faults by their kind, what clients did; the exit
+status is that of the first failure: 1 wrong, 2 stuck, 3 crashed.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import multiprocessing
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 
 from barnabas.simulation.histories.catalogue import ALL_HISTORIES, NAMED
 from barnabas.simulation.history import Result, Verdict, live, shrink
@@ -26,12 +29,23 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds of each history")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="this seed alone, with its events")
+    parser.add_argument("--jobs", type=int, default=1, help="in how many processes")
     parser.add_argument("--no-shrink", action="store_true", help="leave the faults as the seed has them")
     options = parser.parse_args()
     names = NAMED[options.history]
     if options.seed is not None:
         return replay(names, options.seed)
-    return explore(names, range(options.first, options.first + options.seeds), not options.no_shrink)
+    seeds = range(options.first, options.first + options.seeds)
+    tasks = [(name, seed) for seed in seeds for name in names]
+    if options.jobs == 1:
+        return explore(map(live_one, tasks), not options.no_shrink)
+    with multiprocessing.Pool(options.jobs) as pool:
+        return explore(pool.imap(live_one, tasks), not options.no_shrink)
+
+
+def live_one(task: tuple[str, int]) -> Result:
+    name, seed = task
+    return live(ALL_HISTORIES[name], seed)
 
 
 def replay(names: list[str], seed: int) -> int:
@@ -44,25 +58,28 @@ def replay(names: list[str], seed: int) -> int:
     return status
 
 
-def explore(names: list[str], seeds: range, shrinks: bool) -> int:
+def explore(results: Iterable[Result], shrinks: bool) -> int:
     status, verdicts, started = 0, Counter[str](), time.monotonic()
+    happened, counts = Counter[str](), Counter[str]()
     told, failures = started, 0
-    for seed in seeds:
-        for name in names:
-            result = live(ALL_HISTORIES[name], seed)
-            verdicts[f"{name} {result.verdict.value}"] += 1
-            if result.verdict is not Verdict.GOOD:
-                report(shrink(ALL_HISTORIES[name], result) if shrinks else result)
-                status = status or EXIT_STATUS[result.verdict]
-                failures += 1
+    for result in results:
+        verdicts[f"{result.history} {result.verdict.value}"] += 1
+        happened.update(result.happened)
+        counts.update(result.counts)
+        if result.verdict is not Verdict.GOOD:
+            report(shrink(ALL_HISTORIES[result.history], result) if shrinks else result)
+            status = status or EXIT_STATUS[result.verdict]
+            failures += 1
         if failures >= FAILURES_MAX:
             print(f"{failures} failures: enough")
             break
         if time.monotonic() - told > PROGRESS_S:
             told = time.monotonic()
-            print(f"at seed {seed}: {dict(verdicts)}", flush=True)
+            print(f"at seed {result.seed}: {dict(verdicts)}", flush=True)
     took_s = time.monotonic() - started
     print(f"{verdicts.total()} histories in {took_s:.0f} s: {dict(verdicts)}")
+    for title, table in (("faults", happened), ("what happened", counts)):
+        print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in table.most_common()))
     return status
 
 

@@ -102,18 +102,19 @@ class SimulatedCluster:
             if shape.is_dynamic
             else {"controller.quorum.voters": voters, "controller.quorum.bootstrap.servers": ""}
         )
+        if shape.is_dynamic and is_controller:  # with a new disk it is another voter, which takes its place
+            quorum["controller.quorum.auto.join.enable"] = "true"
         properties = {
             **self._common,
             "process.roles": shape.roles(node_id),
             "listeners": ",".join(listeners),
             **quorum,
         }
-        request = (
-            FormatRequest(initial_controllers=self._voters)
-            if shape.is_dynamic and is_controller
-            else FormatRequest()
-        )
-        return SimulatedNode(self.world, node_id, properties, Membership(CLUSTER_ID, request))
+        first = again = FormatRequest()
+        if shape.is_dynamic and is_controller:
+            first = FormatRequest(initial_controllers=self._voters)
+            again = FormatRequest(no_initial_controllers=True)
+        return SimulatedNode(self.world, node_id, properties, Membership(CLUSTER_ID, first, again))
 
     async def supervise(self) -> None:
         """Start all, and again whenever one has ended; for a task of the harness."""
@@ -128,12 +129,29 @@ class SimulatedCluster:
         return all(node.is_up for node in self.nodes.values())
 
     @property
+    def has_all_voters(self) -> bool:
+        """Whether all controllers agree that each of them is a voter, with the disk that it has now."""
+        if not self.shape.is_dynamic:
+            return True
+        logs = [self.nodes[node_id].metadata for node_id in self.shape.controllers]
+        found = [log for log in logs if log is not None]
+        voters = {log.local.id: log.local.directory_id for log in found}
+        return len(found) == len(logs) and all(
+            {voter.id: voter.directory_id for voter in log.membership.voters.voters.values()} == voters
+            for log in found
+        )
+
+    @property
     def lives(self) -> int:
         return sum(node.lives for node in self.nodes.values())
 
     @property
     def power_losses(self) -> int:
         return sum(node.power_losses for node in self.nodes.values())
+
+    @property
+    def voters_wiped(self) -> int:
+        return sum(self.nodes[node_id].wipes for node_id in self.shape.controllers)
 
     def image(self) -> MetadataImage | None:
         """What the newest of the brokers has read."""

@@ -24,7 +24,6 @@ from barnabas.simulation.node import DATA, SimulatedNode
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
-    from barnabas.broker.quorum_seat import QuorumSeat
     from barnabas.metadata.image import MetadataImage
     from barnabas.runtime.metadata_log import MetadataLog
 
@@ -43,7 +42,7 @@ class ClusterChecks:
         self._committed: dict[Key, dict[int, int]] = {}  # batches of a partition by base offset: their CRC
         self._watermarks: dict[Key, tuple[object, int]] = {}  # by node, its life, partition: of which object
         self._read_to: dict[Key, int] = {}
-        self._votes: dict[int, tuple[int, int]] = {}  # by node: the newest epoch, and for whom it voted
+        self._votes: dict[Key, tuple[int, int]] = {}  # by node and disk: the newest epoch, for whom it voted
         self._images: dict[int, MetadataImage] = {}  # by node: which was looked at last
         self._durable: dict[int, tuple[bytes, int]] = {}  # by node: `quorum-state` and its epoch
 
@@ -62,11 +61,10 @@ class ClusterChecks:
                     continue  # its disk is broken, or it ended under our eyes
 
     def _look_at(self, node: SimulatedNode) -> None:
-        assert node.starting is not None
-        seat: QuorumSeat | None = getattr(node.starting, "_seat", None)  # soon there, once it starts
-        assert seat is not None or node.node is None
-        if seat is not None:
-            self._metadata_of(node, seat.log)
+        metadata = node.metadata
+        assert metadata is not None or node.node is None
+        if metadata is not None:
+            self._metadata_of(node, metadata)
         if node.node is None or node.node_id not in self._cluster.shape.brokers:
             return
         broker = node.node.broker
@@ -97,12 +95,13 @@ class ClusterChecks:
 
     def _voted(self, node: SimulatedNode, epoch: int, voted_id: int) -> None:
         """A vote is given once, and remembered whatever happens."""
-        before, voted_before = self._votes.get(node.node_id, (-1, -1))
+        voter = node.node_id, node.wipes
+        before, voted_before = self._votes.get(voter, (-1, -1))
         if epoch < before and node.node_id in self._cluster.shape.controllers:
             raise Wrong(f"{node.host} has forgotten epoch {before} of the quorum: it is in {epoch}")
         if epoch == before and voted_before >= 0 and voted_id >= 0 and voted_id != voted_before:
             raise Wrong(f"{node.host} has voted twice in epoch {epoch}: for {voted_before} and {voted_id}")
-        self._votes[node.node_id] = epoch, voted_id if epoch > before or voted_id >= 0 else voted_before
+        self._votes[voter] = epoch, voted_id if epoch > before or voted_id >= 0 else voted_before
 
     def _durable_epoch(self, node: SimulatedNode) -> int:
         """Of the quorum, as `quorum-state` tells it to the node's next life."""

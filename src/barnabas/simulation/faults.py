@@ -125,6 +125,8 @@ class Faults:
     def _happen(self, fault: Fault) -> None:
         node, other = self._chosen(fault)
         self._world.trace.note("fault", str(fault), node.host)
+        if node.process is not None and node.process.is_alive:
+            self._world.happened[fault.kind.value] += 1
         network = self._world.network
         if fault.kind in NODE_FAULTS:
             NODE_FAULTS[fault.kind](node, fault)

@@ -57,6 +57,7 @@ class Result:
     virtual_s: float
     faults: Plan
     counts: dict[str, int] = field(default_factory=dict)
+    happened: dict[str, int] = field(default_factory=dict)  # faults, by their kind
     details: str = ""  # a traceback
     last_events: tuple[str, ...] = ()
 
@@ -100,6 +101,7 @@ def live(
             world.loop.time(),
             plan,
             counts,
+            dict(world.happened),
             details,
             tuple(world.trace.lines) if verdict is not Verdict.GOOD else (),
         )

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.formatting import FormatRequest, format_directories
 from barnabas.broker.node import Node, StartError
@@ -27,6 +27,10 @@ from barnabas.simulation.process import Process
 from barnabas.simulation.world import World
 from barnabas.storage.errors import StorageError
 
+if TYPE_CHECKING:
+    from barnabas.broker.quorum_seat import QuorumSeat
+    from barnabas.runtime.metadata_log import MetadataLog
+
 PORT = 9092
 DATA = "/data/kafka"
 RESTART_S = 0.5
@@ -39,6 +43,7 @@ class Membership:
 
     cluster_id: str
     request: FormatRequest
+    request_again: FormatRequest  # of a new disk, when the cluster has long begun
 
 
 class SimulatedNode:
@@ -61,6 +66,7 @@ class SimulatedNode:
         self.starting: Node | None = None  # from the start of its process on
         self.lives = 0
         self.power_losses = 0
+        self.wipes = 0
         self.on_power_loss: list[Callable[[], None]] = []
         self.down_s = RESTART_S  # how long the next end lasts
         self.is_retired = False
@@ -83,10 +89,11 @@ class SimulatedNode:
     def _format(self) -> None:
         if self.membership is not None:
             rng = self.world.rng(f"{self.host}/format-{self.lives}")
+            request = self.membership.request_again if self.wipes else self.membership.request
             format_directories(
                 BrokerSettings.load(self.properties),
                 self.membership.cluster_id,
-                self.membership.request,
+                request,
                 now_ms=self.clock.now_ms(),
                 random_bytes=rng.randbytes,
                 disk=self.disk,
@@ -103,6 +110,12 @@ class SimulatedNode:
     @property
     def is_up(self) -> bool:
         return self.node is not None
+
+    @property
+    def metadata(self) -> MetadataLog | None:
+        """Its metadata log, from when it is opened on; nodes that start have it before they are up."""
+        seat: QuorumSeat | None = getattr(self.starting, "_seat", None)
+        return None if seat is None else seat.log
 
     async def supervise(self) -> None:
         """Start it, and again whenever it has ended; for a task of the harness."""
@@ -244,6 +257,7 @@ class SimulatedNode:
                 told()
             self.world.network.lost_power(self.process)
             if self._is_wiped:
+                self.wipes += 1
                 self.disk.stop()
                 self.disk = self._empty_disk()
                 self._format()

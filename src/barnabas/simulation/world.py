@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from collections import Counter
 from collections.abc import Coroutine
 from random import Random
 from types import TracebackType
@@ -46,6 +47,7 @@ class World:
         self.network = self.loop.network = Network(self.loop, self.rng("network"), self.trace)
         self.clock = SimulatedClock(self.loop.time)
         self.problems: list[Unexpected] = []
+        self.happened = Counter[str]()  # faults that had something to befall
         self._main: asyncio.Task[Any] | None = None
         self._processes: list[Process] = []
         self._listener = _Ears(self)

@@ -54,6 +54,7 @@ class ClusterHistory(RecordsHistory):
         )
         self._created: set[str] = set()
         self._deleted: set[str] = set()
+        self._moves = 0
 
     @property
     def survives_power_loss(self) -> bool:
@@ -72,7 +73,12 @@ class ClusterHistory(RecordsHistory):
         counts = await super().run(world, faults)
         stage = self._cluster_stage
         await stage.until(self._is_as_told, SECONDS_TO_RECOVER, "topics are as administrators were told")
-        return counts | {"created": len(self._created), "deleted": len(self._deleted)}
+        return counts | {
+            "topics created": len(self._created) + len(self._deleted),
+            "topics deleted": len(self._deleted),
+            "reassignments begun": self._moves,
+            "voters wiped": stage.cluster.voters_wiped,
+        }
 
     async def settle(self) -> None:
         """A leader that is new may not show yet what the last one has acknowledged."""
@@ -152,7 +158,9 @@ class ClusterHistory(RecordsHistory):
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=3000, topics=[topic(name=TOPIC, partitions=[part])]
         )
-        await client.ask(request, AlterPartitionReassignmentsResponse)
+        answer = await client.ask(request, AlterPartitionReassignmentsResponse)
+        if answer is not None and replicas is not None and not answer.responses[0].partitions[0].error_code:
+            self._moves += 1
 
     async def _elect(self, client: SimulatedClient) -> None:
         request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=3000)

@@ -91,9 +91,10 @@ def cluster_plan(
 
 
 def loss(rng: Random, shape: Shape, until_s: float) -> Fault:
-    """One broker loses its power, or all of its disk. A voter's disk is never wiped: static voters that
-    forget their votes are outside of what Raft can bear."""
-    wipeable = [place for place, node_id in enumerate(shape.ids) if node_id not in shape.controllers]
+    """One node loses its power, or all of its disk. A static voter's disk is never wiped: one that forgets
+    its votes is outside of what Raft can bear. A dynamic one is another voter then, and the old one goes."""
+    bears = shape.is_dynamic and len(shape.controllers) > 2
+    wipeable = [place for place, node_id in enumerate(shape.ids) if bears or node_id not in shape.controllers]
     kind = rng.choice((Kind.POWER, Kind.WIPE)) if wipeable else Kind.POWER
     places = wipeable if kind is Kind.WIPE else list(range(len(shape.ids)))
     number = rng.choice(places) + len(shape.ids) * rng.randrange(1, 4)
@@ -144,6 +145,7 @@ class ClusterStage(Stage):
         image = self.cluster.image()
         return (
             self.has_all_brokers()
+            and self.cluster.has_all_voters
             and image is not None
             and all(
                 each.leader >= 0

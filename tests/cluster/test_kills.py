@@ -139,6 +139,14 @@ def test_a_topic_that_a_paused_controller_was_asked_for_is_made_when_it_wakes(cl
         assert made(talk.receive()) == [("late", 0)]
 
 
+def test_the_last_node_goes_without_asking_a_quorum_that_is_gone(cluster: Cluster) -> None:
+    *others, last = cluster.brokers
+    for node in others:
+        node.kill()
+    last.stop()
+    assert any("goes without a controlled shutdown: NOT_CONTROLLER" in line for line in last.lines)
+
+
 def talk_to(node: ClusterNode) -> Conversation:
     return Conversation(None, port=int(node.address.rpartition(":")[2]))  # type: ignore[arg-type]
 

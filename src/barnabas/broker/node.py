@@ -408,7 +408,7 @@ class Node:
         await self.broker.moves.close()
         await self.broker.directories.close()
         await self.broker.cleaning.stop()
-        await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS, lambda: self._seat.channel.leader_id >= 0)
+        await self._lifecycle.stop(SHUTDOWN_PATIENCE_MS, lambda: self._seat.quorum.member.is_led)
         await self._replicas.close()
         await self.broker.markers.close()
         await self.broker.others.close()

@@ -123,6 +123,11 @@ class Member:
         return LeaderHint(state.leader_id, state.epoch, *self._address_of(state.leader_id))
 
     @property
+    def is_led(self) -> bool:
+        """Whether there is a leader now, for all that this member knows: it, or one that it follows."""
+        return isinstance(self.role, Follower | Elected)
+
+    @property
     def deadline_ms(self) -> int:
         """When `tick` has something to do; for ever away for an observer."""
         role = self.role

@@ -178,5 +178,11 @@ class BrokerLifecycle:
         return True
 
     async def _leave(self) -> None:
-        while not (await self._beat(shut_down=True)).should_shut_down:
+        while True:
+            try:
+                if (await self._beat(shut_down=True)).should_shut_down:
+                    return
+            except KafkaError as error:
+                if error.code not in MAY_PASS:  # another controller may be on its way
+                    raise
             await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)

@@ -33,8 +33,8 @@ Time = Callable[[], float]
 
 class Tick:
     __slots__ = (
-        "_after", "_answers", "_committed", "_dirty", "_is_quiet", "_is_scheduled", "_opened_ns",
-        "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena", "is_open",
+        "_after", "_answers", "_committed", "_dirty", "_is_finishing", "_is_quiet", "_is_scheduled",
+        "_opened_ns", "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena", "is_open",
     )  # fmt: skip
 
     def __init__(self, arena: Arena, schedule: Schedule, sync: Sync, time: Time | None = None) -> None:
@@ -45,7 +45,8 @@ class Tick:
         self._time = time or loop_time()  # in seconds
         self._after: list[Callable[[], None]] = []  # once what is staged is written
         self._committed: dict[Channel, None] = {}  # with answers that waited for followers, and may leave
-        self._waking: dict[Callable[[], None], None] | None = None  # once all that was written counts
+        self._waking: dict[Callable[[], None], None] = {}  # followers' fetches that have something to tell
+        self._is_finishing = False
         self._opened_ns = 0
         self._is_scheduled = False
         self._is_quiet = True  # the last turn of the loop had one channel with something to append
@@ -75,11 +76,16 @@ class Tick:
             call()
 
     def wake(self, call: Callable[[], None]) -> None:
-        """Call now, or, while a tick ends, once for all of its partitions: one answer tells of them."""
-        if self._waking is None:
+        """Call once for all partitions that change together, in a tick or by the metadata: one answer tells
+        of them."""
+        if not self._waking and not self._is_finishing:
+            self._schedule(self._wake)
+        self._waking[call] = None
+
+    def _wake(self) -> None:
+        waking, self._waking = self._waking, {}
+        for call in waking:
             call()
-        else:
-            self._waking[call] = None
 
     def channel_done(self) -> None:
         """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain."""
@@ -200,8 +206,7 @@ class Tick:
             channel.send()
         for route, count in shortcuts.items():
             route.times.observe_many(perf_counter_ns() - self._opened_ns, count)
-        waking: dict[Callable[[], None], None] = {}
-        around, self._waking = self._waking, waking
+        self._is_finishing = True
         try:
             if ends is None:
                 for partition in dirty:
@@ -210,9 +215,9 @@ class Tick:
                 for partition, end_offset in ends.items():
                     partition.advance(end_offset)
         finally:
-            self._waking = around
-        for call in waking:
-            call()
+            self._is_finishing = False
+        if self._waking:
+            self._wake()
         for call in after:
             call()
 

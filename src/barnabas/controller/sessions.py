@@ -48,6 +48,10 @@ class BrokerSessions:
         session = self._sessions.get(broker_id)
         return session is not None and session.last_contact_ms + self.timeout_ms >= now_ms
 
+    def silent_ms(self, broker_id: int, now_ms: int) -> int:
+        """How long nothing was heard of a broker."""
+        return now_ms - self._contact(broker_id)
+
     def expired(self, broker_ids: Iterable[int], now_ms: int) -> list[int]:
         """Those that were silent for longer than the timeout, the longest silent first."""
         silent = [broker for broker in broker_ids if not self.is_alive(broker, now_ms)]

@@ -468,7 +468,10 @@ class Controller:
                 return
             fenced = await shard.write(lambda: heartbeats.fence_silent(self._context()))
             if fenced is not None:
-                logger.warning("broker %d is fenced: it was silent for longer than its session", fenced)
+                silent_ms = self._sessions.silent_ms(fenced, self._session_ms())
+                logger.warning(
+                    "broker %d is fenced: it was silent for %d ms, longer than its session", fenced, silent_ms
+                )
         except KafkaError as error:
             logger.error("a silent broker could not be fenced: %s", error)
         finally:

@@ -8,6 +8,7 @@ Does not know: one node (that is `python -m bench`).
 from __future__ import annotations
 
 import argparse
+import asyncio
 import statistics
 import sys
 import threading
@@ -26,6 +27,9 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from barnabas.client.address import parse_bootstrap
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster as Client
 from barnabas.testing import apache
 from barnabas.testing.apache_cluster import ApacheCluster
 from barnabas.testing.cluster import Cluster
@@ -100,9 +104,13 @@ class Contender:
         return leader
 
     def active_controller(self) -> int:
-        future = self.admin().describe_cluster(request_timeout=10)
-        leader: int = future.result(PATIENCE_S).controller.id
-        return leader
+        """As the quorum says: brokers tell clients any broker in its place."""
+
+        async def ask() -> int:
+            async with Client(parse_bootstrap(self.bootstrap)) as client:
+                return (await Admin(client).describe_quorum()).leader_id
+
+        return asyncio.run(ask())
 
     def port(self, node_id: int) -> int:
         return int(self.addresses[node_id].rpartition(":")[2])

@@ -154,6 +154,7 @@ def test_questions_before_anything_was_computed(run: Run, tmp_path: Path) -> Non
     assert ran.status == 1
     assert "revenue" in ran.errors
     assert "not both" in run("query", "revenue", "--sql", "SELECT 1").errors
+    assert "requires an argument" not in run("query", "revenue", "--order", "-revenue").errors
 
 
 def test_who_asks_does_not_take_the_store_from_a_run(run: Run, tmp_path: Path) -> None:

@@ -32,15 +32,15 @@ from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
 from .lakes import rows_of
-from .test_kills import Run
+from .test_kills import STARTS_FAST, Run
 
-PATIENCE_S = 300.0
+PATIENCE_S = 600.0
 DISK = "64m"
 CUSTOMERS = 3
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(3000),
     pytest.mark.skipif(
         shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java"
     ),
@@ -49,7 +49,7 @@ pytestmark = [
 FILE = """
 name: {name}
 lake: {lake}
-spark: {{master: "local[2]", settings: {{spark.driver.memory: 1g}}}}
+spark: {{master: "local[2]", settings: {{spark.driver.memory: 1g, spark.driver.extraJavaOptions: "{java}"}}}}
 sources:
   events:
     topic: {{bootstrap.servers: "{bootstrap}", subscribe: events}}
@@ -116,7 +116,12 @@ class World:
 
     def text(self, name: str) -> str:
         return FILE.format(
-            name=name, lake=self.lake, bootstrap=self.broker.bootstrap, url=self.database.url, port=self.port
+            name=name,
+            lake=self.lake,
+            bootstrap=self.broker.bootstrap,
+            url=self.database.url,
+            port=self.port,
+            java=STARTS_FAST,
         )
 
     def add_customers(self, *ids: int) -> None:

@@ -76,6 +76,7 @@ def add_arguments(parser: ToolParser) -> None:
     query.add_argument("--sql", metavar="SELECT", help="a SELECT over the views instead")
     query.add_argument("--filter", action="append", default=[], metavar="COLUMN=VALUE", help="also >, <, !=")
     query.add_argument("--order", metavar="COLUMNS", help="as in -revenue,shop")
+    parser.signed.add("--order")
     query.add_argument("--limit", type=int, metavar="N")
     query.add_argument("--as-of", metavar="TIME", help="a time, or the version of a horizon")
     query.add_argument("--json", action="store_true", help="the answer as JSON, with its freshness")

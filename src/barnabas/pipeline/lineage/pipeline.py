@@ -153,6 +153,8 @@ def place_of(source: Source) -> tuple[str, str]:
         first = visible(source.bootstrap_servers).partition(",")[0]
         return f"kafka://{first}", source.subscribe or source.pattern
     if isinstance(source, TableSource):
+        if isinstance(source.url, Secret):
+            return f"database://{HIDDEN}", source.table
         address = urlsplit(scrubbed(source.address.removeprefix("jdbc:")))
         host = address.netloc.rpartition("@")[2]
         database = address.path.lstrip("/")

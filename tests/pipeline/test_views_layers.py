@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.pipeline import Pipeline, Staging, Table, TopicSource, Trusted, View
+from barnabas.pipeline.changed import Added
 from barnabas.pipeline.serving.query import Query
 from barnabas.pipeline.serving.store import Store, open_store
 from barnabas.pipeline.views.definition import DefinitionError
@@ -75,9 +76,11 @@ class Shop:
         self.pipeline = pipeline
         return Views(self.spark, pipeline, parts or self.store)
 
-    def add(self, *orders: Order, feed: bool = True) -> None:
+    def add(self, *orders: Order, feed: bool = True, number: int | None = None) -> None:
         rows = pa.Table.from_pylist([dict(zip(SCHEMA.names, fields(o), strict=True)) for o in orders], SCHEMA)
         writer = self.spark.createDataFrame(rows).coalesce(1).write.format("delta").mode("append")
+        if number is not None:
+            writer = writer.option("txnAppId", "shop").option("txnVersion", number)
         writer.option("delta.enableChangeDataFeed", str(feed).lower()).save(self.path)
 
     def change(self, statement: str) -> None:
@@ -187,15 +190,22 @@ def test_what_comes_while_the_batch_layer_computes_is_counted_once(shop: Shop) -
 def test_rows_that_were_just_added_need_not_be_read_again(shop: Shop) -> None:
     shop.add(order(1))
     shop.views.catch_up("revenue")
-    shop.add(order(2, "rome", 4))
     row = dict(zip(SCHEMA.names, fields(order(2, "rome", 4)), strict=True))
-    added = shop.spark.createDataFrame(pa.Table.from_pylist([row], SCHEMA))
-    assert brief(shop.views.catch_up("revenue", added, 1)) == (Layer.SPEED, 0, 1)
+    rows = shop.spark.newSession().createDataFrame(pa.Table.from_pylist([row], SCHEMA))
+    increments = shop.views.increments(ORDERS, rows)
+    assert set(increments) == {"revenue", "total"}
+    shop.add(order(2, "paris", 5), number=7)  # others, so that one can see which were taken
+    assert brief(shop.views.catch_up("revenue", [Added(ORDERS, 1, "shop", 7, increments)])) == (
+        Layer.SPEED,
+        0,
+        1,
+    )
     shop.check([order(1), order(2, "rome", 4)])
-    # Of another version than the next they are of no use.
+    # Of a version that another transaction made they are of no use.
     shop.add(order(3))
-    shop.add(order(4))
-    assert brief(shop.views.catch_up("revenue", added, 3)) == (Layer.SPEED, 1, 3)
+    shop.add(order(4), number=8)
+    told = [Added(ORDERS, 2, "shop", 7, increments), Added(ORDERS, 3, "shop", 7, increments)]
+    assert brief(shop.views.catch_up("revenue", told)) == (Layer.SPEED, 1, 3)
     shop.check([order(1), order(2, "rome", 4), order(3), order(4)])
 
 

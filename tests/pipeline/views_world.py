@@ -6,12 +6,13 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from barnabas.pipeline import Pipeline, Schema, Staging, Table, TopicSource, Trusted, View, in_range, not_null
+from barnabas.pipeline.changed import Added
 from barnabas.pipeline.flow import Feed
 from barnabas.pipeline.serving.query import Query
 from barnabas.pipeline.serving.store import Store, open_store
@@ -119,8 +120,18 @@ class World:
         self._sent.clear()
         self._note()
 
+    def increments(self, table: Table, rows: Any) -> Mapping[str, Any]:
+        """A `Follower`, as the streaming application is one."""
+        return self.views.increments(table, rows)
+
+    def added(self, added: Added) -> None:
+        self._added.append(added)
+
     def catch_up(self) -> None:
-        self.views.catch_up("revenue")
+        # Some is told of rows as they come, some is lost on the way, and some is told twice.
+        told = [each for each in self._added if self._rng.random() < 0.8]
+        self._added = self._added[-1:]
+        self.views.catch_up("revenue", told)
         state = self.store.state("revenue")
         version = self.version()
         assert version < 0 or (state is not None and state.position.version == version)
@@ -216,7 +227,8 @@ class World:
 
     def _open(self) -> None:
         self.pipeline = self._described()
-        self.feed = Feed(self._place.spark, self.pipeline, "orders")
+        self.feed = Feed(self._place.spark, self.pipeline, "orders", follower=self)
+        self._added: list[Added] = []
         self.store: Store = open_store("duckdb", name="shop", folder=self._place.folder / "store")
         self.views = Views(self._place.spark, self.pipeline, self.store)
 

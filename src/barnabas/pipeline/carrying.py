@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline import drift, parsing, quarantine, rules, schemas
+from barnabas.pipeline.changed import Follower
 from barnabas.pipeline.lake import LATE, RESCUED, Table, Zone
 from barnabas.pipeline.landing import ROW, Carried, Cover, Landing, Memory, Prepared, Way
 from barnabas.pipeline.masking import masked
@@ -34,7 +35,9 @@ RESCUED_SAMPLES = 200
 class Carrier:
     """The tables behind one source."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, source: Source) -> None:
+    def __init__(
+        self, spark: SparkSession, pipeline: Pipeline, source: Source, follower: Follower | None = None
+    ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._source = source
@@ -45,9 +48,10 @@ class Carrier:
         ]
         self._schema: StructType | None = None
         self._memory = Memory(
-            {trusted.name: refined.appended_by(pipeline, trusted.name) for _, trusted in self.trusted}
+            {trusted.name: refined.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
+            commits.Appender(self._lake.is_local),
+            follower,
         )
-        self.seconds: dict[str, float] = {}
 
     # -- tables ------------------------------------------------------------------------------------
 

@@ -5,11 +5,17 @@ In: counts. Out: values. Does not know: who counted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.pipeline.lake import Table, Zone
 from barnabas.pipeline.sources.portion import Position
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,31 @@ class Changed:
     table: Table
     version: int
     rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A commit that added rows to a table and changed none, and what these rows are to the views over it.
+
+    `app` and `number` are the commit's transaction id: by them one can see that `version` is this commit."""
+
+    table: Table
+    version: int
+    app: str
+    number: int
+    views: Mapping[str, pa.Table]
+
+
+class Follower(Protocol):
+    """Who wants to know what a batch adds as soon as it is there, and not read it again from the table."""
+
+    def increments(self, table: Table, rows: DataFrame) -> Mapping[str, pa.Table]:
+        """What rows that are being added are to each view; called beside the commit, before its end."""
+        ...
+
+    def added(self, added: Added) -> None:
+        """They are there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

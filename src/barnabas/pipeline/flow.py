@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from barnabas.pipeline.carrying import Carrier, newest_of
-from barnabas.pipeline.changed import Batch, Changed
+from barnabas.pipeline.changed import Batch, Changed, Follower
 from barnabas.pipeline.errors import (
     FeedError,
     ForeignLake,
@@ -83,6 +83,7 @@ class Feed:
         *,
         clock: Callable[[], datetime] = now,
         reader: Reader | None = None,
+        follower: Follower | None = None,
     ) -> None:
         # Settings and temporary views of its own: feeds run beside each other.
         self._spark = apart(spark)
@@ -92,11 +93,14 @@ class Feed:
             # Batches are neither joined nor shuffled: what looks at Delta's log runs as one job, not as
             # three.
             self._spark.conf.set("spark.sql.adaptive.enabled", "false")
+        # A batch is in memory for seconds: looking for the best way to compress it costs more than it saves.
+        self._spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
         self._lake = pipeline.the_lake
         self._clock = clock
         self._reader = reader or open_reader(self._spark, pipeline, self.source)
         self._raw = RawZone(self._spark, self._lake, pipeline.name, source)
-        self._carrier = Carrier(self._spark, pipeline, self.source)
+        self._follower = follower
+        self._carrier = Carrier(self._spark, pipeline, self.source, follower)
         self._turn = turn(pipeline, source)
         self._mark: Mark | None = None
         self._is_open = False
@@ -309,5 +313,5 @@ class Feed:
             yield
         except Exception as error:
             self._is_open = False
-            self._carrier = Carrier(self._spark, self._pipeline, self.source)
+            self._carrier = Carrier(self._spark, self._pipeline, self.source, self._follower)
             raise explained(error, f"source {self.source.name}, {doing}") from error

@@ -14,6 +14,7 @@ Delta's format. Does not know: what is in them.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,6 +42,10 @@ TOPIC, PARTITION, OFFSET, TIMESTAMP, BATCH = "_topic", "_partition", "_offset", 
 INGESTED_AT, LATE, RESCUED = "_ingested_at", "_late", "_rescued"
 COORDINATES = (TOPIC, PARTITION, OFFSET)
 SYSTEM_COLUMNS = (TOPIC, PARTITION, OFFSET, TIMESTAMP, BATCH, INGESTED_AT, LATE, RESCUED)
+
+# The last version that was seen of each log in this process: from there on one looks forward, because a log
+# of a week has hundreds of thousands of files.
+_SEEN: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +117,7 @@ class Lake:
     def version(self, spark: SparkSession, table: Table) -> int:
         """The newest version of a table, -1 where there is none."""
         if self.is_local:
-            log = Path(self.path(table)) / "_delta_log"
-            found = [int(each.stem) for each in log.glob("*.json") if each.stem.isdigit()]
-            return max(found, default=-1)
+            return newest_version(f"{self.path(table)}/_delta_log")
         if not self.exists(spark, table):
             return -1
         newest = spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").first()
@@ -128,3 +131,29 @@ class Lake:
         return ", ".join(
             f"`{field.name}` {field.dataType.simpleString()}" for field in StructType(fields).fields
         )
+
+
+def newest_version(log: str) -> int:
+    """The newest version in a folder of Delta's log, -1 where there is none. Versions have no gaps."""
+    version = _SEEN.get(log, -1)
+    if version < 0 or not commit_path(log, version).exists():  # new, made anew, or cleaned up
+        found = (each.stem for each in Path(log).glob("*.json"))
+        version = max((int(stem) for stem in found if stem.isdigit()), default=-1)
+    while version >= 0 and commit_path(log, version + 1).exists():
+        version += 1
+    _SEEN[log] = version
+    return version
+
+
+def transactions_in(log: str, version: int) -> list[tuple[str, int]]:
+    """Ids of transactions that a commit holds: who wrote it, and which of its batches."""
+    try:
+        lines = commit_path(log, version).read_text().splitlines()
+    except OSError:
+        return []
+    found = [json.loads(line)["txn"] for line in lines if line.startswith('{"txn":')]
+    return [(txn["appId"], txn["version"]) for txn in found]
+
+
+def commit_path(log: str, version: int) -> Path:
+    return Path(log) / f"{version:020}.json"

@@ -8,9 +8,10 @@ zone.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from barnabas.pipeline import quarantine, rules, schemas
-from barnabas.pipeline.changed import Changed
+from barnabas.pipeline.changed import Added, Changed, Follower
 from barnabas.pipeline.judging import Hashes, StagingVerdict, TrustedVerdict, judge_staging, judge_trusted
 from barnabas.pipeline.keys import Flags
 from barnabas.pipeline.lake import Table, Zone
@@ -37,7 +38,8 @@ RELEASE = "release"
 NO_BATCH = -1
 OUTSIDE = "outside"  # among the numbers: rows that are there to be compared, not to be written
 LISTED_MAX = 4000  # rows named in the query itself; more of them are joined
-COMMITS_AT_ONCE_MAX = 4
+COMMITS_AT_ONCE_MAX = 6
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -104,6 +106,11 @@ class Memory:
     table."""
 
     refinements: Mapping[str, list[tuple[Refined, str]]]
+    appender: commits.Appender
+    follower: Follower | None = None
+    pool: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(COMMITS_AT_ONCE_MAX, thread_name_prefix="commit")
+    )
     tracked: dict[tuple[Table, tuple[str, ...]], zone.Tracked] = field(default_factory=dict)
 
 
@@ -123,12 +130,13 @@ class Landing:
         self._pipeline = pipeline
         self._source = source
         self._lake = pipeline.the_lake
+        self._memory = memory
         self._tracked = memory.tracked
-        self._refinements = memory.refinements
         self._found = found
         self._way = way
         self._done = Carried()
         self._commits: list[Callable[[], None]] = []
+        self._staging_commits: list[Callable[[], None]] = []
         self._refused: dict[Table, list[tuple[Zone, int, DataFrame | None]]] = {}
 
     def land(
@@ -166,13 +174,16 @@ class Landing:
     def _commit(self) -> None:
         """All commits; the first problem is raised when all have come to their end."""
         # Merges take their ids from the session, one at a time.
-        if len(self._commits) < 2 or self._way.merging is not Merging.FIRST or self._way.cover is not None:
-            for commit in self._commits:
+        if self._way.merging is not Merging.FIRST or self._way.cover is not None:
+            for commit in (*self._staging_commits, *self._commits):
                 commit()
             return
-        with ThreadPoolExecutor(COMMITS_AT_ONCE_MAX) as pool:
-            for future in [pool.submit(commit) for commit in self._commits]:
-                future.result()
+        # Views wait for trusted, nobody waits for staging.
+        in_order = (*self._commits, *self._staging_commits)
+        futures = [self._memory.pool.submit(commit) for commit in in_order]
+        wait(futures)
+        for future in futures:
+            future.result()
 
     # -- staging -----------------------------------------------------------------------------------
 
@@ -196,7 +207,7 @@ class Landing:
                 new = verdict.staged & keys.whole
                 tracked.add(keys.first[new], keys.second[new], version)
 
-        self._commits.append(commit)
+        self._staging_commits.append(commit)
         return verdict
 
     def _known(self, table: Table, columns: Any) -> zone.Tracked | None:
@@ -231,21 +242,50 @@ class Landing:
         verdict = judge_trusted(staged.staged, deletes, found.numbers[f"broken{index}"], uniques)
         count = int(verdict.accepted.sum())
         self._done.accepted += count
-        self._refuse(trusted, verdict)
+        self._refuse(index, trusted, verdict, deletes)
         if not count and self._way.adds:
             return
         rows = self._accepted(index, trusted, verdict, deletes)
+        increments = self._increments(table, rows)
 
         def commit() -> None:
+            before = self._lake.version(self._spark, table)
             version = self._write(rows, table, staging.key, count)
+            if increments is not None and version > before:
+                self._tell(table, version, increments)
             for number, tracked in trackers.items():
                 hashes, new = uniques[number][0], verdict.claimed[number]
                 tracked.add(hashes.first[new], hashes.second[new], version)
 
         self._commits.append(commit)
         if not self._way.writer:
-            for each, alias in self._refinements.get(trusted.name, ()):
+            for each, alias in self._memory.refinements.get(trusted.name, ()):
                 self._commits.append(self._refining(each, alias, rows))
+
+    def _increments(self, table: Table, rows: DataFrame) -> Future[Mapping[str, Any]] | None:
+        """What the rows are to views, computed beside the commit that adds them; views that cannot be told
+        read the table's changes instead."""
+        follower, way = self._memory.follower, self._way
+        if follower is None or way.merging is not Merging.FIRST or way.writer or way.cover is not None:
+            return None
+        found: Future[Mapping[str, Any]] = Future()
+
+        def compute() -> None:
+            started = time.perf_counter()
+            try:
+                found.set_result(follower.increments(table, rows.drop(OP, ROW)))
+            except Exception as problem:
+                LOG.warning("views over %s read its changes: %s", table, str(problem).partition("\n")[0])
+                found.set_result({})
+            self._done.seconds[f"views of {table}"] = round(time.perf_counter() - started, 3)
+
+        self._commits.append(compute)
+        return found
+
+    def _tell(self, table: Table, version: int, increments: Future[Mapping[str, Any]]) -> None:
+        txn = self._txn(table)
+        assert self._memory.follower is not None
+        self._memory.follower.added(Added(table, version, txn.app, txn.version, increments.result()))
 
     def _accepted(self, index: int, trusted: Trusted, verdict: TrustedVerdict, deletes: Flags) -> DataFrame:
         found, numbers = self._found, self._found.numbers
@@ -260,9 +300,8 @@ class Landing:
         def commit() -> None:
             started = time.perf_counter()
             app = f"{self._pipeline.name}/{self._source.name}/refined/{each.name}"
-            changed = refined.append_rows(
-                self._spark, self._lake, each, alias, rows, commits.Txn(app, self._way.batch)
-            )
+            txn = commits.Txn(app, self._way.batch)
+            changed = refined.append_rows(self._memory.appender, self._lake, each, alias, rows, txn)
             if changed is not None:
                 self._done.changed.append(changed)
             self._done.seconds[f"refined.{each.name}"] = round(time.perf_counter() - started, 3)
@@ -271,14 +310,14 @@ class Landing:
 
     # -- quarantine --------------------------------------------------------------------------------
 
-    def _refuse(self, trusted: Trusted, verdict: TrustedVerdict) -> None:
+    def _refuse(self, index: int, trusted: Trusted, verdict: TrustedVerdict, deletes: Flags) -> None:
         count = int(verdict.refused.sum())
         self._done.quarantined += count
         if self._way.writer == RELEASE:  # what is refused again stays where it is
             return
         refused = None
         if count:
-            rows = with_numbers(self._found, verdict.refused, verdict.broken)
+            rows = self._broken(index, verdict, deletes)
             labels = [
                 F.when(F.col("_bits").bitwiseAND(F.lit(1 << number)) != 0, F.lit(rule.label))
                 for number, rule in enumerate(trusted.rules)
@@ -291,6 +330,17 @@ class Landing:
             refused = quarantine.refused(rows, table, without_nulls(labels), without_nulls(reasons))
         self._refused.setdefault(quarantine.table_of(trusted.name), []).append((Zone.TRUSTED, count, refused))
 
+    def _broken(self, index: int, verdict: TrustedVerdict, deletes: Flags) -> DataFrame:
+        """Rows that break rules, with `_bits`. Where the rows alone say so, nothing is joined to them."""
+        numbers, refused = self._found.numbers, verdict.refused
+        own = numbers[f"own{index}"]
+        if not np.array_equal(own[refused], verdict.broken[refused]):
+            return with_numbers(self._found, refused, verdict.broken)
+        bits = F.col(f"_broken{index}")
+        breaking = fine_rows() & (bits != 0) & (F.col(OP) != DELETE)
+        would = ~numbers["malformed"] & ~numbers["ignored"] & ~deletes & (own != 0)
+        return only(self._found, refused, would, breaking).withColumn("_bits", bits)
+
     def _refuse_malformed(self, stagings: list[Staging], malformed: Flags) -> None:
         count = int(malformed.sum())
         self._done.quarantined += count
@@ -299,7 +349,9 @@ class Landing:
         for each in stagings:
             refused = None
             if count:
-                rows = with_numbers(self._found, malformed, None)
+                rows = only(self._found, malformed, self._found.numbers["malformed"], F.col(MALFORMED))
+                if not self._found.numbers["malformed"][malformed].all():  # also rows without a key
+                    rows = with_numbers(self._found, malformed, None)
                 refused = quarantine.malformed(
                     rows,
                     Table(Zone.STAGING, each.name),
@@ -334,8 +386,10 @@ class Landing:
                 whole = whole.unionByName(rows)
             if outdated:
                 commits.overwrite(whole, path, txn, where=outdated)
+            elif txn is not None:
+                self._memory.appender.append(whole, path, txn, properties=self._properties(table))
             else:
-                commits.append(whole, path, txn, properties=self._properties(table))
+                commits.append(whole, path, None, properties=self._properties(table))
             self._note(table, sum(count for _, count, _ in parts), started)
 
         return commit
@@ -362,8 +416,8 @@ class Landing:
             commits.overwrite(rows.drop(OP, ROW), path, where=way.cover.zone)
         else:
             zone.write(
-                rows, path, found.schema.names, keys, way.merging, self._txn(table), widens=found.widened,
-                properties=self._properties(table),
+                rows, path, found.schema.names, keys, way.merging, self._txn(table), self._memory.appender,
+                widens=found.widened, properties=self._properties(table),
             )  # fmt: skip
         return self._note(table, count, started)
 

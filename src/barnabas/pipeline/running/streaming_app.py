@@ -10,9 +10,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from barnabas.pipeline.changed import Batch
+from barnabas.pipeline.changed import Added, Batch
+from barnabas.pipeline.lake import Table
 from barnabas.pipeline.model import Pace, Pipeline
 from barnabas.pipeline.running.backoff import Backoff
 from barnabas.pipeline.running.diary import Diary
@@ -20,10 +23,15 @@ from barnabas.pipeline.running.process import Application, run_application
 from barnabas.pipeline.running.work import Work, streaming_sources, streaming_views
 from barnabas.pipeline.timeline import Kind, State
 
-REAL_TIME_POLL_S = 0.1
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+REAL_TIME_POLL_S = 0.05
 VIEW_POLL_S = 1.0
 BACKOFF_S_MAX = 30.0
 JOIN_S_MAX = 25.0
+ADDED_MAX = 64  # what a view did not take in time it reads from its table
 
 
 class Streaming:
@@ -35,6 +43,8 @@ class Streaming:
         self._diary: Diary = application.diary
         self._pipeline: Pipeline = application.pipeline
         self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
+        self._added: dict[str, deque[Added]] = {name: deque(maxlen=ADDED_MAX) for name in self._changed}
+        self._work.follower = self
 
     def run(self) -> None:
         self._drop_removed()
@@ -89,6 +99,16 @@ class Streaming:
                 if view in self._changed:
                     self._changed[view].set()
 
+    def increments(self, table: Table, rows: DataFrame) -> Mapping[str, pa.Table]:
+        """A `Follower`: views are computed from the rows of a batch while they are being written."""
+        return self._work.views.increments(table, rows)
+
+    def added(self, added: Added) -> None:
+        for view in added.views:
+            if view in self._changed:
+                self._added[view].append(added)
+                self._changed[view].set()
+
     # -- one view ----------------------------------------------------------------------------------
 
     def _view(self, name: str) -> None:
@@ -98,8 +118,9 @@ class Streaming:
         while not self._app.stopping.is_set():
             changed.clear()
             started = time.time()
+            added = [self._added[name].popleft() for _ in range(len(self._added[name]))]
             try:
-                self._work.catch_up(name)
+                self._work.catch_up(name, added)
             except Exception as error:
                 if not self._goes_on(Kind.VIEW_SPEED, name, error, started, backoff):
                     return

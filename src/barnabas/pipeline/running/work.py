@@ -8,12 +8,12 @@ again after a crash. Does not know: processes, threads, when what is due.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline import sqls
-from barnabas.pipeline.changed import Batch, Changed
+from barnabas.pipeline.changed import Added, Batch, Changed, Follower
 from barnabas.pipeline.errors import FeedError
 from barnabas.pipeline.flow import Feed
 from barnabas.pipeline.lake import Table, Zone
@@ -49,12 +49,13 @@ class Work:
         self.pipeline = pipeline
         self.diary = diary
         self.views = Views(spark, pipeline, parts)
+        self.follower: Follower | None = None  # who is told at once what batches add
         self._feeds: dict[str, Feed] = {}
         self._newest: dict[Table, datetime] = {}  # event times, of tables that batches changed
 
     def feed(self, source: str) -> Feed:
         if source not in self._feeds:
-            self._feeds[source] = Feed(self.spark, self.pipeline, source)
+            self._feeds[source] = Feed(self.spark, self.pipeline, source, follower=self.follower)
         return self._feeds[source]
 
     def batches(self, source: str, *, to_now: bool) -> Iterator[Batch]:
@@ -92,8 +93,8 @@ class Work:
 
     # -- views -------------------------------------------------------------------------------------
 
-    def catch_up(self, view: str) -> Outcome:
-        outcome = self.views.catch_up(view)
+    def catch_up(self, view: str, added: Sequence[Added] = ()) -> Outcome:
+        outcome = self.views.catch_up(view, added)
         self.diary.outcome(outcome, newest=self._newest.get(self._table_of(view)))
         return outcome
 

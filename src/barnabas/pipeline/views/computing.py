@@ -1,6 +1,6 @@
 """A view's SQL on rows: the one place where both layers run it.
 
-In: a session, a definition, rows of the view's table. Out: a frame with the layout's columns; the layout
+In: a definition, rows of the view's table. Out: a frame with the layout's columns; the layout
 itself. Does not know: versions, which layer it is.
 """
 
@@ -20,16 +20,15 @@ from barnabas.pipeline.views.definition import Definition, DefinitionError, name
 from barnabas.pipeline.views.layout import Column, Layout, Role, arrow_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 NUMBERS = itertools.count()
 
 
 class Computing:
-    """Runs views' SQL in one session."""
+    """Runs views' SQL, each in the session of the rows."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
-        self._spark = spark
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._lake: Lake = pipeline.the_lake
 
@@ -40,17 +39,18 @@ class Computing:
         prefix = f"_barnabas_{os.getpid()}_{next(NUMBERS)}"
         places = dict.fromkeys(names_of(definition.table), f"{prefix}_rows")
         made = [f"{prefix}_rows"]
+        spark = rows.sparkSession  # rows of a batch are of the session of their source
         rows.createOrReplaceTempView(made[0])
         try:
             for number, name in enumerate(definition.lookups):
                 places[name] = f"{prefix}_{number}"
-                frame = self._lake.read(self._spark, self.find(definition, name))
+                frame = self._lake.read(spark, self.find(definition, name))
                 frame.createOrReplaceTempView(places[name])
                 made.append(places[name])
-            yield self._spark.sql(sql.render(definition, places))
+            yield spark.sql(sql.render(definition, places))
         finally:
             for name in made:
-                self._spark.catalog.dropTempView(name)
+                spark.catalog.dropTempView(name)
 
     def find(self, definition: Definition, name: str) -> Table:
         """The table that the SQL joins by this name: as it is written, or of the first zone that has it."""

@@ -18,12 +18,14 @@ from __future__ import annotations
 import enum
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from barnabas.pipeline.changed import Added
 from barnabas.pipeline.lake import Table
 from barnabas.pipeline.model import Pipeline, by_name
 from barnabas.pipeline.views import batch
@@ -68,7 +70,7 @@ class Views:
     def __init__(self, spark: SparkSession, pipeline: Pipeline, parts: Parts) -> None:
         self._pipeline = pipeline
         self._parts = parts
-        self._computing = Computing(spark, pipeline)
+        self._computing = Computing(pipeline)
         self._definitions = {
             view.name: define(view, pipeline.event_time_of(view.table)) for view in pipeline.views
         }
@@ -125,19 +127,31 @@ class Views:
             return started.outcome(view, Layer.BATCH, left, horizon.version, part.rows.num_rows)
         raise Conflict(f"the view {view} was moved by others {TRIES} times while it was being computed")
 
-    def catch_up(self, view: str, added: DataFrame | None = None, version: int | None = None) -> Outcome:
+    def increments(self, table: Table, rows: DataFrame) -> dict[str, pa.Table]:
+        """What rows that are about to be added to a table are to the views over it, for `catch_up`."""
+        master = self._masters.get(table)
+        current = master.current() if master is not None else None
+        if master is None or current is None:
+            return {}
+        found = {}
+        for name in self.fed_by(table):
+            definition = self._definitions[name]
+            found[name] = self._speed(definition, master, current).of_rows(rows)
+        return found
+
+    def catch_up(self, view: str, added: Sequence[Added] = ()) -> Outcome:
         """The speed layer: brings the view from its position to its table's current version.
 
         A view without a position, with another SQL than before, or whose changes cannot be read any more, is
-        refreshed. Who has just added rows to the table may hand them over with the version that this made
-        (`added`, `version`): then they are not read again. Only for commits that added rows and changed
-        none."""
+        refreshed. Who has just added rows to the table may hand over what they are to the view (`added`):
+        then they are not read again."""
         definition = self._definition(view)
         started = Started()
         master = self._masters[definition.table]
         begun: int | None = None
         rows = 0
-        for _ in range(TRIES):
+        known = {each.version: each for each in added if each.table == definition.table}
+        for _ in range(TRIES + len(known)):
             seen_at = datetime.now(UTC)
             current = master.current()
             if current is None:
@@ -156,8 +170,15 @@ class Views:
             upto = current
             if after < state.fence < current.version:
                 upto = Position(state.fence, master.committed_at(state.fence))
-            if added is not None and version == after + 1 == upto.version:
-                part = self._speed(definition, master, upto).of_rows(added, after, upto)
+            following = known.get(after + 1)
+            if (
+                following is not None
+                and view in following.views
+                and master.is_commit(after + 1, following.app, following.number)
+            ):
+                layout = self._layout(definition, master, current)
+                upto = Position(after + 1, master.committed_at(after + 1))
+                part = SpeedPart(layout, after, upto, following.views[view])
             else:
                 found = self._changes(definition, master, after, upto)
                 if found is None:

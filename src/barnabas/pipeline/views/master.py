@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.lake import Lake, Table
+from barnabas.pipeline.lake import Lake, Table, transactions_in
 from barnabas.pipeline.views.parts import Position
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class Master:
                 if "cdc" in action or action.get("remove", {}).get("dataChange"):
                     return False
         return True
+
+    def is_commit(self, version: int, app: str, number: int) -> bool:
+        """Whether a version was made by this transaction; False where that cannot be seen without Spark."""
+        log = f"{self._lake.path(self.table)}/_delta_log"
+        return self._lake.is_local and transactions_in(log, version) == [(app, number)]
 
     def _commit(self, version: int) -> list[dict[str, Any]] | None:
         """The actions of a commit, where the log can be read as files."""

@@ -44,9 +44,9 @@ class Speed:
         rows = increments if touched is None else pa.concat_tables([increments, self._anew(touched, upto)])
         return SpeedPart(self._layout, after, upto, rows)
 
-    def of_rows(self, rows: DataFrame, after: int, upto: Position) -> SpeedPart:
-        """The part for the one version that added exactly these rows and changed none."""
-        return SpeedPart(self._layout, after, upto, self._increments(rows, None))
+    def of_rows(self, rows: DataFrame) -> pa.Table:
+        """The rows of a part for the one version that adds exactly these rows and changes none."""
+        return self._increments(rows, None)
 
     def _touched(self, rows: DataFrame) -> pa.Table | None:
         """Keys of rows that were changed or deleted, before and after; None where there are none."""

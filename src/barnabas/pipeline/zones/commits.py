@@ -11,8 +11,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.lake import OFFSET, PARTITION, SYSTEM_COLUMNS
+from barnabas.pipeline.lake import OFFSET, PARTITION, SYSTEM_COLUMNS, newest_version, transactions_in
 from barnabas.pipeline.parsing import DELETE, OP
+from barnabas.pipeline.zones.appending import append_after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,7 @@ APP_CONF = "spark.databricks.delta.write.txnAppId"
 VERSION_CONF = "spark.databricks.delta.write.txnVersion"
 METADATA_CONF = "spark.databricks.delta.commitInfo.userMetadata"
 PROPERTIES: Mapping[str, str] = {
-    "delta.checkpointInterval": "50",
+    "delta.checkpointInterval": "200",
     "delta.logRetentionDuration": "interval 7 days",
     "delta.dataSkippingNumIndexedCols": "8",
 }
@@ -71,6 +72,38 @@ def append(
     for name, value in {**PROPERTIES, **properties}.items() if properties is not None else ():
         writer = writer.option(name, value)
     writer.save(path)
+
+
+class Appender:
+    """Appends of one writer in one process, each after the other: it remembers where its last commit left
+    each table."""
+
+    def __init__(self, is_local: bool) -> None:
+        self._is_local = is_local
+        self._left: dict[str, int] = {}
+
+    def append(
+        self,
+        rows: DataFrame,
+        path: str,
+        txn: Txn,
+        *,
+        metadata: str = "",
+        properties: Mapping[str, str] | None = None,
+        widens: bool = False,
+    ) -> None:
+        """As `append`; Delta is asked whether the transaction is there only where it could be."""
+        last = self._left.pop(path, None)
+        if last is not None and properties is None and not widens:
+            version = append_after(rows, path, last, txn.app, txn.version, metadata)
+            if version is not None:
+                self._left[path] = version
+                return
+        append(rows, path, txn, metadata=metadata, properties=properties, widens=widens)
+        if self._is_local:
+            version = newest_version(f"{path}/_delta_log")
+            if transactions_in(f"{path}/_delta_log", version) == [(txn.app, txn.version)]:
+                self._left[path] = version
 
 
 @contextmanager

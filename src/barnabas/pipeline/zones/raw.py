@@ -95,6 +95,7 @@ class RawZone:
         self._source = source
         self.table = Table(Zone.RAW, source)
         self.path = lake.path(self.table)
+        self._appender = commits.Appender(lake.is_local)
 
     def newest_mark(self) -> Mark | None:
         """None where nothing was ever read."""
@@ -131,7 +132,8 @@ class RawZone:
         """Interrupted where the batch is there already: another run reads the same source."""
         before = self._lake.version(self._spark, self.table)
         properties = PROPERTIES if before < 0 else None
-        commits.append(rows, self.path, self.txn(mark.batch), metadata=mark.text(), properties=properties)
+        txn = self.txn(mark.batch)
+        self._appender.append(rows, self.path, txn, metadata=mark.text(), properties=properties)
         if self._lake.version(self._spark, self.table) == before:
             raise Interrupted(
                 f"batch {mark.batch} of source {self._source} was written by another run:"

@@ -106,13 +106,13 @@ def appended_by(pipeline: Pipeline, trusted: str) -> list[tuple[Refined, str]]:
 
 
 def append_rows(
-    spark: SparkSession, lake: Lake, refined: Refined, name: str, rows: DataFrame, txn: commits.Txn
+    appender: commits.Appender, lake: Lake, refined: Refined, name: str, rows: DataFrame, txn: commits.Txn
 ) -> Changed | None:
     """New rows of the input, brought into the table once."""
-    table = Table(Zone.REFINED, refined.name)
+    table, spark = Table(Zone.REFINED, refined.name), rows.sparkSession
     new = computed(spark, refined, {name: rows})
     before = lake.version(spark, table)
-    commits.append(new, lake.path(table), txn, properties=commits.CHANGES if before < 0 else None)
+    appender.append(new, lake.path(table), txn, properties=commits.CHANGES if before < 0 else None)
     after = lake.version(spark, table)
     return Changed(table, after, -1) if after != before else None
 

@@ -135,6 +135,7 @@ def write(
     keys: Sequence[str],
     merging: Merging,
     txn: commits.Txn,
+    appender: commits.Appender,
     *,
     widens: bool = False,
     properties: Mapping[str, str] | None = None,
@@ -143,7 +144,7 @@ def write(
     names = [*columns, *SYSTEM_COLUMNS]
     plain = [f"`{name}`" for name in names]
     if merging is Merging.FIRST or (merging is Merging.LAST and not keys):
-        commits.append(rows.select(*plain), path, txn, widens=widens, properties=properties)
+        appender.append(rows.select(*plain), path, txn, widens=widens, properties=properties)
     elif keys:
         commits.merge(rows.select(*plain, OP), path, keys, names, txn, mirrors=merging is Merging.MIRROR)
     else:

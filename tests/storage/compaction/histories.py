@@ -71,7 +71,7 @@ histories = st.lists(_steps, min_size=1, max_size=25)
 
 
 def write(log: Log, steps: Iterable[Step]) -> None:
-    sequences: dict[int, int] = {}
+    sequences = {each.producer_id - 1000: each.last_sequence + 1 for each in log.producers}
     for step in steps:
         at = log.end_offset
         if isinstance(step, Roll):

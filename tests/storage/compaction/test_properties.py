@@ -38,6 +38,15 @@ ABORTED_IN_THE_NEXT_SEGMENT: list[Step] = [
     Roll(),
 ]
 
+ABORTED: list[Step] = [
+    Batch(0, True, Compression.NONE, ((1, 5),)),
+    End(0, False),
+    Batch(0, True, Compression.NONE, ((1, 5),)),
+    End(0, True),
+    Roll(),
+]
+COMMITTED_AFTER: list[Step] = [Batch(0, True, Compression.NONE, ((1, 5),)), End(0, False)]
+
 
 def in_a_log(steps: list[Step], folder: str) -> Log:
     log = Log.create(f"{folder}/topic-0", SETTINGS, now_ms=NOW_MS)
@@ -122,13 +131,12 @@ def test_tombstones_leave_when_their_time_has_come_and_not_before(steps: list[St
 
 @settings(max_examples=60, deadline=None)
 @given(steps=histories, more=histories)
+@example(steps=ABORTED, more=COMMITTED_AFTER)
 def test_a_log_that_grows_is_cleaned_again(steps: list[Step], more: list[Step]) -> None:
     with TemporaryDirectory() as folder:
-        log = in_a_log(
-            [step for step in steps if not isinstance(step, Batch) or step.producer is None], folder
-        )
+        log = in_a_log(steps, folder)
         checkpoint = clean(log)
-        write(log, [step for step in more if not isinstance(step, Batch) or step.producer is None])
+        write(log, more)
         log.roll()
         before = committed_records(log)
 

@@ -32,8 +32,9 @@ class CleanedTransactions:
         """Whether the records of this batch were aborted."""
         if not header.attributes & TRANSACTIONAL_FLAG:
             return False
-        self._reach(header.last_offset)
-        if header.producer_id in self._ongoing:
+        self._reach(header)
+        aborted = self._ongoing.get(header.producer_id)
+        if aborted is not None and header.base_offset < aborted.last_offset:
             self._seen.add(header.producer_id)
             return True
         self._committed.add(header.producer_id)
@@ -41,7 +42,7 @@ class CleanedTransactions:
 
     def pass_control(self, header: BatchHeader, batch: Buffer) -> bool:
         """Whether nobody needs this control batch any more."""
-        self._reach(header.last_offset)
+        self._reach(header)
         found = read_control(batch)
         if not found:
             return True  # emptied by an earlier pass
@@ -64,7 +65,10 @@ class CleanedTransactions:
         kept, self.kept = self.kept, []
         return kept
 
-    def _reach(self, offset: int) -> None:
-        while self._aborted and self._aborted[0][0] <= offset:
+    def _reach(self, header: BatchHeader) -> None:
+        """What begins up to here. Keys are collected from the middle of a log on: what has ended before is
+        over, though its marker was never passed."""
+        while self._aborted and self._aborted[0][0] <= header.last_offset:
             _, entry = heapq.heappop(self._aborted)
-            self._ongoing.setdefault(entry.producer_id, entry)
+            if header.base_offset <= entry.last_offset:
+                self._ongoing[entry.producer_id] = entry

@@ -19,6 +19,7 @@ from cluster.replicated import QUIET, SOON, log_bytes, metadata, read, wait_for_
 
 from .proxy import Proxy
 
+pytestmark = pytest.mark.timeout(300)
 FIRST = 1
 MAP = "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"
 

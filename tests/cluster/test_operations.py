@@ -22,6 +22,7 @@ from .faults import Faults
 from .load import MOVED, NUMBERS, Moves, Numbers, Readers, check_moves, check_numbers
 from .replicated import SOON, Writer, leader, metadata, read, wait_for_isr
 
+pytestmark = pytest.mark.timeout(300)
 OLD_RELEASE, OLD_LEVEL = "3.9-IV0", 21
 SEGMENT_BYTES = 1 << 20
 DIRS = ("a", "b")

@@ -18,6 +18,7 @@ from barnabas.testing.waiting import wait_until
 from .replicated import Writer, read
 from .test_kills import SOON
 
+pytestmark = pytest.mark.timeout(300)
 LINE = re.compile(r"Partition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S*)")
 
 

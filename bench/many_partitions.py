@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Message, Producer
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import PartitionMetadata
 
 from barnabas.testing.waiting import wait_until
 from bench.rows import Better, Row
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bench.cluster import Contender
 
 TOPICS, PARTITIONS, REPLICAS = 10, 1_000, 3
+NO_LEADER = -1
 PATIENCE_S = 240.0
 LOOK_S = 0.1
 SETTLE_S = 5.0  # what starting leaves to do is not what a node at rest does
@@ -59,10 +60,8 @@ class ManyPartitions:
         self._topics = [f"many-{number}" for number in range(TOPICS)]
 
     def create(self) -> None:
-        admin = self._cluster.admin()
         for topic in self._topics:
-            new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=REPLICAS)
-            admin.create_topics([new], request_timeout=PATIENCE_S)[topic].result(PATIENCE_S)
+            self._cluster.create(topic, PARTITIONS)
         self.wait_until_in_sync()
         self.write([(topic, number) for topic in self._topics for number in range(PARTITIONS)])
 
@@ -76,17 +75,23 @@ class ManyPartitions:
         ]
 
     def wait_until_in_sync(self) -> None:
+        self._wait_until(lambda found: len(found.isrs) == REPLICAS, "in sync")
+
+    def wait_until_led_without(self, node_id: int) -> None:
+        self._wait_until(lambda found: found.leader not in (node_id, NO_LEADER), "led by others")
+
+    def _wait_until(self, holds: Callable[[PartitionMetadata], bool], what: str) -> None:
         """One topic after the other, so that looking takes little."""
         admin, pause = self._cluster.admin(), threading.Event()
 
-        def is_in_sync(topic: str) -> bool:
+        def is_so(topic: str) -> bool:
             found = admin.list_topics(topic, timeout=30).topics[topic].partitions
-            if len(found) == PARTITIONS and all(len(each.isrs) == REPLICAS for each in found.values()):
+            if len(found) == PARTITIONS and all(map(holds, found.values())):
                 return True
             return pause.wait(LOOK_S)
 
         for topic in self._topics:
-            wait_until(partial(is_in_sync, topic), PATIENCE_S, f"{topic} is in sync")
+            wait_until(partial(is_so, topic), PATIENCE_S, f"{topic} is {what}")
 
     def until_in_sync_after(self, start: Callable[[], object]) -> float:
         began = time.monotonic()
@@ -113,24 +118,25 @@ class ManyPartitions:
         wait_until(is_written, PATIENCE_S, lambda: f"{len(left)} records are not written")
 
 
-def measure(cluster: Contender, idle: Callable[[], float], said: Said) -> dict[str, float]:
+def measure(cluster: Contender, idle: Callable[[], float], said: Said) -> dict[str, list[float]]:
     many = ManyPartitions(cluster)
     said("making 10,000 partitions")
     many.create()
     said("10,000 partitions at rest")
     threading.Event().wait(SETTLE_S)
-    values = {"many-idle": idle()}
+    values = {"many-idle": [idle()]}
     active = cluster.active_controller()
-    killed, stopped = (node_id for node_id in sorted(cluster.nodes) if node_id != active)
-    led = many.led_by(killed)
-    said(f"kill -9 of the leader of {len(led)} partitions")
-    began = time.monotonic()
-    cluster.nodes[killed].kill()
-    many.write(led)
-    values["many-failover"] = time.monotonic() - began
-    said("its start")
-    values["many-recovery"] = many.until_in_sync_after(cluster.nodes[killed].start)
-    said("restart of the leader of the half")
-    cluster.nodes[stopped].stop()
-    values["many-restart"] = many.until_in_sync_after(cluster.nodes[stopped].start)
+    for victim in [node_id for node_id in sorted(cluster.nodes) if node_id != active]:
+        node, led = cluster.nodes[victim], many.led_by(victim)
+        said(f"kill -9 of the leader of {len(led)} partitions")
+        began = time.monotonic()
+        node.kill()
+        many.wait_until_led_without(victim)
+        many.write(led)
+        values.setdefault("many-failover", []).append(time.monotonic() - began)
+        said("its start")
+        values.setdefault("many-recovery", []).append(many.until_in_sync_after(node.start))
+    said("restart of a node")
+    node.stop()
+    values["many-restart"] = [many.until_in_sync_after(node.start)]
     return values

@@ -113,8 +113,8 @@ class Uncollected:
 
     def __enter__(self) -> None:
         gc.disable()
+        gc.collect()  # the last history's world, which nobody holds any more
         if not gc.get_freeze_count():
-            gc.collect()
             gc.freeze()  # the code itself is no garbage, and need not be looked at again
 
     def __exit__(self, *_: object) -> None:

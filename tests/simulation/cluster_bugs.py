@@ -18,6 +18,7 @@ from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.handlers import fetch
 from barnabas.broker.partition import Partition
 from barnabas.controller import alter_partition, partition_change
+from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.raft import election_state
 from barnabas.raft.asks import Verdict
 from barnabas.raft.election_state import ElectionState
@@ -25,11 +26,12 @@ from barnabas.raft.leader import Leader
 from barnabas.raft.member import Member
 from barnabas.replication.partition_state import PartitionState
 from barnabas.runtime.metadata_replica import MetadataReplica
+from barnabas.runtime.quorum_voters import OwnVote
 from barnabas.simulation.cluster import Shape
 from barnabas.simulation.faults import Fault, Kind, Plan
 from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
-from barnabas.simulation.histories.cluster_stage import KILLED, SYNCED, ClusterPromise
+from barnabas.simulation.histories.cluster_stage import KILLED, ONE_LOST, SYNCED, ClusterPromise
 from barnabas.simulation.histories.records import Known
 from barnabas.simulation.history import Make
 from barnabas.storage.log import Log
@@ -37,6 +39,7 @@ from barnabas.storage.log import Log
 from .bugs import Plant
 
 APART = Shape((1,), (2, 3, 4))
+DYNAMIC = Shape((1, 2, 3), (1, 2, 3), is_dynamic=True)
 CONTROLLERS_APART = Shape((1, 2, 3), (4, 5, 6))
 TOGETHER = Shape((1, 2, 3), (1, 2, 3))
 # Places of nodes in a shape, as the numbers of faults count them.
@@ -139,6 +142,10 @@ def killed_after_a_vote(rng: Random) -> Plan:
     return faults
 
 
+def one_loses_its_disk(rng: Random) -> Plan:
+    return [Fault(round(rng.uniform(1.0, 3.0), 3), Kind.WIPE, 1.0, rng.randrange(3) + 6)]
+
+
 # -- partitions --------------------------------------------------------------------------------------
 
 
@@ -181,6 +188,30 @@ def elect_whoever_is_there(patch: pytest.MonkeyPatch) -> None:
         return leader, unclean
 
     patch.setattr(partition_change, "_elect", elect_any)
+
+
+@bug(one_after_another(Kind.STOP, 1.0))
+def elect_without_a_new_epoch(patch: pytest.MonkeyPatch) -> None:
+    """Who leads changes, and the number by which old leaders are told from new ones does not."""
+    merge = PartitionRegistration.merge
+
+    def keep(partition: PartitionRegistration, change: Any) -> PartitionRegistration:
+        return merge(partition, change)._replace(leader_epoch=partition.leader_epoch)
+
+    patch.setattr(PartitionRegistration, "merge", keep)
+
+
+@bug(one_after_another(Kind.STOP, 1.0))
+def forget_the_high_watermark_of_the_last_leader(patch: pytest.MonkeyPatch) -> None:
+    """A new leader begins at nothing committed and counts anew."""
+    lead = PartitionState.lead
+
+    def begin(state: PartitionState, leader_epoch: int, *rest: Any, **options: Any) -> bool:
+        if leader_epoch != state.leader_epoch:
+            state.high_watermark = 0
+        return lead(state, leader_epoch, *rest, **options)
+
+    patch.setattr(PartitionState, "lead", begin)
 
 
 @bug(one_after_another(Kind.KILL, 2.5))
@@ -254,6 +285,12 @@ def forget_to_sync_the_metadata(patch: pytest.MonkeyPatch) -> None:
         return None
 
     patch.setattr(MetadataReplica, "sync", sync)
+
+
+@bug(one_loses_its_disk, DYNAMIC, ONE_LOST)
+def let_a_lost_disk_keep_its_vote(patch: pytest.MonkeyPatch) -> None:
+    """A controller whose disk is new does not ask to take the place of the old one."""
+    patch.setattr(OwnVote, "_next", lambda _: None)
 
 
 # -- coordinators ------------------------------------------------------------------------------------

@@ -105,12 +105,19 @@ class Encoder:
             bounds = np.empty(self._partition_counts[name] + 1, np.int64)
             order = np.empty(len(some), np.int64)
             kernel.group_rows(some, chosen, bounds, order)
+            bytes_max = self._batch_bytes_of.get(name, self._batch_bytes)
+            parts = []
             for partition in np.flatnonzero(np.diff(bounds)).tolist():
-                place = Place(name, partition)
                 part = order[bounds[partition] : bounds[partition + 1]]
-                bytes_max = self._batch_bytes_of.get(name, self._batch_bytes)
-                for piece, size_max in rows.pieces(part, bytes_max):
-                    yield self.encode(rows, place, piece, size_max)
+                parts.append((Place(name, partition), rows.pieces(part, bytes_max)))
+            while parts:  # in turns: a request takes one batch of each partition
+                left = []
+                for place, pieces in parts:
+                    found = next(pieces, None)
+                    if found is not None:
+                        yield self.encode(rows, place, *found)
+                        left.append((place, pieces))
+                parts = left
 
     def _partitions(self, rows: Rows, some: Any, topic: str) -> Any:
         count = self._partition_counts[topic]

@@ -21,7 +21,7 @@ from barnabas.spark.encoding import Encoded, Encoder
 from barnabas.spark.rows import RowError
 from barnabas.spark.transaction import Fenced, Transaction
 
-REQUEST_BYTES = 1024 * 1024
+REQUEST_BYTES = 4 * 1024 * 1024  # brokers take 100 MB at once
 IN_FLIGHT_MAX = 5  # as many batches a producer's sequences are remembered
 PRODUCE_VERSION_MAX = 11  # later versions add partitions to transactions by themselves
 TOPIC_ID_VERSION = 13

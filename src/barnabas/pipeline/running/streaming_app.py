@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-REAL_TIME_POLL_S = 0.05
+REAL_TIME_POLL_S = 0.1
 VIEW_POLL_S = 1.0
 BACKOFF_S_MAX = 30.0
 JOIN_S_MAX = 25.0

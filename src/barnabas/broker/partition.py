@@ -145,9 +145,10 @@ class Partition:
         A batch of a transaction comes with the verification that was started for it, or says why it needs
         none; without, transactions are refused.
         """
-        in_sync = len(self.state.isr)
-        if acks == -1 and in_sync < self.min_insync_replicas and in_sync < self.replica_count:
-            raise self._not_enough_replicas()
+        if acks == -1:
+            in_sync = len(self.state.isr)
+            if in_sync < self.min_insync_replicas and in_sync < self.replica_count:
+                raise self._not_enough_replicas()
         batch, header = validate_produce(records, self.rules, version, now_ms, self)
         if header.attributes & TRANSACTIONAL_FLAG and verification is None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")

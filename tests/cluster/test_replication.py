@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -15,13 +16,14 @@ from barnabas.client import topology
 from barnabas.client.address import parse_address
 from barnabas.client.connection import Connection
 from barnabas.client.topic_admin import NewTopic
+from barnabas.metadata.configs import CLUSTER_DEFAULT
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.records.batch import headers
 from barnabas.records.record import iter_records
-from barnabas.testing.cluster import Cluster
+from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation, batch, fetch, produce
 from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
@@ -145,6 +147,41 @@ def test_batches_of_more_requests_than_may_wait_for_followers_are_written_as_the
     assert sorted(written, key=bytes) == sorted(
         b"%06d" % number * 20 for number in range(count) for _ in talks
     )
+
+
+def connections(follower: ClusterNode, to: ClusterNode) -> int:
+    port = int(to.address.rpartition(":")[2])
+    found = psutil.Process(follower.pid).net_connections(kind="tcp")
+    return sum(bool(each.raddr) and each.raddr.port == port for each in found)
+
+
+def test_followers_fetch_over_as_many_connections_as_they_are_told_to_while_they_run(
+    cluster: Cluster,
+) -> None:
+    placed = NewTopic("spread", assignments=[[1, 2, 3]] * 8)
+    cluster.ask(lambda admin: admin.create_topic(placed))
+    writers = [Writer(cluster.bootstrap, "spread", partition) for partition in range(8)]
+
+    def write_everywhere() -> None:
+        for writer in writers:
+            writer.write(20)
+        for partition, writer in enumerate(writers):
+            writer.flush()
+            assert writer.failed == []
+            copies = [log_bytes(node, "spread", partition) for node in cluster.brokers]
+            assert copies[0] and copies[0] == copies[1] == copies[2]
+
+    write_everywhere()
+    before = connections(cluster[2], cluster[1])
+
+    def fetch_with(count: str) -> None:
+        cluster.ask(lambda admin: admin.alter_configs(CLUSTER_DEFAULT, {"num.replica.fetchers": count}))
+        wanted = before + int(count) - 1
+        wait_until(lambda: connections(cluster[2], cluster[1]) == wanted, 20, what="connections")
+
+    for count in ("2", "1"):
+        fetch_with(count)
+        write_everywhere()
 
 
 def test_a_producer_is_told_when_followers_take_longer_than_it_waits(cluster: Cluster) -> None:

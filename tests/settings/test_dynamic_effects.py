@@ -12,7 +12,7 @@ from barnabas.settings.synonyms import TOPIC_TO_BROKER
 SOURCES = Path(barnabas.__file__).parent
 # Read by one who waits for what is not there: followers, TLS, SASL, tiered storage, share groups.
 WAITING = (
-    "follower.", "leader.", "num.replica.fetchers", "principal.builder.class", "remote.", "sasl.", "ssl.",
+    "follower.", "leader.", "principal.builder.class", "remote.", "sasl.", "ssl.",
     "group.share.", "group.streams.", "share.coordinator.",
 )  # fmt: skip
 # Kafka's threads and buffers: one event loop needs none of them, and takes any value that Kafka takes.

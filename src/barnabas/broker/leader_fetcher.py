@@ -1,4 +1,4 @@
-"""Fetching from one leader: everything that this broker follows there, in one session over one connection.
+"""Fetching from one leader: what this broker follows there, in one session over one connection.
 
 In: partitions with the leader epoch they are followed in. Out: batches appended as the leader sent them, logs
 cut where they part from the leader's, the leader's high watermark. One fetch is under way at any time; the
@@ -49,8 +49,11 @@ class Followed:
 
 
 class LeaderFetcher:
-    def __init__(self, broker: Broker, tick: Tick, leader_id: int, throttle: ReplicationThrottle) -> None:
+    def __init__(
+        self, broker: Broker, tick: Tick, leader_id: int, throttle: ReplicationThrottle, number: int = 0
+    ) -> None:
         self.leader_id = leader_id
+        self._number = number  # of several to the same leader
         self._broker = broker
         self._tick = tick
         self._throttle = throttle
@@ -87,6 +90,9 @@ class LeaderFetcher:
         self._changed.pop(key, None)
         if key in self._named:
             self._forgotten[key] = None
+
+    def followed(self) -> list[Followed]:
+        return list(self._followed.values())
 
     def epoch_of(self, key: Key) -> int | None:
         found = self._followed.get(key)
@@ -138,7 +144,7 @@ class LeaderFetcher:
         )
         if endpoint is None:
             return "its address is not known"
-        client_id = f"broker-{broker.node_id}-fetcher-0"
+        client_id = f"broker-{broker.node_id}-fetcher-{self._number}"
         timeout_ms: int = settings["replica.socket.timeout.ms"]
         try:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):

@@ -24,6 +24,7 @@ from barnabas.replication.verification import NOT_REQUIRED, ONGOING
 from barnabas.settings import TopicSettings
 from barnabas.storage.log import Log
 from barnabas.storage.settings import LogSettings
+from barnabas.transactions.outcome import TransactionEnd
 
 from .read_committed import ReadCommitted
 
@@ -154,7 +155,7 @@ class World:
 
     def end(self, producer: int, *, commit: bool, version: int) -> None:
         epoch = self.epoch_of(producer) + (version == 2)
-        offset = self.partition.append_marker(producer, epoch, 3, commit, version, NOW_MS)
+        offset = self.partition.append_marker(TransactionEnd(producer, epoch, 3, commit, version), NOW_MS)
         self.staged.append(Batch(offset, 1, producer, epoch, True, not commit))
 
     def close_tick(self) -> None:

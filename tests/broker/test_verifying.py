@@ -24,7 +24,7 @@ from barnabas.replication.verification import NOT_REQUIRED, ONGOING
 from barnabas.settings import TopicSettings
 from barnabas.storage.log import Log
 from barnabas.storage.settings import LogSettings
-from barnabas.transactions.outcome import TopicPartition
+from barnabas.transactions.outcome import TopicPartition, TransactionEnd
 
 NOW_MS = 1_700_000_000_000
 PRODUCER = Producer("id", 7, 0)
@@ -97,7 +97,7 @@ class World:
         return offset
 
     def end(self, epoch: int = 0) -> None:
-        self.partition.append_marker(PRODUCER.producer_id, epoch, 0, False, 0, NOW_MS)
+        self.partition.append_marker(TransactionEnd(PRODUCER.producer_id, epoch, 0, False, 0), NOW_MS)
         self.tick.close()
 
 

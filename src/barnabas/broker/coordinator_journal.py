@@ -30,6 +30,7 @@ from barnabas.records.compression import Compression, compress
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.replication.verification import Verification
+    from barnabas.transactions.outcome import TransactionEnd
 
 LOADING = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading its state.")
 NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is not the coordinator.")
@@ -193,21 +194,11 @@ class CoordinatorJournal:
         batch = self._build(collected, producer_id, producer_epoch, attributes)
         self.partition.append_own(batch, BatchHeader(batch), now_ms, verification)
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
-        is_commit: bool,
-        transaction_version: int,
-        now_ms: int,
-    ) -> int:
+    def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
         """The end of a producer's transaction, behind everything that was appended. Out: its offset."""
         self.partition.prepare_own()
         self.flush()
-        return self.partition.append_marker(
-            producer_id, producer_epoch, coordinator_epoch, is_commit, transaction_version, now_ms
-        )
+        return self.partition.append_marker(end, now_ms)
 
     def append_in_parts(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
         """Append records in as many batches as they need: for those that mean something each alone."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.groups.shard import GroupShard
     from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
     from barnabas.replication.verification import Verification
+    from barnabas.transactions.outcome import TransactionEnd
 
 NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
 
@@ -93,21 +94,11 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         assert outcome.reply is not None
         return outcome.reply
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
-        is_commit: bool,
-        transaction_version: int,
-        now_ms: int,
-    ) -> int:
+    def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
         """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
         offset. KafkaError: it is not written, and nothing has changed."""
         if self.error is not None:
             raise NOT_READY
-        offset = self.journal.append_marker(
-            producer_id, producer_epoch, coordinator_epoch, is_commit, transaction_version, now_ms
-        )
-        self.shard.complete_transaction(producer_id, producer_epoch, is_commit=is_commit)
+        offset = self.journal.append_marker(end, now_ms)
+        self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
         return offset

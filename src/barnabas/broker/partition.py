@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import SessionPartition
     from barnabas.replication.verification import Verification
     from barnabas.storage.log import Log
+    from barnabas.transactions.outcome import TransactionEnd
 
 Waiter = Callable[["Partition"], None]
 Committed = Callable[[KafkaError | None], None]
@@ -202,31 +203,23 @@ class Partition:
         if header.producer_id >= 0:
             self.log.producers.apply(header)
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
-        is_commit: bool,
-        transaction_version: int,
-        now_ms: int,
-    ) -> int:
+    def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
         """Stage the marker that ends a producer's transaction here. Out: its offset. It counts when it is
         committed, see `when_committed`."""
-        marker = EndMarker(not is_commit, coordinator_epoch)
-        batch = memoryview(build_end_marker(marker, producer_id, producer_epoch, now_ms))
+        marker = EndMarker(not end.is_commit, end.coordinator_epoch)
+        batch = memoryview(build_end_marker(marker, end.producer_id, end.producer_epoch, now_ms))
         header = BatchHeader(batch)
         self.prepare_own()
         log = self.log
         producers = log.producers
-        producers.check_marker(header, coordinator_epoch, transaction_version)
+        producers.check_marker(header, end.coordinator_epoch, end.transaction_version)
         self._stage_own(batch, header, now_ms)
         producers.advance_high_watermark(self.state.high_watermark)
-        completed = producers.apply_marker(header, coordinator_epoch, aborted=marker.aborted)
+        completed = producers.apply_marker(header, end.coordinator_epoch, aborted=marker.aborted)
         if completed is not None and marker.aborted:
             stable = producers.last_stable_offset_after(completed)
             log.add_aborted(
-                AbortedTransaction(producer_id, completed.first_offset, completed.last_offset, stable)
+                AbortedTransaction(end.producer_id, completed.first_offset, completed.last_offset, stable)
             )
         return header.base_offset
 

@@ -84,16 +84,15 @@ class MarkerWriter:
                 raise NOT_READY
             broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
             return False
-        end = markers.producer_id, markers.producer_epoch, markers.coordinator_epoch, markers.is_commit
         now_ms = broker.clock.now_ms()
         if where.topic == OFFSETS_TOPIC:
             host = broker.groups.hosts.get(where.partition)
             if host is None or host.error is not None:
                 raise NOT_READY
-            offset = host.append_marker(*end, markers.transaction_version, now_ms)
+            offset = host.append_marker(markers.end, now_ms)
             write_early = host.journal.write_early
         else:
-            offset = partition.append_marker(*end, markers.transaction_version, now_ms)
+            offset = partition.append_marker(markers.end, now_ms)
             write_early = partition.write_early
         if partition.is_committed_by_writing:
             write_early()

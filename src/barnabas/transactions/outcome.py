@@ -44,6 +44,17 @@ class ProducerIds(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """How a producer's transaction ends, as each partition is told."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Markers:
     """The end of one transaction, to be written to each of `partitions`. `producer_epoch` is the one that the
     markers carry."""
@@ -55,6 +66,16 @@ class Markers:
     is_commit: bool
     partitions: tuple[TopicPartition, ...]
     transaction_version: int
+
+    @property
+    def end(self) -> TransactionEnd:
+        return TransactionEnd(
+            self.producer_id,
+            self.producer_epoch,
+            self.coordinator_epoch,
+            self.is_commit,
+            self.transaction_version,
+        )
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from barnabas.broker.partition import Partition
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from barnabas.transactions.outcome import TransactionEnd
 
 Marker = WriteTxnMarkersRequest.WritableTxnMarker
 Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
@@ -62,14 +63,14 @@ class Writing:
             answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return
         try:
-            offset = append_of(self._context, found)(
+            end = TransactionEnd(
                 marker.producer_id,
                 marker.producer_epoch,
                 marker.coordinator_epoch,
                 marker.transaction_result,
                 marker.transaction_version,
-                broker.clock.now_ms(),
             )
+            offset = append_of(self._context, found)(end, broker.clock.now_ms())
         except KafkaError as error:
             answer.error_code = error.code
             return
@@ -108,7 +109,7 @@ class Writing:
         return answer
 
 
-def append_of(context: RequestContext, partition: Partition) -> Callable[..., int]:
+def append_of(context: RequestContext, partition: Partition) -> Callable[[TransactionEnd, int], int]:
     """Who appends a marker: where groups keep their offsets they must hear of it."""
     if partition.topic != OFFSETS_TOPIC:
         return partition.append_marker

@@ -12,7 +12,7 @@ from barnabas.simulation.history import Verdict, live
 
 from .cluster_bugs import CLUSTER_BUGS, ClusterBug
 
-SEEDS = {"cluster-records": 120, "cluster-groups": 60, "cluster-transactions": 60}
+SEEDS = {"cluster-records": 140, "cluster-groups": 80, "cluster-transactions": 80}
 AT_ONCE = 20  # seeds of a test
 JOBS = 2
 SEEDS_MAX = 20  # of a bug: most are found by the first
@@ -22,6 +22,7 @@ REPLAYED = "cluster-records", 3
 REMEMBERED = [("cluster-records", 22), ("cluster-records", 16), ("cluster-records", 163)]
 
 
+@pytest.mark.timeout(600)  # some seconds, where nothing else runs
 @pytest.mark.parametrize(
     ("name", "first"), [(name, first) for name, seeds in SEEDS.items() for first in range(0, seeds, AT_ONCE)]
 )

@@ -120,9 +120,6 @@ class Channel(asyncio.BufferedProtocol):
         else:
             self._handle(run)
 
-    def eof_received(self) -> bool:
-        return False
-
     def pause_writing(self) -> None:
         self.outbox.pause()
 
@@ -147,8 +144,7 @@ class Channel(asyncio.BufferedProtocol):
         """Handle the frames in a run; whether there was any."""
         position, end = 0, len(run)
         inbox, tick = self.inbox, self.tick
-        arena = inbox.arena
-        arena.is_lent = True
+        inbox.arena.is_lent = True
         try:
             while position < end and not self.is_busy and not self._is_closing:
                 stop = inbox.frame_end(run, position, end)
@@ -164,7 +160,7 @@ class Channel(asyncio.BufferedProtocol):
         if self._is_closing:
             position = end
         inbox.finished(run, position, referenced=tick.is_open)
-        arena.is_lent = False
+        inbox.arena.is_lent = False
         if tick.is_open:
             tick.channel_done()
         if self.is_busy and inbox.is_full:
@@ -306,8 +302,7 @@ class Channel(asyncio.BufferedProtocol):
         finished(response)
 
     def _continue(self) -> None:
-        """Handle what arrived while the channel was busy, then read on. Where another channel's request has
-        set this one free (a fetch that commits what producers wait for), that one's is handled to its end."""
+        """Handle what arrived while the channel was busy, then read on; but not within another's request."""
         if self.inbox.arena.is_lent:
             self.listener.loop.call_soon(self._continue)
             return

@@ -46,7 +46,7 @@ INT64_MAX = 2**63 - 1
 
 class Partition:
     __slots__ = (
-        "_committing", "_followers_waiting", "_starts_waiting", "_tails", "_tick", "_waiters", "before_write",
+        "_committing", "_starts_waiting", "_tails", "_tick", "_waiters", "before_write",
         "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log",
         "metrics", "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state",
         "syncs_by_count", "topic", "topic_id",
@@ -84,7 +84,6 @@ class Partition:
         self.leader_high_watermark = -1  # as the leader said last, while this broker follows
         self._tick = tick
         self._waiters: dict[Waiter, None] | None = None
-        self._followers_waiting: dict[Waiter, None] | None = None
         self._tails: dict[int, SessionPartition] = {}  # followers, as they fetch it in their sessions
         self._starts_waiting: dict[Waiter, None] | None = None  # for followers' logs to start later
         self._committing: deque[tuple[int, Committed]] | None = None  # in the order of offsets
@@ -433,25 +432,12 @@ class Partition:
         """Mark it in the follower's session whenever there may be news for the follower, from now on."""
         self._tails[replica_id] = tail
 
-    def wait_for_tail(self, waiter: Waiter) -> None:
-        """The same for a follower without a session, who reads what is not committed yet."""
-        if self._followers_waiting is None:
-            self._followers_waiting = {}
-        self._followers_waiting[waiter] = None
-
-    def leave_tail(self, waiter: Waiter) -> None:
-        if self._followers_waiting is not None:
-            self._followers_waiting.pop(waiter, None)
-
     def wake_followers(self) -> None:
         """There is something new for followers."""
         for tail in self._tails.values():
             session = tail.mark()
             if session is not None and session.on_change is not None:
                 self._tick.wake(session.on_change)
-        if self._followers_waiting:
-            for waiter in list(self._followers_waiting):
-                waiter(self)
 
     def wait_for_followers_start(self, waiter: Waiter) -> None:
         """Call `waiter` when followers have fetched, or who they are has changed."""

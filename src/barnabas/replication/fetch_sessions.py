@@ -155,7 +155,7 @@ class FetchSession:
 class FetchContext:
     """One Fetch request within its session, or without one."""
 
-    __slots__ = ("_epoch", "_session", "error_code", "full", "partitions", "session_id")
+    __slots__ = ("_epoch", "_session", "error_code", "follower_session", "full", "partitions", "session_id")
 
     def __init__(
         self,
@@ -164,17 +164,16 @@ class FetchContext:
         *,
         full: bool = True,
         error_code: int = 0,
+        marked: FetchSession | None = None,
     ) -> None:
         self.partitions = partitions
         self.session_id = session.session_id if session is not None else NO_SESSION
         self.full = full  # the answer names every partition
         self.error_code = error_code
         self._session = session
+        # Where a follower's partitions are marked: its session, or one of this request alone.
+        self.follower_session = session if session is not None and session.privileged else marked
         self._epoch = session.epoch if session is not None else 0
-
-    @property
-    def follower_session(self) -> FetchSession | None:
-        return self._session if self._session is not None and self._session.privileged else None
 
     def to_read(self) -> list[SessionPartition]:
         """The partitions to look at now."""
@@ -282,7 +281,7 @@ class FetchSessions:
             session.forget(request.forgotten_topics_data)
         if not session.partitions:
             del self._sessions[session.session_id]
-            return FetchContext(_partitions_of(request, uses_topic_ids))
+            return _alone(request, uses_topic_ids, privileged)
         session.last_used_ms = now_ms
         session.epoch = epoch + 1 if epoch < INT32_MAX else 1
         return FetchContext([] if session.privileged else session.ordered(), session, full=False)
@@ -292,10 +291,10 @@ class FetchSessions:
     ) -> FetchContext:
         self._sessions.pop(request.session_id, None)  # a full request closes the session that it names
         if request.session_epoch == FINAL_EPOCH:
-            return FetchContext(_partitions_of(request, uses_topic_ids))
+            return _alone(request, uses_topic_ids, privileged)
         size = sum(len(topic.partitions) for topic in request.topics)
         if len(self._sessions) >= self._slots and not self._make_room(privileged, size, now_ms):
-            return FetchContext(_partitions_of(request, uses_topic_ids))
+            return _alone(request, uses_topic_ids, privileged)
         session = FetchSession(
             self._new_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
@@ -337,7 +336,8 @@ class FetchSessions:
                 return session_id
 
 
-def _partitions_of(request: "FetchRequest", uses_topic_ids: bool) -> list[SessionPartition]:
-    session = FetchSession(NO_SESSION, privileged=False, uses_topic_ids=uses_topic_ids, now_ms=0)
+def _alone(request: "FetchRequest", uses_topic_ids: bool, privileged: bool) -> FetchContext:
+    """A request without a session."""
+    session = FetchSession(NO_SESSION, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=0)
     session.want(request.topics)
-    return session.ordered()
+    return FetchContext(session.ordered(), marked=session if privileged else None)

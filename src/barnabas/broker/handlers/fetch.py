@@ -317,10 +317,7 @@ class Fetching:
         else:
             self._waiting_at = [asked.attachment for asked in self._session.partitions if asked.attachment]
         for partition in self._waiting_at:
-            if self._is_follower:
-                partition.wait_for_tail(self.more)
-            else:
-                partition.wait(self.more)
+            partition.wait(self.more)
         self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
         return self._deferred
 
@@ -358,10 +355,7 @@ class Fetching:
         if session is not None and session.on_change == self.more:
             session.on_change = None
         for partition in self._waiting_at:
-            if self._is_follower:
-                partition.leave_tail(self.more)
-            else:
-                partition.leave(self.more)
+            partition.leave(self.more)
 
 
 def has_all(asked: SessionPartition) -> bool:

@@ -1,5 +1,5 @@
 """Groups and transactions on a cluster: the same clients and the same checks as on one node, while their
-coordinators fail over and the partitions that they write to change their leaders.
+coordinators fail over, and the partitions that they write to change their leaders and are moved.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from barnabas.simulation.faults import Plan
 from barnabas.simulation.histories.cluster_stage import CALM_S, PROMISES, ClusterStage, cluster_plan, shape_of
 from barnabas.simulation.histories.groups import GroupsHistory
+from barnabas.simulation.histories.moving import Mover
 from barnabas.simulation.histories.stage import SYNCED, Stage
 from barnabas.simulation.histories.transactions import TransactionsHistory
 from barnabas.simulation.world import World, rng_of
@@ -23,6 +24,7 @@ class OnACluster:
         rng = rng_of(seed, "cluster")
         self.shape = shape_of(rng)
         self.cluster_promise = rng.choice(PROMISES)
+        self.movers = rng_of(seed, "movers").randrange(2)
         self.promise = SYNCED  # nothing is forgiven
         self.faults: Plan = cluster_plan(
             rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
@@ -30,15 +32,21 @@ class OnACluster:
 
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
-        self._cluster_stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
-        return self._cluster_stage
+        stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
+        self._cluster_stage, self._mover = stage, Mover(stage)
+        if self.movers:
+            stage.administrators["mover"] = self._mover.run
+        return stage
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
         counts: dict[str, int] = await super().run(world, faults)  # type: ignore[misc]
         await self._cluster_stage.until(
             self._cluster_stage.is_whole, CALM_S, "all replicas are in sync again"
         )
-        return counts
+        return counts | {
+            "reassignments begun": self._mover.moves,
+            "voters wiped": self._cluster_stage.cluster.voters_wiped,
+        }
 
 
 class ClusterGroupsHistory(OnACluster, GroupsHistory):

@@ -13,7 +13,7 @@ from random import Random
 from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.cluster import Shape, SimulatedCluster
 from barnabas.simulation.cluster_checks import ClusterChecks
-from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Faults, Kind, plan
+from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Faults, Kind, Plan, plan
 from barnabas.simulation.histories.stage import Happening, Machines, Stage
 from barnabas.simulation.routed_client import RoutedClient
 from barnabas.simulation.world import World
@@ -107,6 +107,7 @@ class ClusterStage(Stage):
         self.replication_factor = min(3, len(shape.brokers))
         super().__init__(world, properties)
         self.checks = ClusterChecks(self.cluster)
+        self.administrators: dict[str, Job] = {}  # who come with the faults
 
     def _build(self, properties: dict[str, str]) -> Machines:
         self.cluster = SimulatedCluster(self.world, self.shape, properties)
@@ -123,6 +124,10 @@ class ClusterStage(Stage):
         await super().open()
         await self.until(self.has_all_brokers, 30, "all brokers are in service")
         self.world.start(self.checks.run())
+
+    async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
+        administrators = [self.add(name, job) for name, job in self.administrators.items()]
+        await super().suffer(faults, seconds, [*clients, *administrators])
 
     async def become_whole(self) -> None:
         """When faults are over and nobody moves anything any more."""

@@ -1,0 +1,59 @@
+"""An administrator who moves partitions of every topic while others use them, those of coordinators too.
+
+In: a stage whose cluster knows the topics, a client. Out: reassignments to brokers drawn from the client's
+randomness, now and then cancelled, and leaders elected, until faults are over. Does not know: who uses the
+partitions, what must hold for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.histories.cluster_stage import ClusterStage
+
+PAUSE_S = 0.8
+CANCEL_CHANCE, ELECT_CHANCE = 0.15, 0.15
+TIMEOUT_MS = 3_000
+
+
+class Mover:
+    def __init__(self, stage: ClusterStage) -> None:
+        self._stage = stage
+        self.moves = 0
+
+    async def run(self, client: SimulatedClient) -> None:
+        """For a client's job."""
+        while not self._stage.faults_are_over:
+            await asyncio.sleep(client.rng.expovariate(1 / PAUSE_S))
+            chance = client.rng.random()
+            if chance < ELECT_CHANCE:
+                request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=TIMEOUT_MS)
+                await client.ask(request, ElectLeadersResponse)
+            else:
+                await self._move(client, cancels=chance < ELECT_CHANCE + CANCEL_CHANCE)
+
+    async def _move(self, client: SimulatedClient, *, cancels: bool) -> None:
+        image = self._stage.cluster.image()
+        if image is None or not image.topics.by_name:
+            return
+        name = client.rng.choice(sorted(image.topics.by_name))
+        partition = client.rng.choice(sorted(image.topics.by_name[name].partitions))
+        brokers = list(self._stage.shape.brokers)
+        client.rng.shuffle(brokers)
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+        part = topic.ReassignablePartition(
+            partition_index=partition,
+            replicas=None if cancels else brokers[: self._stage.replication_factor],
+        )
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=TIMEOUT_MS, topics=[topic(name=name, partitions=[part])]
+        )
+        answer = await client.ask(request, AlterPartitionReassignmentsResponse)
+        if answer is not None and not cancels and not answer.responses[0].partitions[0].error_code:
+            self.moves += 1

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -24,7 +25,6 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table
 
 from barnabas.client.address import parse_bootstrap
@@ -95,8 +95,12 @@ class Contender:
             raise error
 
     def create_in_sync(self, topic: str) -> None:
+        """All replicas are in sync, and the leader has heard that it leads: a record is in it."""
         self.create(topic)
         wait_until(lambda: self._in_sync(topic) == NODES, PATIENCE_S, f"{self.name}: {topic} is in sync")
+        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 0, **QUIET})
+        producer.produce(topic, b"first")
+        assert producer.flush(PATIENCE_S) == 0, f"{self.name}: nothing can be written to {topic}"
 
     def _in_sync(self, topic: str) -> int:
         found = self.admin().list_topics(topic, timeout=10).topics[topic].partitions
@@ -312,7 +316,9 @@ def page(found: Sequence[tuple[str, ...]], rounds: int) -> str:
 `python -m bench.cluster --rounds {rounds}`: both clusters run side by side on this machine (two cores,
 shared), and are measured in turns; medians of the rounds. Topics have three replicas, writes wait for all
 in sync, and come over one connection (32 requests of 15 KB unanswered, or 4 of 880 KB).
-Ratios are Barnabas divided by Apache Kafka.
+Ten thousand partitions (of ten topics, a record in each) are in clusters of their own, one after the other:
+two of the nodes are killed and started again, then one is stopped and started. Ratios are Barnabas divided by
+Apache Kafka.
 
 | {" | ".join(HEADS)} |
 | {" | ".join("---" for _ in HEADS)} |
@@ -320,36 +326,61 @@ Ratios are Barnabas divided by Apache Kafka.
 """
 
 
-def side_by_side(names: Sequence[str], options: argparse.Namespace, status: Status) -> list[Contender]:
-    """Both clusters run; trial by trial they take turns."""
-    if not names:
-        return [Contender("Barnabas", {}, {}), Contender("Apache Kafka", {}, {})]
-    with ExitStack() as stack:
-        pair = [ours(stack), theirs(stack)]
-        for name in names:
-            for each in pair if name in WARMED else ():
-                status.update(f"{name}, warming up: {each.name}")
-                TRIALS[name](each, WARM_UP * options.seconds)
-            for number in range(options.rounds):
-                for each in pair:
-                    status.update(f"{name}, round {number + 1}: {each.name}")
-                    for row, value in TRIALS[name](each, options.seconds).items():
-                        each.values.setdefault(row, []).append(value)
-    return pair
+class Run:
+    """Trials one after the other; one that fails is told, and the others have their turn all the same."""
 
+    def __init__(self, console: Console, seconds: float, rounds: int) -> None:
+        self._console = console
+        self._seconds = seconds
+        self._rounds = rounds
+        self.failures = 0
 
-def with_many_partitions(
-    make: Callable[[ExitStack], Contender], into: Contender, seconds: float, status: Status
-) -> None:
-    """Ten thousand partitions are enough for one cluster at a time on this machine, and once."""
-    with ExitStack() as stack:
-        cluster = make(stack)
-        found = many_partitions.measure(
-            cluster,
-            lambda: idle(cluster, seconds)["idle"],
-            lambda what: status.update(f"{into.name}: {what}"),
-        )
-    into.values |= found
+    def _try(self, what: str, trial: Callable[[], dict[str, list[float]]], into: Contender) -> None:
+        began = time.monotonic()
+        try:
+            found = trial()
+        except Exception as error:
+            self.failures += 1
+            self._console.print(f"FAILED {what}: {into.name}: {error!r}")
+            return
+        for row, values in found.items():
+            into.values.setdefault(row, []).extend(values)
+        told = ", ".join(f"{row} {', '.join(f'{value:,.1f}' for value in found[row])}" for row in found)
+        self._console.print(f"{what}: {into.name}: {told} ({time.monotonic() - began:.0f} s)")
+
+    def side_by_side(self, names: Sequence[str], into: Sequence[Contender]) -> None:
+        """Both clusters run; trial by trial they take turns."""
+        with ExitStack() as stack:
+            pair = [ours(stack), theirs(stack)]
+            for name in names:
+                for each in pair if name in WARMED else ():
+                    self._try(f"{name}, warming up", self._trial(name, each, WARM_UP), each)
+                for number in range(self._rounds):
+                    for each, known in zip(pair, into, strict=True):
+                        self._try(f"{name}, round {number + 1}", self._trial(name, each), known)
+
+    def _trial(
+        self, name: str, cluster: Contender, times: float = 1.0
+    ) -> Callable[[], dict[str, list[float]]]:
+        def measure() -> dict[str, list[float]]:
+            found = TRIALS[name](cluster, times * self._seconds)
+            return {row: [value] for row, value in found.items()}
+
+        return measure
+
+    def with_many_partitions(self, into: Sequence[Contender]) -> None:
+        """Ten thousand partitions are enough for one cluster at a time on this machine."""
+        for make, known in zip((ours, theirs), into, strict=True):
+            self._try(MANY, partial(self._measure_many, make, known.name), known)
+
+    def _measure_many(self, make: Callable[[ExitStack], Contender], name: str) -> dict[str, list[float]]:
+        with ExitStack() as stack:
+            cluster = make(stack)
+            return many_partitions.measure(
+                cluster,
+                lambda: idle(cluster, self._seconds)["idle"],
+                lambda what: self._console.print(f"{name}: {what}"),
+            )
 
 
 def main(arguments: list[str]) -> int:
@@ -366,11 +397,12 @@ def main(arguments: list[str]) -> int:
         return 2
     console = Console() if sys.stdout.isatty() else Console(width=130)
     names = options.trials or [*TRIALS, MANY]
-    with console.status("starting") as status:
-        pair = side_by_side([name for name in names if name != MANY], options, status)
-        if MANY in names:
-            for make, each in zip((ours, theirs), pair, strict=True):
-                with_many_partitions(make, each, options.seconds, status)
+    pair = [Contender("Barnabas", {}, {}), Contender("Apache Kafka", {}, {})]
+    run = Run(console, options.seconds, options.rounds)
+    if set(names) != {MANY}:
+        run.side_by_side([name for name in names if name != MANY], pair)
+    if MANY in names:
+        run.with_many_partitions(pair)
     found = lines(pair)
     table = Table(*HEADS)
     for line in found:
@@ -378,7 +410,7 @@ def main(arguments: list[str]) -> int:
     console.print(table)
     if not options.trials:
         PAGE.write_text(page(found, options.rounds))
-    return 0
+    return 1 if run.failures else 0
 
 
 if __name__ == "__main__":

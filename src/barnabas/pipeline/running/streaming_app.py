@@ -31,6 +31,7 @@ REAL_TIME_POLL_S = 0.1
 VIEW_POLL_S = 1.0
 BACKOFF_S_MAX = 30.0
 JOIN_S_MAX = 25.0
+TOLD_S_MAX = 10.0  # a batch that takes longer, or dies, is found by looking
 ADDED_MAX = 64  # what a view did not take in time it reads from its table
 
 
@@ -44,6 +45,8 @@ class Streaming:
         self._pipeline: Pipeline = application.pipeline
         self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
         self._added: dict[str, deque[Added]] = {name: deque(maxlen=ADDED_MAX) for name in self._changed}
+        self._told_before: dict[Table, float] = {}  # tables that are being written to, by the monotonic clock
+        self._tables = {view.name: view.table for view in self._pipeline.views}
         self._work.follower = self
 
     def run(self) -> None:
@@ -101,9 +104,11 @@ class Streaming:
 
     def increments(self, table: Table, rows: DataFrame) -> Mapping[str, pa.Table]:
         """A `Follower`: views are computed from the rows of a batch while they are being written."""
+        self._told_before[table] = time.monotonic() + TOLD_S_MAX
         return self._work.views.increments(table, rows)
 
     def added(self, added: Added) -> None:
+        self._told_before.pop(added.table, None)
         for view in added.views:
             if view in self._changed:
                 self._added[view].append(added)
@@ -127,7 +132,12 @@ class Streaming:
                 continue
             backoff.succeeded()
             self._diary.stand(Kind.VIEW_SPEED, name, State.IDLE)
-            changed.wait(VIEW_POLL_S)
+            # Who looks by chance between a commit and being told of it would read what is about to come.
+            while not changed.wait(VIEW_POLL_S) and self._will_be_told(name):
+                pass
+
+    def _will_be_told(self, view: str) -> bool:
+        return time.monotonic() < self._told_before.get(self._tables[view], 0.0)
 
     # -- failures ----------------------------------------------------------------------------------
 

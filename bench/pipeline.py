@@ -35,6 +35,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-pipeline.md
 LINEAR = 1.3  # ten times the rows may cost so much more a row, a late batch so much more than an early one
 HEAD = ("row", "barnabas", "written by hand", "ratio (spread)", "floor", "")
 FACTS = ("processor", "memory", "system", "Barnabas", "load average")  # what is known of the machine
+TRICKLE_MIN = 50  # orders; of fewer it cannot be said whether late ones take longer
 PARTS = ("zones", "growth", "latency")
 
 
@@ -75,6 +76,8 @@ class Found:
             for share in (0.5, 0.99):
                 title = f"produce to a served speed view, {name}, p{share * 100:.0f}"
                 yield title, f"{quantile(values, share) * 1000:,.0f} ms", "", "", "", ""
+        if len(found.trickle) < TRICKLE_MIN:
+            return
         early, late = found.early_and_late
         yield growth_row(
             "a batch of one order, the last fifth by the first", early, late, 1000, "ms, then {} ms"
@@ -94,9 +97,13 @@ class Found:
 
 
 def growth_row(title: str, before: float, after: float, times: float, text: str) -> tuple[str, ...]:
-    shown = f"{before * times:,.3g} {text.format(f'{after * times:,.3g}')}"
+    shown = f"{number(before * times)} {text.format(number(after * times))}"
     ratio = after / before
     return title, shown, "", f"{ratio:.2f}", f"≤ {LINEAR:g}", verdict(ratio <= LINEAR)
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def quantile(values: list[float], share: float) -> float:

@@ -127,7 +127,7 @@ def trickle(
     """One after the other: the next is sent when the last one was seen."""
     deadline = time.monotonic() + scale.share_s(SHARE)
     for number in range(sent, sent + scale.samples):
-        if number % 25 == 0:
+        if (number - sent) % 25 == 0:
             say(f"latency: a trickle, {number - sent} of {scale.samples}")
         started = time.perf_counter()
         send(number)

@@ -25,8 +25,8 @@ from barnabas.testing.ports import free_ports
 
 VERSION = "4.3.1"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
+STOP_TIMEOUT_S = 120.0
 COMPILE_TIMEOUT_S = 300.0
 
 # Tools live for a second: the quick compiler and the simplest collector start fastest.

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.node import Node
 
 T = TypeVar("T")
-START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 30
+START_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 90
 READY = b"ready"
 
 

@@ -64,13 +64,14 @@ def bug(
     shape: Shape = APART,
     promise: ClusterPromise = KILLED,
     history: type[ClusterHistory | ClusterGroupsHistory | ClusterTransactionsHistory] = ClusterHistory,
+    producers: int = 5,
 ) -> Callable[[Plant], Plant]:
     def make(seed: int) -> Any:
         made = history(seed)
         made.shape, made.cluster_promise, made.faults = shape, promise, provoke(Random(seed))
         if isinstance(made, ClusterHistory):
             made.known = [Known() for _ in range(3)]  # so that every broker leads
-            made.producers, made.readers, made.administrators, made.pause_s = 5, 1, 1, 0.03
+            made.producers, made.readers, made.administrators, made.pause_s = producers, 1, 1, 0.03
         return made
 
     def register(plant: Plant) -> Plant:
@@ -263,7 +264,7 @@ def accept_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Member, "begin_told", believe)
 
 
-@bug(killed_after_a_vote, CONTROLLERS_APART)
+@bug(killed_after_a_vote, CONTROLLERS_APART, producers=1)
 def lose_the_vote_on_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetadataReplica, "_load_election_state", lambda _: ElectionState())
 

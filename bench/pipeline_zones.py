@@ -143,24 +143,26 @@ class Zones:
         rows = self.scale.growth
         if self._rate is not None:  # fewer where the machine is slow
             rows = min(rows, int(self._rate * self.scale.share_s(GROWTH_SHARE) / (TIMES + 3)))
+        rows = max(rows, 1_000)
+        per_batch = min(self.scale.growth_batch, rows // 2)
         deadline = time.monotonic() + self.scale.share_s(GROWTH_SHARE)
         few = self.fill("growth-1", rows)
         runs = []
         for _ in range(3):
-            runs.append(self._grown("growth-1", few))
+            runs.append(self._grown("growth-1", few, per_batch))
             if time.monotonic() > deadline:
                 break
         small = min(runs[1:] or runs)
         many = self.fill("growth-10", rows * TIMES)
-        large = self._grown("growth-10", many)
+        large = self._grown("growth-10", many, per_batch)
         steps = large[2]
         early, late = statistics.median(steps[EARLY]), statistics.median(steps[LATE])
         return Growth(few, (small[0], large[0]), (small[1], large[1]), (early, late))
 
-    def _grown(self, topic: str, sent: int) -> tuple[float, float, list[float]]:
+    def _grown(self, topic: str, sent: int, per_batch: int) -> tuple[float, float, list[float]]:
         """Microseconds a row through the zones and for the view, and the seconds of each batch."""
         lake = self.lake()
-        pipeline = pipeline_of(self.broker.bootstrap, topic, lake, self.scale.growth_batch)
+        pipeline = pipeline_of(self.broker.bootstrap, topic, lake, per_batch)
         feed = Feed(self.spark, pipeline, "orders")
         steps: list[float] = []
         started = time.perf_counter()

@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.metadata_partition import open_metadata_log
+from barnabas.controller.partition_change import RECOVERING
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.runtime.clock import SystemClock
+from barnabas.runtime.disk import REAL_DISK
+from barnabas.settings import BrokerSettings
+from barnabas.storage import meta_properties
+from barnabas.storage.context import LogContext
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until
 
@@ -63,6 +70,23 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
             assert end_offset(talk, "kept") == 2
             answer = talk.ask(*produce("kept", batch(b"4")))
             assert answer.responses[0].partition_responses[0].base_offset == 2
+
+
+@pytest.mark.parametrize("in_order", [True, False], ids=["stopped", "killed"])
+def test_the_controller_trusts_who_stopped_in_order(tmp_path: Path, in_order: bool) -> None:
+    """Who tells the epoch of its last life, kept when it stopped, has lost nothing and stays eligible."""
+    broker = Broker(tmp_path / "data", in_process=False)
+    with broker:
+        broker.create_topic("kept")
+        (broker.stop if in_order else broker.kill)()
+        broker.start()
+        broker.stop()
+    settings = BrokerSettings.load(broker.properties)
+    properties = meta_properties.load(REAL_DISK, settings.metadata_log_dir)
+    assert properties is not None and properties.directory_id is not None
+    metadata = open_metadata_log(settings, properties.directory_id, LogContext(), SystemClock())
+    [topic] = metadata.image.topics.by_id.values()
+    assert (topic.partitions[0].leader_recovery_state == RECOVERING) != in_order
 
 
 def test_a_deleted_topic_is_gone_and_can_be_made_again(tmp_path: Path) -> None:

@@ -18,16 +18,21 @@ def store(disk: Disk, directory: str, broker_epoch: int) -> None:
     disk.replace_file(f"{directory}/{names.CLEAN_SHUTDOWN}", text.encode())
 
 
-def take(disk: Disk, directory: str) -> int | None:
-    """Remove the mark: the broker epoch in it, -1 if it holds none, None when there is no mark."""
-    path = f"{directory}/{names.CLEAN_SHUTDOWN}"
+def take(disk: Disk, directory: str) -> bool:
+    """Remove the mark; whether there was one."""
     try:
-        data = disk.read(path)
-        disk.unlink(path)
+        disk.unlink(f"{directory}/{names.CLEAN_SHUTDOWN}")
     except FileNotFoundError:
-        return None
+        return False
     disk.sync_directory(directory)
+    return True
+
+
+def broker_epoch(disk: Disk, directory: str) -> int:
+    """The epoch in the mark, which stays; -1 if it holds none, or is not there."""
     try:
-        return int(json.loads(data)["brokerEpoch"])
+        return int(json.loads(disk.read(f"{directory}/{names.CLEAN_SHUTDOWN}"))["brokerEpoch"])
+    except FileNotFoundError:
+        return UNKNOWN_EPOCH
     except (ValueError, TypeError, KeyError):
         return UNKNOWN_EPOCH

@@ -90,10 +90,7 @@ class LogDir:
 
     def begin(self) -> None:
         """Take the clean-shutdown mark away: from now on only an orderly end brings it back."""
-        epoch = clean_shutdown.take(self.disk, self.path)
-        self.is_clean = epoch is not None
-        if epoch is not None:
-            self.last_epoch = epoch
+        self.is_clean = clean_shutdown.take(self.disk, self.path)
 
     def end(self, broker_epoch: int) -> None:
         clean_shutdown.store(self.disk, self.path, broker_epoch)

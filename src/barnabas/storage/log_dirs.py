@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.storage import names
+from barnabas.storage import clean_shutdown, names
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import StorageError
 from barnabas.storage.formatting import format_log_dir, identify
@@ -79,6 +79,8 @@ class LogDirs:
                     properties = format_log_dir(context, directory.path, known_id, node_id)
                     directory.id = properties.directory_id or directory.id
                     directory.lock()
+                    # Before the mark goes with the first log: the broker registers with it before that.
+                    directory.last_epoch = clean_shutdown.broker_epoch(context.disk, directory.path)
             if all(directory.failure is not None for directory in dirs):
                 raise StorageError(f"no log dir can be used: {dirs[0].failure}")
         except BaseException:

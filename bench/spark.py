@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from rich.table import Table
 
 from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
-from bench import machine, spark_bounds
+from bench import machine, spark_bounds, spark_worker
 from bench.rounds import Result
 from bench.rows import Better, Row
 from bench.spark_effort import Effort
@@ -329,7 +329,19 @@ EXPLAINED = (
 )
 
 
-def page(results: list[Result], efforts: Efforts, memory: list[tuple[int, float]], scale: Scale) -> str:
+ALONE = (
+    "What our source and sink take by themselves, without Spark (`python -m bench.spark_worker`): the rest",
+    "of a row's processor time is Spark's, which the bound has too.",
+)
+
+
+def page(
+    results: list[Result],
+    efforts: Efforts,
+    memory: list[tuple[int, float]],
+    scale: Scale,
+    alone: Iterable[str],
+) -> str:
     lines = [
         "# Benchmarks of the Spark source and sink",
         "",
@@ -350,6 +362,10 @@ def page(results: list[Result], efforts: Efforts, memory: list[tuple[int, float]
         "| records | MB |",
         "| --- | --- |",
         *(f"| {count:,} | {megabytes:,.0f} |" for count, megabytes in memory),
+        "",
+        *ALONE,
+        "",
+        *alone,
         "",
     ]
     return "\n".join(lines)
@@ -380,7 +396,8 @@ def main(arguments: list[str]) -> int:
         memory = [] if options.rows else bench.memory()
     show(results, bench.efforts, memory, console)
     if not options.rows and not options.quick:
-        DOCS.write_text(page(results, bench.efforts, memory, scale))
+        alone = spark_worker.lines(spark_worker.ROUNDS)
+        DOCS.write_text(page(results, bench.efforts, memory, scale, alone))
     return 0 if all(result.holds for result in results) else 1
 
 

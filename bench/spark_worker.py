@@ -15,7 +15,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ CODECS = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
 RECORDS = {100: 1_000_000, 1000: 300_000}  # by size
 ROWS_A_TABLE = 10_000  # as many as Spark puts into an Arrow batch
 TIMEOUT_MS = 60_000
+ROUNDS = 3
 MEMORY = Path("/dev/shm")
 
 
@@ -114,32 +115,37 @@ def read(settings: ClientSettings, topic: str, records: int) -> None:
     assert found == records, f"read {found} of {records}"
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.spark_worker", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts, after one more")
-    options = parser.parse_args(arguments)
-    print("| seconds of processor time, a million records | user | system | broker | together |")
-    print("| --- | --- | --- | --- | --- |", flush=True)
+def lines(rounds: int) -> Iterator[str]:
+    """A table; of so many rounds the best counts, after one more to warm up."""
+    yield "| seconds of processor time, a million records | user | system | broker | together |"
+    yield "| --- | --- | --- | --- | --- |"
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder,
         Broker(Path(folder) / "data", in_process=False) as broker,
     ):
         settings = ClientSettings(bootstrap_servers=broker.bootstrap)
-        for size in RECORDS:
-            records = RECORDS[size]
+        for size, records in RECORDS.items():
             rows = tables(size, records)
             for codec in CODECS:
                 name = codec.name.lower()
                 writes, reads = [], []
-                for number in range(options.rounds + 1):
+                for number in range(rounds + 1):
                     topic = f"{name}-{size}-{number}"
                     broker.create_topic(topic, partitions=PARTITIONS)
                     writes.append(took(broker, write, settings, topic, codec, rows))
                     reads.append(took(broker, read, settings, topic, records))
                     broker.delete_topic(topic)
-                for kind, all_of_them in (("write", writes), ("read", reads)):
-                    best = min(all_of_them[1:], key=lambda each: each.total)
-                    print(f"| {kind} {size} B, {name} | {best.a_million(records)} |", flush=True)
+                for kind, found in (("write", writes), ("read", reads)):
+                    best = min(found[1:], key=lambda each: each.total)
+                    yield f"| {kind} {size} B, {name} | {best.a_million(records)} |"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_worker", description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args(arguments)
+    for line in lines(options.rounds):
+        print(line, flush=True)
     return 0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.metadata_partition import open_metadata_log
-from barnabas.controller.partition_change import RECOVERING
+from barnabas.metadata.partitions import RECOVERING
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.disk import REAL_DISK

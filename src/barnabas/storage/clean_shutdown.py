@@ -29,10 +29,11 @@ def take(disk: Disk, directory: str) -> bool:
 
 
 def broker_epoch(disk: Disk, directory: str) -> int:
-    """The epoch in the mark, which stays; -1 if it holds none, or is not there."""
+    """The epoch in the mark, which stays; -1 if it holds none, is not there, or cannot be read: who loads the
+    logs will meet the disk's failure."""
     try:
         return int(json.loads(disk.read(f"{directory}/{names.CLEAN_SHUTDOWN}"))["brokerEpoch"])
-    except FileNotFoundError:
+    except OSError:
         return UNKNOWN_EPOCH
     except (ValueError, TypeError, KeyError):
         return UNKNOWN_EPOCH

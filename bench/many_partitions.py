@@ -11,10 +11,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import PartitionMetadata
 
 from barnabas.testing.waiting import wait_until
@@ -110,7 +111,8 @@ class ManyPartitions:
 
         def is_written() -> bool:
             for topic, number in list(left):  # again where a broker went while its records waited
-                producer.produce(topic, b"x" * 100, partition=number, on_delivery=done)
+                with suppress(KafkaException):  # the broker that was asked has not heard of the topic yet
+                    producer.produce(topic, b"x" * 100, partition=number, on_delivery=done)
                 producer.poll(0)
             producer.flush(PATIENCE_S)
             return not left

@@ -45,7 +45,7 @@ test: $(VENV)/.dev tools  ## install what the tests need and run them
 test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
 
-test-long: $(VENV)/.dev tools  ## what takes a minute and more: pipelines on Apache Kafka and on a Spark cluster, all faults on three and five nodes, rolling replacement
+test-long: $(VENV)/.dev tools  ## what takes a minute and more: pipelines on Apache Kafka, Spark Connect and a Spark cluster, in trouble and under kill -9; rolling replacement
 	$(BIN)/python -m pytest -q -m long --long $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction

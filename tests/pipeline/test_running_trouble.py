@@ -39,7 +39,7 @@ DISK = "64m"
 CUSTOMERS = 3
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(3000),
     pytest.mark.skipif(
         shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java"

@@ -83,7 +83,8 @@ def shape_of(rng: Random) -> Shape:
 def cluster_plan(
     rng: Random, promise: ClusterPromise, shape: Shape, *, until_s: float, count_max: int
 ) -> list[Fault]:
-    kinds = promise.kinds + (DISK_KINDS if rng.random() < DISK_CHANCE else ())
+    disks_fail = rng.random() < DISK_CHANCE and not promise.loses_one  # a node whose disk fails ends
+    kinds = promise.kinds + (DISK_KINDS if disks_fail else ())
     faults = plan(rng, kinds, until_s=until_s, count_max=count_max, duration_s_mean=DURATION_S_MEAN)
     if promise.loses_one:
         faults.append(loss(rng, shape, until_s))

@@ -33,10 +33,12 @@ class RoutedClient(SimulatedClient):
     def __init__(self, world: World, brokers: Mapping[int, Address], name: str, job: Job) -> None:
         self._brokers = dict(brokers)
         self._ways: dict[Target, Way] = {}
+        self._epochs: dict[Target, int] = {}  # the newest of each leader: who knows older ones is behind
         super().__init__(world, list(self._brokers.values()), name, job)
 
     def _start(self) -> None:
         self._ways.clear()  # a new process knows nothing
+        self._epochs.clear()
         super()._start()
 
     async def ask(
@@ -62,7 +64,7 @@ class RoutedClient(SimulatedClient):
         elif has_lost_its_way(answer):
             self._ways.pop(target, None)
             hint = hint_in(answer)
-            if hint is not None and hint[0] in self._brokers:
+            if hint is not None and hint[0] in self._brokers and self._is_new(target, hint[1]):
                 self._ways[target] = Way(self._brokers[hint[0]], hint[1])
         return answer
 
@@ -93,24 +95,32 @@ class RoutedClient(SimulatedClient):
         if known is not None:
             return known
         if target.role is Role.LEADER:
-            found = await self._leader(target.name, target.partition)
+            found = await self._leader(target)
         else:
             found = await self._coordinator(target)
         if found is not None:
             self._ways[target] = found
         return found
 
-    async def _leader(self, topic: str, partition: int) -> Way | None:
+    def _is_new(self, target: Target, leader_epoch: int) -> bool:
+        """Whether nobody told of a newer epoch: clients do not go back (KIP-320)."""
+        if leader_epoch < self._epochs.get(target, -1):
+            return False
+        self._epochs[target] = leader_epoch
+        return True
+
+    async def _leader(self, target: Target) -> Way | None:
         request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+            topics=[MetadataRequest.MetadataRequestTopic(name=target.name)], allow_auto_topic_creation=False
         )
         answer = await self.ask_at(self.any_broker(), request, MetadataResponse, timeout_ms=LOOK_TIMEOUT_MS)
         if answer is None or not answer.topics:
             return None
         for each in answer.topics[0].partitions:
-            if each.partition_index == partition and each.error_code == ErrorCode.NONE:
+            if each.partition_index == target.partition and each.error_code == ErrorCode.NONE:
                 leader = self._brokers.get(each.leader_id)
-                return None if leader is None else Way(leader, each.leader_epoch)
+                is_known = leader is not None and self._is_new(target, each.leader_epoch)
+                return Way(leader, each.leader_epoch) if leader is not None and is_known else None
         return None
 
     async def _coordinator(self, target: Target) -> Way | None:

@@ -20,7 +20,14 @@ SEEDS_MAX = 20  # of a bug: most are found by the first
 REPLAYED = "cluster-records", 3
 
 # Seeds that once found a bug; what they do changes with the code, and they may find another one.
-REMEMBERED = [("cluster-records", 22), ("cluster-records", 16), ("cluster-records", 163)]
+REMEMBERED = [
+    ("cluster-records", 22),
+    ("cluster-records", 16),
+    ("cluster-records", 163),
+    ("cluster-records", 40070),
+    ("cluster-groups", 30092),
+    ("cluster-transactions", 30092),
+]
 
 
 @pytest.mark.timeout(600)  # some seconds, where nothing else runs

@@ -59,11 +59,28 @@ class TableReader:
         return self._by_number(position) if mode is TableMode.INCREMENTING else self._by_both(position)
 
     def goal(self) -> Position | None:
-        return None
+        if self._source.mode is TableMode.INCREMENTING:
+            return self._asked(self._last_number)
+        return self._asked(self._last_of_both) if self._source.mode is TableMode.BOTH else None
 
     def has_reached(self, position: Position, goal: Position | None) -> bool:
         """A whole table, and what changed since a time, come as one portion."""
-        return "snapshot" in position or self._source.mode is TableMode.TIMESTAMP
+        if "snapshot" in position or self._source.mode is TableMode.TIMESTAMP:
+            return True
+        return goal is None or place_in(position) >= place_in(goal)
+
+    def _last_number(self) -> Position | None:
+        column = self._quoted(self._source.incrementing)
+        last = self._one(f"SELECT max({column}) AS n FROM {self._source.table}", "n BIGINT")
+        return None if last is None else {"number": int(last)}
+
+    def _last_of_both(self) -> Position | None:
+        time, number = self._quoted(self._source.timestamp), self._quoted(self._source.incrementing)
+        inner = f"SELECT {time} AS t, {number} AS n FROM {self._source.table} WHERE {time} IS NOT NULL"
+        inner += f" ORDER BY {time} DESC, {number} DESC LIMIT 1"
+        query = f"SELECT {self._text('t')} AS t, n FROM ({inner}) x"
+        last = self._query(query, customSchema="t STRING, n BIGINT").first()
+        return None if last is None else {"time": str(last[0]), "number": int(last[1])}
 
     def lag(self, position: Position | None) -> int | None:
         """Rows above the growing number; the other modes would have to read."""
@@ -212,6 +229,11 @@ class TableReader:
             raise Stopped(f"source {self._source.name}: {error}") from error
         except Exception as error:
             raise SourceAway(f"source {self._source.name} cannot be asked: {brief(error)}") from error
+
+
+def place_in(position: Position) -> tuple[str, int]:
+    """Texts of times are compared as they are: they have one form in a database."""
+    return str(position.get("time", "")), int(position.get("number", -(2**63)))
 
 
 def literal(value: str) -> str:

@@ -98,7 +98,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
         offset. KafkaError: it is not written, and nothing has changed."""
         if self.error is not None:
-            raise NOT_READY
+            raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
         offset = self.journal.append_marker(end, now_ms)
         self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
         return offset

@@ -429,8 +429,11 @@ class Partition:
             self._waiters.pop(waiter, None)
 
     def follow_tail(self, replica_id: int, tail: SessionPartition) -> None:
-        """Mark it in the follower's session whenever there may be news for the follower, from now on."""
-        self._tails[replica_id] = tail
+        """Mark it in the follower's session whenever there may be news for the follower, from now on; not in
+        one that the follower has left for another, whose last fetch may still wait here."""
+        known = self._tails.get(replica_id)
+        if known is None or known.session is None or known.number < tail.number:
+            self._tails[replica_id] = tail
 
     def wake_followers(self) -> None:
         """There is something new for followers."""

@@ -16,6 +16,7 @@ Does not know: topics, logs, waiting, the network, the clock.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.protocol import NULL_UUID, ErrorCode
@@ -31,6 +32,9 @@ TOPIC_IDS_SINCE_VERSION = 13
 EVICTION_MS = 120_000  # unused for longer, a session makes room for any other
 
 
+_numbers = count()
+
+
 class Rng(Protocol):
     def randrange(self, start: int, stop: int, /) -> int: ...
 
@@ -39,7 +43,7 @@ class SessionPartition:
     """One partition that a client fetches: what it asked for last, and what it was told last."""
 
     __slots__ = (
-        "attachment", "high_watermark", "index", "log_start_offset", "request", "session", "topic",
+        "attachment", "high_watermark", "index", "log_start_offset", "number", "request", "session", "topic",
         "topic_id",
     )  # fmt: skip
 
@@ -55,6 +59,7 @@ class SessionPartition:
         self.high_watermark = -1
         self.log_start_offset = -1
         self.attachment: Any = None  # the broker's own: what it found for this partition the last time
+        self.number = next(_numbers)  # of two for the same follower and partition the later one counts
         self.session: FetchSession | None = None  # a follower's, as long as it wants this partition
 
     def mark(self) -> "FetchSession | None":

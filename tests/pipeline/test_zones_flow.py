@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from barnabas.pipeline import Drift, Schema, Staging, Table, Zone
 from barnabas.pipeline.errors import ForeignLake, LakeAway, SourceAway, Stopped, explained
 from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.sources.topic import TopicReader
 from pipeline.orders import DOUBLED, RULES, order, orders_pipeline, rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -259,6 +261,24 @@ def test_bandwidth_limits_what_a_batch_reads(
     assert batches[0].rows_in == 1000 and sum(batch.rows_in for batch in batches) == 1500
     seconds = (batches[-1].started - batches[0].ended).total_seconds()
     assert seconds >= batches[0].bytes / 60_000.0 - 1.0
+
+
+def test_what_comes_while_a_source_is_read_is_for_the_next_time(
+    spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic(partitions=1)
+    pipeline = orders_pipeline(lake, broker.bootstrap, name, trusted={"rules": ()})
+    numbers = count(2)
+    read = TopicReader.next
+
+    def busy(reader: TopicReader, position: Any) -> Any:
+        produce(name, [order(next(numbers))])
+        return read(reader, position)
+
+    produce(name, [order(1)])
+    monkeypatch.setattr(TopicReader, "next", busy)
+    [batch] = Feed(spark, pipeline, "orders").drain()
+    assert batch.rows_in == 2
 
 
 def test_what_spark_says_becomes_a_state_for_people() -> None:

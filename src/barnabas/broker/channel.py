@@ -288,7 +288,8 @@ class Channel(asyncio.BufferedProtocol):
             self._waiting_for = answer
             answer.then(finished)
         else:
-            self._waiting_for = self.listener.loop.create_task(self._await(answer, finished))
+            task = self._waiting_for = self.listener.loop.create_task(self._await(answer, finished))
+            task.add_done_callback(lambda _: answer.close())  # of a task that is cancelled before it begins
 
     async def _await(self, answer: Coroutine[Any, Any, Message | None], finished: Any) -> None:
         try:

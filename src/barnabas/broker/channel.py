@@ -294,8 +294,6 @@ class Channel(asyncio.BufferedProtocol):
     async def _await(self, answer: Coroutine[Any, Any, Message | None], finished: Any) -> None:
         try:
             response = await answer
-        except asyncio.CancelledError:
-            raise
         except Exception:
             log.exception("a request from %s failed; the connection is closed", self.host)
             self.close()

@@ -27,6 +27,8 @@ def append_after(
     session: Any = rows.sparkSession
     if type(session).__module__.startswith("pyspark.sql.connect"):
         return None
+    from py4j.protocol import Py4JError
+
     try:
         jvm, jsession = session._jvm, session._jsparkSession
         session._get_j_spark_session_class(jvm).setActiveSession(jsession)  # of this thread
@@ -61,7 +63,7 @@ def append_after(
             nothing,
             nothing,
         )
-    except (AttributeError, TypeError) as problem:  # another Delta than the one this was written for
+    except (AttributeError, TypeError, Py4JError) as problem:  # another Delta than the one this was written for
         LOG.warning("Delta looks through its log before each commit: %s", problem)
         return None
     found = write.writeAndReturnCommitData(transaction, jsession, nothing, False)

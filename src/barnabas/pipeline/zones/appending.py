@@ -63,7 +63,7 @@ def append_after(
             nothing,
             nothing,
         )
-    except (AttributeError, TypeError, Py4JError) as problem:  # another Delta than the one this was written for
+    except (AttributeError, TypeError, Py4JError) as problem:  # a Delta of another shape
         LOG.warning("Delta looks through its log before each commit: %s", problem)
         return None
     found = write.writeAndReturnCommitData(transaction, jsession, nothing, False)

@@ -86,10 +86,10 @@ class ControllerChannel:
     ) -> Any:
         """The controller's answer to a client's request, in the version that the client spoke. A controller
         that loses its office meanwhile answers nobody: the next one is asked."""
-        if context is None:
-            return await self.send(request)
 
-        async def forward(address: Address, left_ms: float) -> Message:
+        async def forward(address: Address, left_ms: float) -> Any:
+            if context is None:  # the broker asks for itself
+                return await self._connections.ask(address, request, left_ms, OWN_LANE)
             return await self._forward(address, request, context, left_ms)
 
         return await self._until_answered(

@@ -222,8 +222,9 @@ class Timeline:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             table = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S)
             try:
+                # A journal that stays, and no log beside the table: who reads makes no file on a full disk.
+                table.execute("PRAGMA journal_mode = PERSIST")
                 if not self._is_made or not self.path.exists():
-                    table.execute("PRAGMA journal_mode = WAL")
                     table.executescript(SCHEMA)
                     self._is_made = True
                 table.execute("PRAGMA synchronous = NORMAL")

@@ -21,7 +21,7 @@ from barnabas.pipeline.timeline import Timeline
 
 from .lakes import rows_of
 
-pytestmark = pytest.mark.timeout(600)  # Spark takes its time on a machine that is busy
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # Spark takes its time on a busy machine
 
 FILE = """
 name: again

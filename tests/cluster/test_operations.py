@@ -43,9 +43,7 @@ def running() -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(running: Cluster) -> Cluster:
     """Whole again, whatever the test before did."""
-    for node in running.nodes.values():
-        if not node.is_running:
-            node.start()
+    running.start_again()
     return running
 
 

@@ -135,7 +135,5 @@ def test_a_static_quorum_becomes_dynamic(cluster: Cluster) -> None:
     assert all(voter.directory_id != NULL_UUID for voter in quorum(cluster).voters)
     active(cluster).kill()
     cluster.create_topic("dynamic")
-    for node in cluster.controllers:
-        if not node.is_running:
-            node.start()
+    cluster.start_again()
     cluster.create_topic("all-are-back")

@@ -42,9 +42,7 @@ def running() -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(running: Cluster) -> Cluster:
     """Whole again, whatever the test before did."""
-    for node in running.nodes.values():
-        if not node.is_running:
-            node.start()
+    running.start_again()
     admin = AdminClient({"bootstrap.servers": running.bootstrap, **QUIET})
     wait_until(lambda: len(admin.list_topics(timeout=10).brokers) == 3, 20, what="three brokers are there")
     return running

@@ -302,6 +302,12 @@ class Cluster:
             node.wait()
         return self
 
+    def start_again(self) -> None:
+        """Whoever does not run."""
+        for node in self.nodes.values():
+            if not node.is_running:
+                node.start()
+
     def stop(self) -> None:
         """Brokers first: without a controller they could not say goodbye."""
         for node in sorted(self.nodes.values(), key=lambda node: node.is_controller):

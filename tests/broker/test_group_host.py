@@ -6,14 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from barnabas.broker.context import RequestContext
 from barnabas.broker.coordinator_journal import CoordinatorJournal
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.group_host import GroupHost
+from barnabas.broker.handlers.txn_offset_commit import commit_later
+from barnabas.broker.verifying import Verified
 from barnabas.groups.records import Entry, encode
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
@@ -22,10 +26,13 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.records.batch import BatchHeader, validate
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch, read_records
 from barnabas.replication.verification import NOT_REQUIRED
+from barnabas.testing.waiting import PATIENCE_S
+from groups.host import image_of
 
 from .coordinator_world import CoordinatorWorld, disk_is_full, resolved, run
 from .fake_shard import FakeShard
@@ -71,6 +78,13 @@ def commit(offset: int, *, partitions: int = 1, metadata: str = "") -> OffsetCom
         for index in range(partitions)
     ]
     return OffsetCommitRequest(group_id="g", topics=[CommitTopic(name="t", partitions=committed)])
+
+
+def commit_in_transaction(offset: int) -> TxnOffsetCommitRequest:
+    Topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    committed = Topic.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [Topic(name="t", partitions=[committed])]
+    return TxnOffsetCommitRequest(transactional_id="tx", group_id="g", producer_id=1, topics=topics)
 
 
 def fetch() -> OffsetFetchRequest:
@@ -199,6 +213,57 @@ def test_who_waits_is_sent_away_with_the_partition(play: Play) -> None:
         world.partition.resign(1)
         world.coordinator.leadership_changed(world.partition)
         assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_who_waits_for_an_answer_that_is_never_committed_is_sent_away_with_the_partition(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.partition.lead(1, (1, 2))
+        world.lead()
+        waiting, synced = world.ask(join()), world.ask(SyncGroupRequest(group_id="g"))
+        world.tick.close()
+        assert not waiting.is_done and not synced.is_done  # the follower has nothing yet
+        world.partition.resign(2)
+        world.coordinator.leadership_changed(world.partition)
+        assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await resolved(synced)).error_code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_a_refusal_rests_on_nothing_and_waits_for_nobody(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.partition.lead(1, (1, 2))
+        host = world.lead()
+        uncommitted = world.ask(commit(7))
+        world.tick.close()
+        world.partition.min_insync_replicas, world.partition.replica_count = 3, 3
+        refused = world.ask(commit(8))
+        assert isinstance(refused, Message) and error_of(refused) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert host.error is not None and not uncommitted.is_done
+        refused = world.ask(commit(9))
+        assert isinstance(refused, Message) and error_of(refused) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    play(scenario)
+
+
+def test_offsets_of_a_transaction_whose_coordinator_moves_away_meanwhile_are_refused(play: Play) -> None:
+    """While the broker with the transaction is asked, the partition of the group gets another leader."""
+
+    async def scenario(world: World) -> None:
+        world.partition.lead(1, (1, 2))
+        host = world.lead()
+        world.ask(commit(7))
+        world.tick.close()
+        verified: asyncio.Future[Verified] = world.broker.loop.create_future()
+        context = cast(RequestContext, SimpleNamespace(broker=world.broker, version=3))
+        world.broker.image = image_of({"t": 1})
+        answer = asyncio.ensure_future(commit_later(commit_in_transaction(8), context, host, verified))
+        world.partition.resign(2)
+        world.coordinator.leadership_changed(world.partition)
+        verified.set_result({world.partition: NOT_REQUIRED})
+        assert error_of(await asyncio.wait_for(answer, PATIENCE_S)) == ErrorCode.NOT_COORDINATOR
 
     play(scenario)
 

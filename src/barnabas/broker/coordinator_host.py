@@ -189,10 +189,10 @@ class CoordinatorHost(Generic[S]):
         was_active = self.error is None
         self.error = why
         uncommitted, self._uncommitted = self._uncommitted, deque()
-        waiting, self._waiting = self._waiting, {}
-        for _, resolve, message in uncommitted:
+        for _, resolve, message in uncommitted:  # of those who wait, too: for what will never be committed
             self.spoil(message, lost)
             resolve(message)
+        waiting, self._waiting = self._waiting, {}
         if was_active or waiting:
             for token, message in self.shard.unload():
                 deferred = waiting.pop(token, None)
@@ -225,8 +225,13 @@ class CoordinatorHost(Generic[S]):
     # -- requests --------------------------------------------------------------------------------
 
     def handle(self, request: Message, context: RequestContext) -> Message | Deferred | None:
-        """The answer to a request; None when the tick will give it."""
-        return self.deliver(self._decide(request, context), context)
+        """The answer to a request; None when the tick will give it. A refusal rests on nothing, and waits for
+        nothing: this host may have been closed since, or its followers be gone."""
+        try:
+            answer = self._decide(request, context)
+        except KafkaError as error:
+            return self.refusal(request, error, context.version)
+        return self.deliver(answer, context)
 
     def deliver(self, answer: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
         """An answer to the request that is being handled, when everything it rests on is committed."""
@@ -239,22 +244,20 @@ class CoordinatorHost(Generic[S]):
 
     def ask(self, request: Message, context: RequestContext) -> Message | Deferred:
         """The same as `handle` for a request that is only part of what a client asked, or that waited."""
-        return self.settle(self._decide(request, context))
-
-    def settle(self, answer: Message | Deferred) -> Message | Deferred:
+        try:
+            answer = self._decide(request, context)
+        except KafkaError as error:
+            return self.refusal(request, error, context.version)
         if isinstance(answer, Deferred) or self.journal.is_settled:
             return answer
         return self._when_committed(answer)
 
     def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
         if self.error is not None:
-            return self.refusal(request, self.error, context.version)
+            raise self.error.with_traceback(None)  # else each time adds to what the last left
         now_ms = self._now_ms()
-        try:
-            outcome = self.decide(request, context, now_ms)
-            self.take(outcome, now_ms, request)
-        except KafkaError as error:
-            return self.refusal(request, error, context.version)
+        outcome = self.decide(request, context, now_ms)
+        self.take(outcome, now_ms, request)
         self._arm(self)
         if outcome.waits_as is not None:
             return self._wait(outcome.waits_as)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinator_host import CoordinatorHost
-from barnabas.broker.coordinator_journal import as_coordinator_error
 from barnabas.broker.group_loading import GroupLoading
 from barnabas.broker.group_refusals import refusal, spoil
 from barnabas.groups.outcome import Caller, Outcome
@@ -76,18 +75,15 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         self, request: TxnOffsetCommitRequest, context: RequestContext, verification: Verification | None
     ) -> Message:
         """Offsets that count when the producer's transaction is committed. Out: the answer, to be given with
-        `deliver` or `settle`. What cannot be appended has changed nothing."""
+        `deliver`. KafkaError: what cannot be appended has changed nothing."""
         if self.error is not None:
-            return refusal(request, self.error, context.version)
+            raise self.error.with_traceback(None)  # else each time adds to what the last left
         now_ms = self._now_ms()
         outcome = self.decide(request, context, now_ms)
-        try:
-            if outcome.records:
-                encoded = self.encode_all(outcome.records)
-                producer = request.producer_id, request.producer_epoch
-                self.journal.append_transactional(encoded, *producer, now_ms, verification)
-        except KafkaError as error:
-            return refusal(request, as_coordinator_error(error), context.version)
+        if outcome.records:
+            encoded = self.encode_all(outcome.records)
+            producer = request.producer_id, request.producer_epoch
+            self.journal.append_transactional(encoded, *producer, now_ms, verification)
         for entry in outcome.records:
             self.shard.apply_pending(request.producer_id, entry)
         self._arm(self)

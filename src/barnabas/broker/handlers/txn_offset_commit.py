@@ -50,7 +50,7 @@ def txn_offset_commit(
     level = level_of(context.version)
     verified = verify(broker, producer, {host.partition: NO_SEQUENCE}, level, retries=False)
     if isinstance(verified, dict):
-        return host.deliver(commit(request, context, host, verified), context)
+        return commit(request, context, host, verified)
     return commit_later(request, context, host, verified)
 
 
@@ -63,22 +63,22 @@ def level_of(version: int) -> Level:
 async def commit_later(
     request: TxnOffsetCommitRequest, context: RequestContext, host: GroupHost, verified: Awaitable[Verified]
 ) -> Message | None:
-    answer = host.deliver(commit(request, context, host, await verified), context)
+    answer = commit(request, context, host, await verified)
     return await resolved(answer) if isinstance(answer, Deferred) else answer
 
 
 def commit(
     request: TxnOffsetCommitRequest, context: RequestContext, host: GroupHost, verified: Verified
-) -> Message:
+) -> Message | Deferred | None:
+    """The host may not be the group's any more, if the coordinator of the transaction took its time."""
     verification = verified[host.partition]
     try:
         if isinstance(verification, NotVerified):
             raise verification
-        if host.error is not None:
-            raise host.error
-        return host.commit_in_transaction(request, context, verification)
+        answer = host.commit_in_transaction(request, context, verification)
     except KafkaError as error:
         return refused(request, context, error)
+    return host.deliver(answer, context)
 
 
 def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:

@@ -1,8 +1,10 @@
 """Ten thousand partitions in a cluster of three: how long it takes until they are led, and in sync, again.
 
 In: a contender with nothing else to do. Out: the values of its rows: kill -9 of a broker that leads a third
-of them, until each of these has taken a record from a producer who waits for all in sync; the start of that
-broker until it is in sync everywhere, after the kill and after an orderly stop; the processor at rest.
+of them, until each of these has taken a record; the start of that broker until it is in sync everywhere, after
+the kill and after an orderly stop; the processor at rest. The producer waits for leaders only: Apache Kafka
+answers the requests of a connection one after the other, and with followers of so many partitions each answer
+to `acks=all` takes it some 400 ms on two cores, over an hour for one record in each.
 Does not know: whose nodes they are.
 """
 
@@ -30,7 +32,7 @@ PATIENCE_S = 240.0
 LOOK_S = 0.1
 SETTLE_S = 5.0  # what starting leaves to do is not what a node at rest does
 PRODUCER = {
-    "acks": "all",
+    "acks": "1",
     "linger.ms": 0,
     "log_level": 0,
     "message.timeout.ms": int(PATIENCE_S * 1000),
@@ -101,7 +103,7 @@ class ManyPartitions:
         return time.monotonic() - began
 
     def write(self, places: list[tuple[str, int]]) -> None:
-        """A record into each of these, and wait until all in sync have it."""
+        """A record into each of these."""
         left = dict.fromkeys(places)
         producer = Producer({"bootstrap.servers": self._cluster.bootstrap, **PRODUCER})
 

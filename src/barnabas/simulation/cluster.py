@@ -141,6 +141,12 @@ class SimulatedCluster:
             for log in found
         )
 
+    def voters(self) -> list[Voter]:
+        """As the controller knows them who has read most of the metadata."""
+        logs = [self.nodes[node_id].metadata for node_id in self.shape.controllers]
+        newest = max((log for log in logs if log is not None), key=lambda log: log.end_offset, default=None)
+        return list(newest.membership.voters.voters.values()) if newest is not None else []
+
     @property
     def lives(self) -> int:
         return sum(node.lives for node in self.nodes.values())

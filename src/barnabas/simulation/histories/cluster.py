@@ -22,6 +22,7 @@ from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectL
 from barnabas.simulation.client import Job, SimulatedClient
 from barnabas.simulation.faults import Plan
 from barnabas.simulation.histories.cluster_stage import PROMISES, ClusterStage, cluster_plan, shape_of
+from barnabas.simulation.histories.electorate import Electorate, changes_voters
 from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.records import RETRY_S, TOPIC, RecordsHistory
 from barnabas.simulation.histories.stage import Stage
@@ -52,6 +53,7 @@ class ClusterHistory(RecordsHistory):
         self.faults: Plan = cluster_plan(
             rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
         )
+        self.changes_voters = changes_voters(rng_of(seed, "voters"), self.cluster_promise, self.shape)
         self._created: set[str] = set()
         self._deleted: set[str] = set()
         self._moves = 0
@@ -63,7 +65,9 @@ class ClusterHistory(RecordsHistory):
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         own = {name: value for name, value in properties.items() if name not in self.promise.properties}
         stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
-        self._cluster_stage = stage
+        self._cluster_stage, self._electorate = stage, Electorate(stage)
+        if self.changes_voters:
+            stage.administrators["electorate"] = self._electorate.run
         return stage
 
     def others(self) -> dict[str, Job]:
@@ -78,6 +82,7 @@ class ClusterHistory(RecordsHistory):
             "topics deleted": len(self._deleted),
             "reassignments begun": self._moves,
             "voters wiped": stage.cluster.voters_wiped,
+            "voters removed": self._electorate.removed,
         }
 
     async def settle(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from barnabas.simulation.faults import Plan
 from barnabas.simulation.histories.cluster_stage import CALM_S, PROMISES, ClusterStage, cluster_plan, shape_of
+from barnabas.simulation.histories.electorate import Electorate, changes_voters
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.moving import Mover
 from barnabas.simulation.histories.stage import SYNCED, Stage
@@ -25,6 +26,7 @@ class OnACluster:
         self.shape = shape_of(rng)
         self.cluster_promise = rng.choice(PROMISES)
         self.movers = rng_of(seed, "movers").randrange(2)
+        self.changes_voters = changes_voters(rng_of(seed, "voters"), self.cluster_promise, self.shape)
         self.promise = SYNCED  # nothing is forgiven
         self.faults: Plan = cluster_plan(
             rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
@@ -33,9 +35,11 @@ class OnACluster:
     def make_stage(self, world: World, properties: dict[str, str]) -> Stage:
         own = {name: value for name, value in properties.items() if name not in SYNCED.properties}
         stage = ClusterStage(world, {**own, **self.cluster_promise.properties}, self.shape)
-        self._cluster_stage, self._mover = stage, Mover(stage)
+        self._cluster_stage, self._mover, self._electorate = stage, Mover(stage), Electorate(stage)
         if self.movers:
             stage.administrators["mover"] = self._mover.run
+        if self.changes_voters:
+            stage.administrators["electorate"] = self._electorate.run
         return stage
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
@@ -46,6 +50,7 @@ class OnACluster:
         return counts | {
             "reassignments begun": self._mover.moves,
             "voters wiped": self._cluster_stage.cluster.voters_wiped,
+            "voters removed": self._electorate.removed,
         }
 
 

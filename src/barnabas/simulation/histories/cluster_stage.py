@@ -18,7 +18,7 @@ from barnabas.simulation.histories.stage import Happening, Machines, Stage
 from barnabas.simulation.routed_client import RoutedClient
 from barnabas.simulation.world import World
 
-DISK_CHANCE = 0.15
+DISK_CHANCE = 0.3
 DURATION_S_MEAN = 1.5
 CALM_S = 45.0
 # Nobody ends, nothing that was written is lost.
@@ -84,7 +84,7 @@ def cluster_plan(
     rng: Random, promise: ClusterPromise, shape: Shape, *, until_s: float, count_max: int
 ) -> list[Fault]:
     disks_fail = rng.random() < DISK_CHANCE and not promise.loses_one  # a node whose disk fails ends
-    kinds = promise.kinds + (DISK_KINDS if disks_fail else ())
+    kinds = promise.kinds + (3 * DISK_KINDS if disks_fail else ())
     faults = plan(rng, kinds, until_s=until_s, count_max=count_max, duration_s_mean=DURATION_S_MEAN)
     if promise.loses_one:
         faults.append(loss(rng, shape, until_s))

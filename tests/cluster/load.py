@@ -14,6 +14,8 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +28,8 @@ NUMBERS, MOVED, JAVA = "numbers", "moved", "java"
 QUIET = {"log_level": 0, "socket.timeout.ms": 4_000}  # who asks one that stands still asks another soon
 DELIVERY_MS = 120_000
 END_S = 120.0
+CALL_S = 30.0  # what a call of a transaction may take
+STUCK_S = 40.0  # one that takes longer has forgotten it
 # The verifiable producer does not try again unless it is told to.
 PATIENT = {
     "enable.idempotence": "true",
@@ -158,20 +162,48 @@ class Readers(Work):
         self._second.join(END_S)
 
 
+class Stuck(KafkaException):
+    """A client did not come back when its own time was over."""
+
+
+def within(seconds: float, call: Callable[..., Any], *given: Any) -> Any:
+    """What the call returns or raises; Stuck when it has not come back by then, and is left alone.
+
+    librdkafka's `send_offsets_to_transaction` waits, whatever its timeout, for a group coordinator that left
+    the metadata, until some connection comes or goes (its issues 5511 and 5456)."""
+    done: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(call(*given))
+        except Exception as error:
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return done.result(seconds)
+    except TimeoutError:
+        raise Stuck(f"{call} did not come back within {seconds} s") from None
+
+
 class Moves(Work):
     """Reads, writes and commits its offsets in transactions; whatever fails, it begins anew from what is
-    committed."""
+    committed, with a client that fences the one before, be it dead or stuck."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__()
         self._bootstrap = bootstrap
-        self.moved = self.begun_anew = 0
+        self.moved = self.begun_anew = self.stuck = 0
         self.start()
 
     def _run(self) -> None:
         while not self._is_over.is_set():
-            with contextlib.suppress(KafkaException):
+            try:
                 self._live()
+            except Stuck:
+                self.stuck += 1
+            except KafkaException:
+                pass
             self.begun_anew += 1
 
     def _live(self) -> None:
@@ -188,7 +220,7 @@ class Moves(Work):
         )
         producer = Producer({"bootstrap.servers": self._bootstrap, "transactional.id": "moves", **QUIET})
         try:
-            producer.init_transactions(30)
+            producer.init_transactions(CALL_S)
             consumer.subscribe([NUMBERS])
             while not self._is_over.is_set():
                 self._move(consumer, producer)
@@ -204,10 +236,10 @@ class Moves(Work):
         for each in found:
             producer.produce(MOVED, each.value(), partition=each.partition() or 0)
         offsets = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(
-            [each for each in offsets if each.offset >= 0], consumer.consumer_group_metadata(), 30
-        )
-        producer.commit_transaction(30)
+        read = [each for each in offsets if each.offset >= 0]
+        group = consumer.consumer_group_metadata()
+        within(STUCK_S, producer.send_offsets_to_transaction, read, group, CALL_S)
+        producer.commit_transaction(CALL_S)
         self.moved += len(found)
         self.events.note("transactions", time.monotonic())
 

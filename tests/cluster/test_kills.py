@@ -86,9 +86,9 @@ class Workers:
             )
             group.stop()
         written = sum(len(each) for each in there.values())
-        return (
-            f"{written} records, each moved once; transactions were begun anew {self.moves.begun_anew} times"
-        )
+        moves = self.moves
+        anew = f"transactions were begun anew {moves.begun_anew} times ({moves.stuck} stuck)"
+        return f"{written} records, each moved once; {anew}"
 
 
 @contextmanager

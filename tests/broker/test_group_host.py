@@ -34,7 +34,7 @@ from barnabas.replication.verification import NOT_REQUIRED
 from barnabas.testing.waiting import PATIENCE_S
 from groups.host import image_of
 
-from .coordinator_world import CoordinatorWorld, disk_is_full, resolved, run
+from .coordinator_world import SETTINGS, CoordinatorWorld, disk_is_full, resolved, run
 from .fake_shard import FakeShard
 
 CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -183,6 +183,25 @@ def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
         world.partition.state.advance_follower(2, 1)
         world.partition.wake_all()
         assert answer.is_done
+
+    play(scenario)
+
+
+def test_who_waits_for_a_follower_for_too_long_is_told_so(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SETTINGS, "offsets.commit.timeout.ms", "20")
+
+    async def scenario(world: World) -> None:
+        world.partition.lead(1, (1, 2))
+        world.lead()
+        waiting, synced = world.ask(join()), world.ask(SyncGroupRequest(group_id="g"))
+        late = world.ask(commit(7))
+        assert (await resolved(waiting)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await resolved(synced)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert error_of(await resolved(late)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        world.partition.follower_reached(2, world.log.end_offset)
+        assert fetched(world.ask(fetch())) == 7  # it is in the log all the same
 
     play(scenario)
 

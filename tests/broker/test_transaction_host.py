@@ -26,7 +26,7 @@ from barnabas.replication.verification import NOT_REQUIRED
 from barnabas.testing.waiting import until
 from barnabas.transactions.outcome import TopicPartition
 
-from .coordinator_world import CoordinatorWorld, disk_is_full, resolved, run
+from .coordinator_world import SETTINGS, CoordinatorWorld, disk_is_full, resolved, run
 
 STATE = "__transaction_state"
 DATA = TopicPartition("data", 0)
@@ -232,6 +232,25 @@ def test_followers_come_first_at_every_step(play: Play) -> None:
         assert world.state_of() == "PrepareCommit"
         follow(world.data)
         assert world.state_of() == "CompleteCommit"
+
+    play(scenario)
+
+
+def test_who_waits_for_a_follower_for_too_long_is_told_so(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SETTINGS, "request.timeout.ms", "20")
+
+    async def scenario(world: World) -> None:
+        world.lead()
+        producer = await world.open_transaction()
+        world.state.lead(world.state.leader_epoch, (1, 2))
+        late = await resolved(world.end(producer))
+        assert late.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (world.markers(), world.state_of()) == ([], "PrepareCommit")
+        world.state.follower_reached(2, world.state.log.end_offset)
+        assert world.state_of() == "CompleteCommit"
+        assert len(world.markers()) == 1  # it was decided, and is done
 
     play(scenario)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -23,6 +22,7 @@ from barnabas.broker.coordinator_journal import (
     KeyAndValue,
     as_coordinator_error,
 )
+from barnabas.broker.coordinator_uncommitted import Uncommitted
 from barnabas.broker.deferred import Deferred
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
@@ -85,8 +85,7 @@ class CoordinatorHost(Generic[S]):
         self.load_task: asyncio.Task[None] | None = None
         self._loading: Loading | None = None
         self._waiting: dict[Token, Deferred] = {}
-        # In the order of offsets: answers that wait until everything below is committed.
-        self._uncommitted: deque[tuple[int, Callable[[Any], None], Any]] = deque()
+        self._uncommitted = Uncommitted(self._broker.loop, self.commit_timeout_ms(), self.spoil)
 
     # -- what each kind of coordinator has of its own ----------------------------------------------
 
@@ -96,6 +95,10 @@ class CoordinatorHost(Generic[S]):
 
     def load_bytes_max(self) -> int:
         """How much is read at once while loading."""
+        raise NotImplementedError
+
+    def commit_timeout_ms(self) -> int:
+        """How long followers may take before an answer says that they did not."""
         raise NotImplementedError
 
     def new_shard(self) -> S:
@@ -188,10 +191,7 @@ class CoordinatorHost(Generic[S]):
         """Take nothing any more; answer everybody who waits."""
         was_active = self.error is None
         self.error = why
-        uncommitted, self._uncommitted = self._uncommitted, deque()
-        for _, resolve, message in uncommitted:  # of those who wait, too: for what will never be committed
-            self.spoil(message, lost)
-            resolve(message)
+        self._uncommitted.lost(lost)  # of those who wait, too
         waiting, self._waiting = self._waiting, {}
         if was_active or waiting:
             for token, message in self.shard.unload():
@@ -274,7 +274,7 @@ class CoordinatorHost(Generic[S]):
 
     def _when_committed(self, reply: Message) -> Deferred:
         deferred = Deferred()
-        self._uncommitted.append((self.journal.end_offset, deferred.resolve, reply))
+        self._uncommitted.hold(self.journal.end_offset, deferred.resolve, reply)
         return deferred
 
     def _not_written(self, response: Message, partition: Partition, error: KafkaError) -> None:
@@ -314,7 +314,7 @@ class CoordinatorHost(Generic[S]):
         else:
             offset = self.journal.end_offset
             for token, message in outcome.answers:
-                self._uncommitted.append((offset, partial(self._answer, token), message))
+                self._uncommitted.hold(offset, partial(self._answer, token), message)
 
     def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
         try:
@@ -344,8 +344,4 @@ class CoordinatorHost(Generic[S]):
 
     def _advanced(self, partition: Partition) -> None:
         """The high watermark has moved: what is below it may be answered."""
-        high_watermark = partition.state.high_watermark
-        uncommitted = self._uncommitted
-        while uncommitted and uncommitted[0][0] <= high_watermark:
-            _, resolve, message = uncommitted.popleft()
-            resolve(message)
+        self._uncommitted.committed(partition.state.high_watermark)

@@ -48,6 +48,10 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         size: int = self._broker.settings["offsets.load.buffer.size"]
         return size
 
+    def commit_timeout_ms(self) -> int:
+        timeout_ms: int = self._broker.settings["offsets.commit.timeout.ms"]
+        return timeout_ms
+
     def new_shard(self) -> GroupShard:
         return self._coordinator.new_shard(self.partition)
 

@@ -51,6 +51,10 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         size: int = self._broker.settings["transaction.state.log.load.buffer.size"]
         return size
 
+    def commit_timeout_ms(self) -> int:
+        timeout_ms: int = self._broker.settings["request.timeout.ms"]
+        return timeout_ms
+
     def new_shard(self) -> TransactionShard:
         return self._coordinator.new_shard(self.partition)
 
@@ -178,7 +182,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         if is_in_file:
             return errors
         future: asyncio.Future[Errors] = broker.loop.create_future()
-        self._uncommitted.append((self.journal.end_offset, partial(answer, future), errors))
+        self._uncommitted.hold(self.journal.end_offset, partial(answer, future), errors)
         return future
 
 

@@ -1,0 +1,73 @@
+"""Answers of a coordinator's shard that wait until everything they rest on is committed, for so long.
+
+In: answers with the offset they wait for, the high watermark as it moves. Out: answers given, or spoiled:
+because the records are lost, or because followers take too long (as in Kafka the records stay, and may be
+committed later: clients ask again).
+Does not know: what the answers say, partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from barnabas.protocol import ErrorCode, KafkaError
+
+TOO_LATE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Followers have not taken it over in time.")
+
+Give = Callable[[Any], None]
+
+
+class Held(NamedTuple):
+    offset: int
+    deadline: float
+    give: Give
+    answer: Any
+
+
+class Uncommitted:
+    __slots__ = ("_held", "_loop", "_patience_s", "_spoil", "_timer")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, patience_ms: int, spoil: Callable[[Any, KafkaError], None]
+    ) -> None:
+        self._loop = loop
+        self._patience_s = patience_ms / 1000
+        self._spoil = spoil
+        self._held: deque[Held] = deque()  # in the order of offsets, and of deadlines
+        self._timer: asyncio.TimerHandle | None = None
+
+    def hold(self, offset: int, give: Give, answer: Any) -> None:
+        """Give the answer when everything below the offset is committed."""
+        self._held.append(Held(offset, self._loop.time() + self._patience_s, give, answer))
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._patience_s, self._on_time)
+
+    def committed(self, high_watermark: int) -> None:
+        held = self._held
+        while held and held[0].offset <= high_watermark:
+            first = held.popleft()
+            first.give(first.answer)
+
+    def lost(self, error: KafkaError) -> None:
+        """What they rest on will never be committed, or not by this broker."""
+        held, self._held = self._held, deque()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for each in held:
+            self._spoil(each.answer, error)
+            each.give(each.answer)
+
+    def _on_time(self) -> None:
+        """Later than the first deadline, if that answer was given meanwhile: one timer does for many."""
+        self._timer = None
+        held, now = self._held, self._loop.time()
+        while held and held[0].deadline <= now:
+            first = held.popleft()
+            self._spoil(first.answer, TOO_LATE)
+            first.give(first.answer)
+        if held and self._timer is None:
+            self._timer = self._loop.call_at(held[0].deadline, self._on_time)

@@ -21,6 +21,7 @@ from barnabas.simulation.history import Result, Verdict, live, shrink
 EXIT_STATUS = {Verdict.GOOD: 0, Verdict.WRONG: 1, Verdict.STUCK: 2, Verdict.CRASHED: 3}
 PROGRESS_S = 60.0
 FAILURES_MAX = 20
+HISTORIES_PER_PROCESS = 200  # some worlds are not given back when they are over
 
 
 def main() -> int:
@@ -39,7 +40,7 @@ def main() -> int:
     tasks = [(name, seed) for seed in seeds for name in names]
     if options.jobs == 1:
         return explore(map(live_one, tasks), not options.no_shrink)
-    with multiprocessing.Pool(options.jobs) as pool:
+    with multiprocessing.Pool(options.jobs, maxtasksperchild=HISTORIES_PER_PROCESS) as pool:
         return explore(pool.imap(live_one, tasks), not options.no_shrink)
 
 

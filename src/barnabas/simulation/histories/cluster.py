@@ -164,7 +164,9 @@ class ClusterHistory(RecordsHistory):
             timeout_ms=3000, topics=[topic(name=TOPIC, partitions=[part])]
         )
         answer = await client.ask(request, AlterPartitionReassignmentsResponse)
-        if answer is not None and replicas is not None and not answer.responses[0].partitions[0].error_code:
+        if answer is None or answer.error_code or replicas is None:
+            return
+        if not answer.responses[0].partitions[0].error_code:
             self._moves += 1
 
     async def _elect(self, client: SimulatedClient) -> None:

@@ -1,8 +1,8 @@
 """An administrator who takes voters out of the quorum, one after the other; they come back by themselves.
 
 In: a stage whose voters are in the log and join by themselves, a client. Out: removals of voters drawn from
-the client's randomness, the leader of the quorum among them, until faults are over. There are never fewer
-than two voters left, so that no single one is all that remembers.
+the client's randomness, the leader of the quorum among them, until faults are over. Two voters stay, so that
+no single one is all that remembers.
 Does not know: who else uses the cluster, when a voter is back.
 """
 

@@ -55,5 +55,7 @@ class Mover:
             timeout_ms=TIMEOUT_MS, topics=[topic(name=name, partitions=[part])]
         )
         answer = await client.ask(request, AlterPartitionReassignmentsResponse)
-        if answer is not None and not cancels and not answer.responses[0].partitions[0].error_code:
+        if answer is None or answer.error_code or cancels:
+            return
+        if not answer.responses[0].partitions[0].error_code:
             self.moves += 1

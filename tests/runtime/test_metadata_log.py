@@ -6,16 +6,21 @@ import asyncio
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.broker import metadata_partition
+from barnabas.broker.metadata_partition import open_metadata_log
 from barnabas.metadata.partitions import RECOVERING
 from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord
 from barnabas.raft import election_state
+from barnabas.raft.election import elected
+from barnabas.raft.log_ends import EpochEnd, compare
 from barnabas.runtime import metadata_log as driver
 from barnabas.runtime.disk import Disk
+from barnabas.runtime.quorum_fetching import Fetching
 from barnabas.storage import meta_properties
 from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.settings import LogSettings
@@ -173,6 +178,38 @@ def test_the_vote_is_remembered_before_anything_is_written_in_its_epoch(node: No
             text = (folder(node) / "quorum-state").read_text()
             assert election_state.decode(text).epoch == epoch
             await started.kill()
+
+    run(main)
+
+
+def test_a_first_leader_that_lost_gives_up_its_whole_log_for_the_next_ones(tmp_path: Path) -> None:
+    """Neither log has an epoch of the other's: they agree up to the empty log of formatting only."""
+
+    def first_of(node_id: int, epoch: int) -> driver.MetadataLog:
+        voters = "1@127.0.0.1:9093,2@127.0.0.1:9094"
+        name = {"node_id": str(node_id), "controller_quorum_voters": voters}
+        node = Node(settings_for(tmp_path / str(node_id), **name))
+        node.format()
+        log = open_metadata_log(node.settings, bytes([node_id]) * 16, node.context, node.clock)
+        log.lead(elected(epoch, log.local, log.membership, (1, 2)))
+        return log
+
+    async def main() -> None:
+        loser, winner = first_of(1, epoch=1), first_of(2, epoch=2)
+        await asyncio.gather(loser.sync(), winner.sync())
+        loser.renounce(KafkaError(ErrorCode.NOT_CONTROLLER))
+        agreed = compare(
+            loser.end_offset, loser.last_epoch, winner.start_offset, winner.snapshot_ids, winner.end_of_epoch
+        )
+        assert agreed.diverging == EpochEnd(0, 0)
+        nothing: Any = None
+        fetching = Fetching(loser, CLUSTER_ID, nothing, settings_for(tmp_path), nothing)
+        fetching._truncate(*agreed.diverging)
+        assert (loser.end_offset, loser.last_epoch) == (0, 0)
+        assert not compare(0, 0, winner.start_offset, winner.snapshot_ids, winner.end_of_epoch).diverging
+        loser.replicate(winner.read(0, 1 << 20))
+        assert (loser.end_offset, loser.last_epoch) == (winner.end_offset, 2)
+        await asyncio.gather(loser.close(), winner.close())
 
     run(main)
 

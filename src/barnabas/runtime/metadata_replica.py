@@ -269,8 +269,12 @@ class MetadataReplica:
         if found < 0:
             return EpochEnd(latest, self._log.end_offset)
         if found == epoch and epoch not in {entry.epoch for entry in self._log.epochs.entries}:
-            return EpochEnd(self._log.epochs.previous_epoch(epoch), end_offset)
+            return EpochEnd(self._epoch_before(end_offset), end_offset)
         return EpochEnd(found, end_offset)
+
+    def _epoch_before(self, start_offset: int) -> int:
+        """Of the snapshot that the log goes on from there; formatting made the one of the empty log."""
+        return next((known.epoch for known in self._snapshots.ids if known.end_offset == start_offset), 0)
 
     @property
     def snapshot_ids(self) -> list[SnapshotId]:

@@ -287,6 +287,7 @@ class MetadataLog(MetadataReplica):
         for _, future in waiting:
             if not future.done():
                 future.set_exception(error)
+                future.exception()  # who waited may be gone: nobody else need hear of it
 
     async def close(self) -> None:
         """Waits for what is on its way, then leaves files that open as clean."""

@@ -108,7 +108,9 @@ class ClassicMember:
         if answer.leader == self._member_id and not answer.skip_assignment:
             plan = self._plan(answer)
             group.generations.planned(self._generation, plan)
-        return await self._sync(plan)
+        is_assigned = await self._sync(plan)
+        # A process that took the place of another does not know what that one was asked to give up.
+        return is_assigned and not (answer.skip_assignment and self._is_cooperative)
 
     def _metadata(self) -> bytes:
         part = ConsumerProtocolSubscription.TopicPartition

@@ -11,7 +11,10 @@ import pytest
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -19,6 +22,7 @@ from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.runtime.broker_lifecycle import BrokerLifecycle
 from barnabas.testing.waiting import until
 from runtime.nodes import Node, run, settings_for
 
@@ -205,6 +209,24 @@ def test_a_broker_that_is_refused_says_why(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="INCONSISTENT_CLUSTER_ID"):
             await node.lifecycle.register()
         await node.kill()
+
+    run(main)
+
+
+def test_a_broker_asks_again_when_the_disk_of_the_controller_fails(tmp_path: Path) -> None:
+    """Another controller takes over."""
+
+    async def main() -> None:
+        node = await started(tmp_path)
+        answers = [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
+
+        async def send(request: Message) -> BrokerRegistrationResponse:
+            return BrokerRegistrationResponse(error_code=answers.pop(0), broker_epoch=7)
+
+        lifecycle = BrokerLifecycle(node.lifecycle._identity, send, lambda: 0, 100)
+        assert await lifecycle.register(patience_ms=60_000) == 7
+        assert not answers
+        await node.stop()
 
     run(main)
 

@@ -28,6 +28,7 @@ MAY_PASS = (
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.KAFKA_STORAGE_ERROR,  # of a controller whose disk fails: another one takes over
 )
 SHUTDOWN_BEAT_MS = 50
 LEADERLESS_MS_MAX = 3_000  # an election takes less, where a majority is there

@@ -26,7 +26,7 @@ from barnabas.raft.leader import Leader
 from barnabas.raft.member import Member
 from barnabas.replication.partition_state import PartitionState
 from barnabas.runtime.metadata_replica import MetadataReplica
-from barnabas.runtime.quorum_voters import OwnVote
+from barnabas.runtime.quorum_voters import OwnVote, VoterChanges
 from barnabas.simulation.cluster import Shape
 from barnabas.simulation.faults import Fault, Kind, Plan
 from barnabas.simulation.histories.cluster import ClusterHistory
@@ -65,10 +65,13 @@ def bug(
     promise: ClusterPromise = KILLED,
     history: type[ClusterHistory | ClusterGroupsHistory | ClusterTransactionsHistory] = ClusterHistory,
     producers: int = 5,
+    *,
+    changes_voters: bool = False,
 ) -> Callable[[Plant], Plant]:
     def make(seed: int) -> Any:
         made = history(seed)
         made.shape, made.cluster_promise, made.faults = shape, promise, provoke(Random(seed))
+        made.changes_voters = changes_voters
         if isinstance(made, ClusterHistory):
             made.known = [Known() for _ in range(3)]  # so that every broker leads
             made.producers, made.readers, made.administrators, made.pause_s = producers, 1, 1, 0.03
@@ -292,6 +295,12 @@ def forget_to_sync_the_metadata(patch: pytest.MonkeyPatch) -> None:
 def let_a_lost_disk_keep_its_vote(patch: pytest.MonkeyPatch) -> None:
     """A controller whose disk is new does not ask to take the place of the old one."""
     patch.setattr(OwnVote, "_next", lambda _: None)
+
+
+@bug(lambda _: [], DYNAMIC, changes_voters=True)
+def lead_on_without_a_vote(patch: pytest.MonkeyPatch) -> None:
+    """A leader that was taken out of the voters does not go when that is committed."""
+    patch.setattr(VoterChanges, "_removed", lambda _, committing: None)
 
 
 # -- coordinators ------------------------------------------------------------------------------------

@@ -27,6 +27,10 @@ REMEMBERED = [
     ("cluster-records", 40070),
     ("cluster-groups", 30092),
     ("cluster-transactions", 30092),
+    ("cluster-records", 301208),
+    ("cluster-transactions", 300488),
+    ("cluster-transactions", 300968),
+    ("cluster-transactions", 301263),
 ]
 
 

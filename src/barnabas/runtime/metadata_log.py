@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.metadata import serde
@@ -202,7 +202,7 @@ class MetadataLog(MetadataReplica):
 
     # Committing
 
-    def committed(self, offset: int) -> Awaitable[None] | None:
+    def committed(self, offset: int) -> asyncio.Future[None] | None:
         if self.error is not None:
             raise self.error
         if self.leader is None:

@@ -79,7 +79,6 @@ class VoterChanges:
             return self._write(voter_changes.without(self._log.membership.voters, key))
 
         error = await self._change(request.cluster_id, change)
-        self._quorum.resign_if_removed()
         return RemoveRaftVoterResponse(
             error_code=error.code if error else ErrorCode.NONE, error_message=error.message if error else None
         )
@@ -168,7 +167,18 @@ class VoterChanges:
         end_offset = self._log.append_controls([voters.to_record()])
         logger.info("the voters of the quorum are %s from here on", ", ".join(map(str, voters.ids)))
         self._quorum.voters_changed()
+        if voters.is_voter(self._log.local.id, self._log.local.directory_id):
+            return end_offset
+        committing = self._log.committed(end_offset)  # whether or not somebody still waits for the answer
+        if committing is None:
+            self._quorum.resign_if_removed()
+        else:
+            committing.add_done_callback(self._removed)
         return end_offset
+
+    def _removed(self, committing: asyncio.Future[None]) -> None:
+        if not committing.cancelled() and committing.exception() is None:
+            self._quorum.resign_if_removed()
 
     def _endpoint(self, voter: Voter, what: str) -> VoterEndpoint:
         """Where the quorum reaches it: its address for this leader's listener."""

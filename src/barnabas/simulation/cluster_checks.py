@@ -187,8 +187,8 @@ class ClusterChecks:
     # -- at the end --------------------------------------------------------------------------------
 
     def replicas_are_equal(self) -> bool:
-        """Whether every replica ends where the others end, and all of it is committed; when all is quiet it
-        must become so."""
+        """Whether every replica ends where the others end, and knows that all of it is committed, so that it
+        shows everything should it lead; when all is quiet it must become so."""
         image = self._cluster.image()
         assert image is not None
         for topic in image.topics.by_id.values():
@@ -198,7 +198,7 @@ class ClusterChecks:
                     node = self._cluster.nodes[replica].node
                     found = node.broker.partitions.get_by_id(topic.id, index) if node is not None else None
                     ends.add(found.log.end_offset if found is not None else -1)
-                    if found is not None and found.is_leader:
+                    if found is not None:
                         ends.add(found.state.high_watermark)
                 if len(ends) > 1:
                     return False

@@ -9,6 +9,7 @@ Does not know: what the records mean, connections (`peers`), the controller's de
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -299,7 +300,8 @@ class Quorum:
         if self.log.error is None:
             self.member.tick(self.now_ms())
             if not self._is_stopped:
-                self._work()
+                with contextlib.suppress(KafkaError):  # its state cannot be kept: this node stops
+                    self._work()
 
     def _begin(self, ask: Ask) -> None:
         slot = ask.to.id, type(ask)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
-from barnabas.broker.following import fetcher_number
+from barnabas.broker.following import COUNT, Following, fetcher_number
 
 
 def test_partitions_are_spread_over_fetchers_as_kafka_spreads_them() -> None:
@@ -17,3 +19,17 @@ def test_partitions_are_spread_over_fetchers_as_kafka_spreads_them() -> None:
 
 def test_one_fetcher_has_all() -> None:
     assert {fetcher_number("orders", index, 1) for index in range(100)} == {0}
+
+
+def test_a_broker_that_stops_follows_nobody_any_more() -> None:
+    """The metadata goes on to change meanwhile, and what is fetched then would be behind a closed log."""
+    settings = {COUNT: 1, "replication.quota.window.num": 11, "replication.quota.window.size.seconds": 1}
+    dynamic = SimpleNamespace(on_change=lambda names, told: None)
+    broker: Any = SimpleNamespace(settings=settings, dynamic=dynamic)
+    partition: Any = SimpleNamespace(topic="orders", topic_id=b"t" * 16, index=0)
+    following = Following(broker, broker)
+
+    following.close()
+    following.follow(partition, leader_id=2, leader_epoch=7)
+
+    assert following.fetcher_count == following.partition_count == 0

@@ -31,6 +31,7 @@ REMEMBERED = [
     ("cluster-transactions", 300488),
     ("cluster-transactions", 300968),
     ("cluster-transactions", 301263),
+    ("cluster-transactions", 500040),
 ]
 
 

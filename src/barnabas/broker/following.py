@@ -37,6 +37,7 @@ class Following:
         self._count: int = broker.settings[COUNT]
         self._fetchers: dict[Source, LeaderFetcher] = {}
         self._source_of: dict[Key, Source] = {}
+        self._is_closed = False
         self.throttle = ReplicationThrottle(broker, "follower")
         broker.dynamic.on_change((COUNT,), self._resize)
 
@@ -50,6 +51,8 @@ class Following:
 
     def follow(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
         """Fetch a partition from its leader, from the end of its log on."""
+        if self._is_closed:  # the metadata still changes while this broker stops, and its logs are closed
+            return
         key = partition.topic_id, partition.index
         source = Source(leader_id, fetcher_number(partition.topic, partition.index, self._count))
         known = self._source_of.get(key)
@@ -89,6 +92,7 @@ class Following:
             self.follow(partition, leader_id, epoch)
 
     def close(self) -> None:
+        self._is_closed = True
         for fetcher in self._fetchers.values():
             fetcher.close()
         self._fetchers, self._source_of = {}, {}

@@ -74,15 +74,14 @@ async def up(cluster: LocalCluster, options: argparse.Namespace, out: Output) ->
         cluster.make(3 if options.nodes is None else options.nodes, port, key_values(options.override))
     elif options.nodes not in (None, len(cluster.nodes)):
         raise ToolError(f"the cluster in {cluster.folder} has {len(cluster.nodes)} nodes")
-    started = [node for node in cluster.nodes if node.pid is None]
-    for node in started:
-        node.spawn(detached=True)
+    children = {node.id: node.spawn(detached=True) for node in cluster.nodes if node.pid is None}
     deadline = time.monotonic() + READY_S
     waiting = list(cluster.nodes)
     while waiting:
         waiting = [node for node in waiting if not await is_in_service(node)]
         for node in waiting:
-            if node.pid is None:
+            child = children.get(node.id)  # a process has no command line yet in its first moment
+            if node.pid is None if child is None else child.poll() is not None:
                 raise ToolError(f"node {node.id} did not start:\n{node.last_lines()}")
         if waiting and time.monotonic() > deadline:
             listed = ", ".join(str(node.id) for node in waiting)

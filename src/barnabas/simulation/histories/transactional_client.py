@@ -241,8 +241,6 @@ class TransactionalProducer:
                 raise Wrong(f"{self._id}: {what} of {producer} is refused with {code.name}")
             if code not in AGAIN:
                 raise Fenced(code.name)
-            if (
-                on_doubt is not None
-            ):  # a coordinator that lost its office may have written it down all the same
+            if on_doubt is not None:  # who lost its office may have written it down before
                 on_doubt(None)
             await asyncio.sleep(RETRY_S)

@@ -13,7 +13,7 @@ import pytest
 from barnabas.broker import metadata_partition
 from barnabas.broker.metadata_partition import open_metadata_log
 from barnabas.metadata.partitions import RECOVERING
-from barnabas.protocol import ErrorCode, KafkaError, uuid
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord
 from barnabas.raft import election_state
 from barnabas.raft.election import elected
@@ -21,14 +21,11 @@ from barnabas.raft.log_ends import EpochEnd, compare
 from barnabas.runtime import metadata_log as driver
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.quorum_fetching import Fetching
-from barnabas.storage import meta_properties
-from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.settings import LogSettings
 from barnabas.testing.waiting import until
 from runtime.nodes import CLUSTER_ID, Node, run, settings_for
 
 METADATA = "__cluster_metadata-0"
-RECORDED = Path(__file__).parents[1] / "metadata" / "data"
 
 
 @pytest.fixture
@@ -344,39 +341,6 @@ def test_a_large_change_is_one_batch_up_to_what_a_request_may_write(node: Node) 
         await second.stop()
 
     run(main)
-
-
-@pytest.mark.parametrize("name", ["static", "dynamic"])
-def test_a_folder_that_apache_kafka_left_behind_is_taken_over(tmp_path: Path, name: str) -> None:
-    async def main() -> None:
-        overrides = {}
-        if name == "dynamic":
-            overrides["controller_quorum_bootstrap_servers"] = "127.0.0.1:9093"
-        node = Node(settings_for(tmp_path / "data", **overrides))
-        node.format(no_initial_controllers=name == "dynamic")
-        shutil.copytree(RECORDED / name, folder(node), dirs_exist_ok=True)
-        adopt_directory_id(node, name)
-        await node.start()
-        image = node.controller.image
-        assert list(image.topics.by_name) == ["orders"]
-        assert image.next_producer_id == 1000
-        for partition in image.topics.by_name["orders"].partitions.values():
-            assert (partition.leader, partition.isr) == (1, (1,))
-        assert node.controller.kraft_version == (1 if name == "dynamic" else 0)
-        assert (await node.create("ours")).error_code == ErrorCode.NONE
-        epoch = await node.stop()
-        second = await again(node).start(previous_epoch=epoch)
-        assert sorted(second.controller.image.topics.by_name) == ["orders", "ours"]
-        await second.stop()
-
-    run(main)
-
-
-def adopt_directory_id(node: Node, name: str) -> None:
-    """The recorded node's directory becomes ours: its id stands in the records of brokers and voters."""
-    recorded = {"static": "awGJB_yMThnbKDp2XR30XA", "dynamic": "heB-Xdh5SFGURl6i7U5eIA"}[name]
-    properties = MetaProperties(CLUSTER_ID, 1, uuid.from_text(recorded))
-    meta_properties.store(node.context.disk, node.settings.metadata_log_dir, properties)
 
 
 def test_a_dynamic_quorum_of_one_tells_its_voters_in_the_log_once(tmp_path: Path) -> None:

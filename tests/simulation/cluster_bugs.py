@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import reading
+from barnabas.broker import follower_fetch, reading
 from barnabas.broker.broker import Broker
 from barnabas.broker.coordinator_host import CoordinatorHost
-from barnabas.broker.handlers import fetch
 from barnabas.broker.partition import Partition
 from barnabas.controller import alter_partition, partition_change
 from barnabas.metadata.partitions import PartitionRegistration
@@ -169,7 +168,7 @@ def acknowledge_before_the_isr_has_it(patch: pytest.MonkeyPatch) -> None:
 @bug(one_after_another(Kind.ISOLATE, 5.5))
 def skip_the_truncation(patch: pytest.MonkeyPatch) -> None:
     """A leader does not tell a follower that they have parted."""
-    patch.setattr(fetch, "divergence", lambda *_: None)
+    patch.setattr(follower_fetch, "divergence", lambda *_: None)
     patch.setattr(reading, "divergence", lambda *_: None)
 
 

@@ -17,10 +17,12 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.deferred import Deferred, Response
+from barnabas.broker.followed_tail import FollowedTail
+from barnabas.broker.follower_fetch import FollowerFetch
 from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.outbox import Outbox
-from barnabas.broker.shortcut import Shortcuts
+from barnabas.broker.shortcut import ENVELOPE_AT, Shortcuts
 from barnabas.connection.inbox import Inbox
 from barnabas.protocol import ApiKey, KafkaError, Message, ProtocolError
 from barnabas.protocol.codec import codec
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from barnabas.broker.server import Listener
     from barnabas.broker.shortcut import Topic as ProduceTopic
     from barnabas.broker.tick import Refuse
+    from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+    from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
 log = logging.getLogger("barnabas.channel")
 _head = struct.Struct(">hhih").unpack_from
@@ -50,10 +54,10 @@ MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not w
 
 class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_full_of_held", "_is_paused",
-        "_muted", "_now_ms", "_route", "_routes", "_shortcuts", "_time", "_unsent", "_waiting_for",
-        "answers_waiting", "context", "held", "host", "inbox", "is_busy", "last_active", "listener", "out",
-        "outbox", "tick", "transport",
+        "_body_at", "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_full_of_held",
+        "_is_paused", "_muted", "_named_last", "_now_ms", "_route", "_routes", "_shortcuts", "_tail", "_time",
+        "_unsent", "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy",
+        "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -76,7 +80,10 @@ class Channel(asyncio.BufferedProtocol):
         self.last_active = 0.0
         self._route: Route
         self._frame: memoryview
+        self._body_at = 0  # in the frame
         self._shortcuts: Shortcuts | None = None
+        self._tail: FollowedTail | None = None
+        self._named_last: SessionPartition | None = None  # by a follower, alone
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
@@ -178,6 +185,8 @@ class Channel(asyncio.BufferedProtocol):
         key, version, correlation_id, client_length = _head(frame)
         if not key and self._shortcuts is not None and self._produce_again(frame, version, correlation_id):
             return
+        if key == _FETCH and self._tail is not None and self._follow_again(frame, version, correlation_id):
+            return
         route = self._routes.get(key << 16 | version)
         if route is None:
             route = self._find_route(key, version)
@@ -200,14 +209,17 @@ class Channel(asyncio.BufferedProtocol):
         started = perf_counter_ns()
         request, _ = route.decode(frame, position)
         self._frame = frame
-        answer = route.handler(request, context)
-        if isinstance(answer, Message):
-            self.answer(route, correlation_id, answer)
-            route.times.observe(perf_counter_ns() - started)
-        elif answer is not None:
+        self._body_at = position
+        self._handled(route, correlation_id, route.handler(request, context), started)
+
+    def _handled(self, route: Route, correlation_id: int, answer: Any, started: int) -> None:
+        """A handler has answered, or will, or has left it to the tick."""
+        if answer is not None and not isinstance(answer, Message):
             self._wait(route, correlation_id, answer, started)
-        else:
-            route.times.observe(perf_counter_ns() - started)
+            return
+        if answer is not None:
+            self.answer(route, correlation_id, answer)
+        route.times.observe(perf_counter_ns() - started)
 
     def _produce_again(self, frame: memoryview, version: int, correlation_id: int) -> bool:
         """Append the batch of a produce request like an earlier one. False: decode it instead."""
@@ -243,6 +255,39 @@ class Channel(asyncio.BufferedProtocol):
             shortcut.route.times.observe(0)
         return True
 
+    def _follow_again(self, frame: memoryview, version: int, correlation_id: int) -> bool:
+        """Take a follower's fetch like its last. False: decode it instead."""
+        tail = self._tail
+        assert tail is not None
+        if version != tail.route.version:
+            return False
+        started = perf_counter_ns()
+        session = tail.fetch(frame[ENVELOPE_AT:])
+        if session is None:
+            return False
+        self.context.version = version
+        attempt = FollowerFetch(tail.request, session, self.context, tail.follower, tail)
+        answer = attempt.serve() if tail.has_news else attempt.wait()
+        self._handled(tail.route, correlation_id, answer, started)
+        return True
+
+    def learn_tail(self, request: FetchRequest, session: FetchContext, follower: int) -> None:
+        """Remember a follower's fetch that names the same one partition for the second time in a row."""
+        named = session.named
+        asked = named[0] if len(named) == 1 and not session.full else None
+        before, self._named_last = self._named_last, asked
+        if (
+            asked is None
+            or asked is not before
+            or asked.attachment is None
+            or self.listener.router.is_guarded
+        ):
+            return
+        frame, route = self._frame[ENVELOPE_AT:], self._route
+        head = bytes(self._frame[ENVELOPE_AT : self._body_at])
+        tail = FollowedTail(self.context.broker, route, follower, request, asked, head)
+        self._tail = tail if tail.stands_for(frame) else None
+
     def learn(self, request: ProduceRequest, partition: Partition, topic: ProduceTopic) -> None:
         """Remember how this produce request began, for the next one like it."""
         if self.listener.router.is_guarded:
@@ -267,7 +312,7 @@ class Channel(asyncio.BufferedProtocol):
         """The handler answers later; until then the channel takes no further request."""
         self.is_busy = True
 
-        def finished(response: Message | None) -> None:
+        def finished(response: Response | None) -> None:
             self._waiting_for = None
             self.is_busy = self._holds > 0
             route.times.observe(perf_counter_ns() - started)
@@ -316,7 +361,7 @@ class Channel(asyncio.BufferedProtocol):
 
     # -- answers -------------------------------------------------------------------------------
 
-    def answer(self, route: Route, correlation_id: int, response: Message) -> None:
+    def answer(self, route: Route, correlation_id: int, response: Response) -> None:
         if self.answers_waiting:
             self.tick.answer(self, route, correlation_id, response)
         else:
@@ -382,7 +427,7 @@ class Channel(asyncio.BufferedProtocol):
         else:
             self.out.append(answer)
 
-    def encode(self, route: Route, correlation_id: int, response: Message) -> None:
+    def encode(self, route: Route, correlation_id: int, response: Response) -> None:
         """Append the framed answer to `out`; `send` puts it on the wire."""
         if self._is_closing:
             return
@@ -392,7 +437,10 @@ class Channel(asyncio.BufferedProtocol):
             self.held.append(out)
         self.encode_to(out, route, correlation_id, response)
 
-    def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Message) -> None:
+    def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Response) -> None:
+        if isinstance(response, bytes):
+            out.append(_answer_flexible(len(response) + 5, correlation_id, 0) + response)
+            return
         parts: list[Any] = [b""]
         try:
             route.encode(response, parts.append)
@@ -454,8 +502,8 @@ class Channel(asyncio.BufferedProtocol):
         self.let_go()
 
     def forget_shortcuts(self) -> None:
-        """Every produce request is counted from now on."""
-        self._shortcuts = None
+        """Every request is counted from now on."""
+        self._shortcuts = self._tail = None
 
     @property
     def request_size(self) -> int:

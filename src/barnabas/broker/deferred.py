@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from barnabas.protocol import Message
 
+Response = Message | bytes
+"""A message, or the same encoded already, of a version whose header is flexible."""
+
 
 class Deferred:
     """Resolved once, by whoever holds it; the connection that waits registers one callback."""
@@ -14,13 +17,13 @@ class Deferred:
 
     def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
         self.is_done = False
-        self._result: Message | None = None
-        self._callback: Callable[[Message | None], None] | None = None
+        self._result: Response | None = None
+        self._callback: Callable[[Response | None], None] | None = None
         self._on_cancel = on_cancel
         # The connection has sent another request: whoever holds this may answer early.
         self.on_next: Callable[[], None] | None = None
 
-    def resolve(self, result: Message | None) -> None:
+    def resolve(self, result: Response | None) -> None:
         if self.is_done:
             return
         self.is_done = True
@@ -31,7 +34,7 @@ class Deferred:
         else:
             self._result = result
 
-    def then(self, callback: Callable[[Message | None], None]) -> None:
+    def then(self, callback: Callable[[Response | None], None]) -> None:
         if self.is_done:
             callback(self._result)
         else:

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.broker.fetch_templates import FetchTemplate
 from barnabas.broker.leader_link import LeaderLink
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.following")
 Key = tuple[bytes, int]
+Shape = tuple[Key, int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
 Topic = FetchRequest.FetchTopic
 Asked = Topic.FetchPartition
 Data = FetchResponse.FetchableTopicResponse.PartitionData
@@ -57,11 +59,18 @@ class LeaderFetcher:
         self._broker = broker
         self._tick = tick
         self._throttle = throttle
+        settings = broker.settings
+        self._bytes_max: int = settings["replica.fetch.max.bytes"]
+        self._response_bytes_max: int = settings["replica.fetch.response.max.bytes"]
+        self._wait_ms: int = settings["replica.fetch.wait.max.ms"]
+        self._bytes_min: int = settings["replica.fetch.min.bytes"]
         self._followed: dict[Key, Followed] = {}
         self._changed: dict[Key, None] = {}  # what the next fetch has to name
         self._named: dict[Key, None] = {}  # what the session has
         self._forgotten: dict[Key, None] = {}  # what it has and shall not have any more
         self._session_id = self._session_epoch = 0
+        self._shape: Shape | None = None  # of the last fetch of one partition
+        self._template: FetchTemplate | None = None  # for more of that shape
         self._repairs: list[Followed] = []  # out of the leader's range: where does its log begin and end?
         self._link: LeaderLink | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -177,6 +186,7 @@ class LeaderFetcher:
     def _start_anew(self) -> None:
         """There is no session: the next fetch names everything."""
         self._session_id = self._session_epoch = 0
+        self._shape = None
         self._named, self._forgotten = {}, {}
         self._repairs = []
         self._changed = dict.fromkeys(self._followed)
@@ -201,7 +211,8 @@ class LeaderFetcher:
             if forgotten:
                 self._start_anew()
             return
-        request = self._request(names, forgotten)
+        body = self._same_again(names[0]) if len(names) == 1 and not forgotten else None
+        request = self._request(names, forgotten) if body is None else None
         self._changed, self._forgotten = {}, {}
         for key in forgotten:
             self._named.pop(key, None)
@@ -210,11 +221,34 @@ class LeaderFetcher:
         if self._session_epoch:
             self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
         self._asks += 1
-        self._link.ask(request, FetchResponse, self._answered)
+        if body is not None:
+            self._link.ask_again(body, FetchResponse, self._answered)
+        elif request is not None:
+            self._link.ask(request, FetchResponse, self._answered)
+
+    def _same_again(self, key: Key) -> bytes | None:
+        """A fetch that differs from the last of one partition in session epoch and fetch offset alone."""
+        each = self._followed[key]
+        partition_log = each.partition.log
+        shape = (
+            key,
+            each.epoch,
+            partition_log.epochs.latest_epoch,
+            partition_log.log_start_offset,
+            self._session_id,
+            self._broker.epoch,
+        )
+        if shape != self._shape or not self._session_epoch:
+            self._shape, self._template = shape, None
+            return None
+        if self._template is None:
+            assert self._link is not None
+            self._template = FetchTemplate(self._request([key], []), self._link.version_of(FetchResponse))
+        each.fetch_offset = partition_log.written_offset
+        return self._template.fill(self._session_epoch, each.fetch_offset)
 
     def _request(self, names: list[Key], forgotten: list[Key]) -> FetchRequest:
-        broker, settings = self._broker, self._broker.settings
-        bytes_max: int = settings["replica.fetch.max.bytes"]
+        broker = self._broker
         topics: dict[bytes, Topic] = {}
         for key in names:
             each = self._followed[key]
@@ -230,7 +264,7 @@ class LeaderFetcher:
                     fetch_offset=each.fetch_offset,
                     last_fetched_epoch=partition_log.epochs.latest_epoch,
                     log_start_offset=partition_log.log_start_offset,
-                    partition_max_bytes=bytes_max,
+                    partition_max_bytes=self._bytes_max,
                 )
             )
         gone: dict[bytes, FetchRequest.ForgottenTopic] = {}
@@ -241,9 +275,9 @@ class LeaderFetcher:
             topic_gone.partitions.append(index)
         return FetchRequest(
             replica_state=FetchRequest.ReplicaState(replica_id=broker.node_id, replica_epoch=broker.epoch),
-            max_wait_ms=settings["replica.fetch.wait.max.ms"],
-            min_bytes=settings["replica.fetch.min.bytes"],
-            max_bytes=settings["replica.fetch.response.max.bytes"],
+            max_wait_ms=self._wait_ms,
+            min_bytes=self._bytes_min,
+            max_bytes=self._response_bytes_max,
             session_id=self._session_id,
             session_epoch=self._session_epoch,
             topics=list(topics.values()),

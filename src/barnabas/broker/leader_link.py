@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.client.connection import flexible_header_size, key_of, request_frame
+from barnabas.client.connection import flexible_header_size, frame_start, key_of
 from barnabas.client.versions import ASK_VERSION_MAX, newest_common, versions_request
 from barnabas.connection.inbox import Inbox
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
@@ -31,10 +31,22 @@ _correlation = struct.Struct(">i").unpack_from
 Then = Callable[[Any], None]
 
 
+class Way:
+    """How one kind of request travels to this leader and back."""
+
+    __slots__ = ("decode", "is_flexible", "key", "version")
+
+    def __init__(self, response: type[Message], version: int) -> None:
+        self.key = key = key_of(response)
+        self.version = version
+        self.decode = codec(response, version).decode
+        self.is_flexible = response_header_version(key, version) > 0
+
+
 class LeaderLink(asyncio.BufferedProtocol):
     __slots__ = (
         "_asked_at", "_client_id", "_correlation_id", "_is_closed", "_is_handling", "_loop", "_lost",
-        "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "inbox",
+        "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "_ways", "inbox",
     )  # fmt: skip
 
     def __init__(
@@ -49,7 +61,8 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._offers: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
-        self._waiting: deque[tuple[int, type[Message], int, Then]] = deque()  # in the order of requests
+        self._ways: dict[type[Message], Way] = {}  # by the kind of answer
+        self._waiting: deque[tuple[int, Way, Then]] = deque()  # in the order of requests
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -65,34 +78,44 @@ class LeaderLink(asyncio.BufferedProtocol):
             if not future.done():
                 future.set_result(response)
 
-        self._ask(versions_request(ASK_VERSION_MAX), ApiVersionsResponse, ASK_VERSION_MAX, answered)
+        way = Way(ApiVersionsResponse, ASK_VERSION_MAX)
+        self._send(versions_request(way.version).encode_parts(way.version), way, answered)
         response = await future
         if response.error_code:
             raise KafkaError(ErrorCode(response.error_code), "the leader does not tell its API versions")
         self._offers = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
 
-    def ask(
-        self, request: Message, response: type[Message], then: Then, version_max: int | None = None
-    ) -> None:
+    def ask(self, request: Message, response: type[Message], then: Then) -> None:
         """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""
-        offered = self._offers.get(key_of(type(request)))
-        version = newest_common(type(request), offered, version_max) if offered is not None else None
-        if version is None:
-            self.abort(f"it does not serve {type(request).__name__}")
-            return
-        self._ask(request, response, version, then)
+        way = self._ways.get(response)
+        if way is None:
+            offered = self._offers.get(key_of(type(request)))
+            version = newest_common(type(request), offered) if offered is not None else None
+            if version is None:
+                self.abort(f"it does not serve {type(request).__name__}")
+                return
+            way = self._ways[response] = Way(response, version)
+        self._send(request.encode_parts(way.version), way, then)
 
-    def _ask(self, request: Message, response: type[Message], version: int, then: Then) -> None:
+    def ask_again(self, body: bytes, response: type[Message], then: Then) -> None:
+        """The same with a request that is encoded, of a kind that was sent before."""
+        self._send([body], self._ways[response], then)
+
+    def version_of(self, response: type[Message]) -> int:
+        """In which requests of a kind that was sent before go out."""
+        return self._ways[response].version
+
+    def _send(self, body: list[bytes], way: Way, then: Then) -> None:
         if self._is_closed or self._transport is None:
             return
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._waiting.append((self._correlation_id, response, version, then))
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._waiting.append((correlation_id, way, then))
         self._asked_at = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout, self._check)
-        self._transport.write(
-            b"".join(request_frame(request, version, self._correlation_id, self._client_id))
-        )
+        size = sum(map(len, body))
+        start = frame_start(way.key, way.version, correlation_id, self._client_id, size)
+        self._transport.write(b"".join([start, *body]))
 
     def _check(self) -> None:
         """The leader may be gone without a word."""
@@ -172,10 +195,7 @@ class LeaderLink(asyncio.BufferedProtocol):
     def _answer(self, frame: memoryview) -> None:
         if not self._waiting or _correlation(frame)[0] != self._waiting[0][0]:
             raise ProtocolError("correlation_id", "an answer that nobody asked for")
-        _, response, version, then = self._waiting.popleft()
+        _, way, then = self._waiting.popleft()
         self._asked_at = self._loop.time()
-        key = response.schema.key
-        assert key is not None
-        start = 4 if response_header_version(key, version) == 0 else flexible_header_size(frame)
-        decoded, _ = codec(response, version).decode(frame, start)
+        decoded, _ = way.decode(frame, flexible_header_size(frame) if way.is_flexible else 4)
         then(decoded)

@@ -105,6 +105,8 @@ class Partition:
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch, self.log.end_offset)
+            for tail in self._tails.values():
+                tail.high_watermark = -1  # nothing said in an epoch before counts
         was_leading, self.is_leader = self.is_leader, True
         self.replica_count = max(len(replicas), 1)
         now_ms = self._tick.now_ms()

@@ -132,4 +132,4 @@ class QuorumSeat:
 def activated(done: asyncio.Future[object]) -> None:
     """The first decisions of an active controller are committed, or it is not active any more."""
     if not done.cancelled() and (error := done.exception()) is not None:
-        log.warning("the controller did not become active: %s", error)
+        log.warning("the controller did not become active: %s", str(error) or repr(error))

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.deferred import Deferred, Response
 from barnabas.protocol import ApiKey, Message
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def throttled(answer: Any, context: RequestContext, wait_ms: int) -> Answer | De
         waiting = answer
         later = Deferred(waiting.cancel)
 
-        def resolved(response: Message | None) -> None:
+        def resolved(response: Response | None) -> None:
             if response is not None:
                 tell(response, wait_ms)
             channel.mute(wait_ms)

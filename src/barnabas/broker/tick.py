@@ -105,7 +105,7 @@ class Tick:
         channel: Channel,
         route: Route,
         correlation_id: int,
-        response: Message,
+        response: Message | bytes,
         refuse: Refuse | None = None,
     ) -> None:
         """Send `response` when the tick is written. `refuse` puts the error into it for a partition that

@@ -7,6 +7,7 @@ Does not know: topics, leaders, retries, what an error code in an answer means.
 
 import asyncio
 import errno
+import functools
 import os
 import socket
 import struct
@@ -26,7 +27,9 @@ FRAME_BYTES_MAX = 1 << 30
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
 CORRELATION_ID_MAX = 2**31 - 1
+HEADER_BYTES = 8  # of a request, up to its correlation id
 _length = struct.Struct(">i")
+_header = struct.Struct(">ihhi")
 _error_code = struct.Struct(">h")
 
 
@@ -224,16 +227,23 @@ def common_version(
 
 
 def request_frame(request: Message, version: int, correlation_id: int, client_id: str) -> list[bytes]:
-    """A whole request in pieces: its length, its header, its body."""
-    key = key_of(type(request))
-    header = RequestHeader(
-        request_api_key=key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    parts = [header.encode(request_header_version(key, version)), *request.encode_parts(version)]
-    return [_length.pack(sum(map(len, parts))), *parts]
+    """A whole request in pieces: its length with its header, and its body."""
+    parts = request.encode_parts(version)
+    size = sum(map(len, parts))
+    return [frame_start(key_of(type(request)), version, correlation_id, client_id, size), *parts]
+
+
+def frame_start(key: int, version: int, correlation_id: int, client_id: str, body_bytes: int) -> bytes:
+    """A request's length and its header."""
+    rest = header_rest(key, version, client_id)
+    return _header.pack(HEADER_BYTES + len(rest) + body_bytes, key, version, correlation_id) + rest
+
+
+@functools.lru_cache(maxsize=1024)
+def header_rest(key: int, version: int, client_id: str) -> bytes:
+    """What follows the correlation id in a request's header: the same in all requests of a client."""
+    header = RequestHeader(request_api_key=key, request_api_version=version, client_id=client_id)
+    return header.encode(request_header_version(key, version))[HEADER_BYTES:]
 
 
 def decode_answer(frame: bytes | memoryview, response: type[R], key: int, version: int) -> R:

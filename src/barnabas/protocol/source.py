@@ -79,8 +79,13 @@ class Source:
             return f"{value} is not None" if field.default is None else f"{value} != {self.default(field)}"
         if field.is_array:
             return f"({value} or {value} is None)"
+        assert field.struct is not None
         default = self.default(field)
-        return f"({value} is not {default} and {value} != {default})"
+        if not field.struct.schema.is_plain:
+            return f"{value} != {default}"
+        parts = [self.differs(each, f"{value}.{each.name}") for each in field.struct.schema.fields]
+        different = " or ".join([f"{value} is None", *parts, f"{value}.unknown_tagged_fields"])
+        return f"({value} is not {default} and ({different}))"
 
 
 def minimum_size(field: Field, version: int, flexible: bool, *, element: bool = False) -> int:

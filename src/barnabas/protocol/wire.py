@@ -6,6 +6,7 @@ without saying where: the caller then reads the same bytes again with an eye on 
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from barnabas.protocol.types import STRING_LENGTH_MAX
@@ -107,8 +108,8 @@ def read_unknown_tags(buffer: Any, position: int) -> tuple[list[tuple[int, bytes
 
 
 def tag_section(known: list[tuple[int, bytes]], unknown: list[tuple[int, bytes]] | None) -> bytes:
-    """All tagged fields in the order of their numbers, each number once."""
-    tags = sorted(known + (unknown or []), key=lambda item: item[0])
+    """All tagged fields in the order of their numbers, each number once; `known` comes in that order."""
+    tags = sorted(known + unknown, key=itemgetter(0)) if unknown else known
     out = [varint(len(tags))]
     previous = -1
     for number, data in tags:

@@ -15,7 +15,7 @@ request names, that were not `settled`, or that the broker has marked (`SessionP
 Does not know: topics, logs, waiting, the network, the clock.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -101,6 +101,10 @@ class FetchSession:
         self._ordered: list[SessionPartition] | None = None
         self._moved: list[tuple[bytes | str, int]] = []
 
+    def go_on(self, now_ms: int) -> None:
+        self.last_used_ms = now_ms
+        self.epoch = self.epoch + 1 if self.epoch < INT32_MAX else 1
+
     def ordered(self) -> list[SessionPartition]:
         """Partitions in the order to read them: those that got records last time come last, for fairness."""
         if self._moved:
@@ -114,8 +118,10 @@ class FetchSession:
             self._ordered = list(self.partitions.values())
         return self._ordered
 
-    def want(self, topics: "Iterable[FetchRequest.FetchTopic]") -> None:
-        """Add partitions to the session, or change what is asked of those it has."""
+    def want(self, topics: "Iterable[FetchRequest.FetchTopic]") -> list[SessionPartition]:
+        """Add partitions to the session, or change what is asked of those it has. Out: all of them, of a
+        follower."""
+        named: list[SessionPartition] = []
         partitions = self.partitions
         uses_topic_ids = self.uses_topic_ids
         for topic in topics:
@@ -134,7 +140,9 @@ class FetchSession:
                     self._ordered = None
                 if self.privileged:
                     known.session = self
-                    self.unsettled.setdefault(known)
+                    self.unsettled[known] = None
+                    named.append(known)
+        return named
 
     def forget(self, topics: "Iterable[FetchRequest.ForgottenTopic]") -> None:
         for topic in topics:
@@ -160,7 +168,9 @@ class FetchSession:
 class FetchContext:
     """One Fetch request within its session, or without one."""
 
-    __slots__ = ("_epoch", "_session", "error_code", "follower_session", "full", "partitions", "session_id")
+    __slots__ = (
+        "_epoch", "_session", "error_code", "follower_session", "full", "named", "partitions", "session_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -170,8 +180,10 @@ class FetchContext:
         full: bool = True,
         error_code: int = 0,
         marked: FetchSession | None = None,
+        named: Sequence[SessionPartition] = (),
     ) -> None:
         self.partitions = partitions
+        self.named = named  # a follower's, in this request
         self.session_id = session.session_id if session is not None else NO_SESSION
         self.full = full  # the answer names every partition
         self.error_code = error_code
@@ -281,15 +293,19 @@ class FetchSessions:
             return FetchContext([], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext([], error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.want(request.topics)
+        named = session.want(request.topics)
         if request.forgotten_topics_data:
             session.forget(request.forgotten_topics_data)
         if not session.partitions:
             del self._sessions[session.session_id]
             return _alone(request, uses_topic_ids, privileged)
-        session.last_used_ms = now_ms
-        session.epoch = epoch + 1 if epoch < INT32_MAX else 1
-        return FetchContext([] if session.privileged else session.ordered(), session, full=False)
+        session.go_on(now_ms)
+        partitions = [] if session.privileged else session.ordered()
+        return FetchContext(partitions, session, full=False, named=named)
+
+    def is_next(self, session: FetchSession, epoch: int) -> bool:
+        """Whether a request of this epoch goes on with a session that is still there."""
+        return session.epoch == epoch and self._sessions.get(session.session_id) is session
 
     def _open_full(
         self, request: "FetchRequest", uses_topic_ids: bool, now_ms: int, privileged: bool
@@ -303,9 +319,9 @@ class FetchSessions:
         session = FetchSession(
             self._new_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
-        session.want(request.topics)
+        named = session.want(request.topics)
         self._sessions[session.session_id] = session
-        return FetchContext(session.ordered(), session)
+        return FetchContext(session.ordered(), session, named=named)
 
     def _make_room(self, privileged: bool, size: int, now_ms: int) -> bool:
         """Evict a session for a new one: a stale one, or one that is worth less than the new one.
@@ -344,5 +360,5 @@ class FetchSessions:
 def _alone(request: "FetchRequest", uses_topic_ids: bool, privileged: bool) -> FetchContext:
     """A request without a session."""
     session = FetchSession(NO_SESSION, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=0)
-    session.want(request.topics)
-    return FetchContext(session.ordered(), marked=session if privileged else None)
+    named = session.want(request.topics)
+    return FetchContext(session.ordered(), marked=session if privileged else None, named=named)

@@ -1,0 +1,141 @@
+"""One fetch request while it is served: looked at once, and again whenever one of its partitions has more.
+
+In: a request within its session. Out: the answer, now or when there is enough to send, or `max_wait_ms` is
+over. What would wait for a disk is read by a thread first.
+Does not know: what may be read (see `ConsumerFetch`, `FollowerFetch`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.deferred import Deferred, Response
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.partition import Partition
+    from barnabas.protocol.messages.fetch import FetchRequest
+    from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
+    from barnabas.storage.log import Log
+
+LeaderIdAndEpoch = FetchResponse.FetchableTopicResponse.PartitionData.LeaderIdAndEpoch
+ColdRead = tuple["Log", int, int, int]  # from which offset, how many bytes, up to which offset
+
+
+class Fetching:
+    __slots__ = (
+        "_broker", "_deferred", "_is_due", "_max_bytes", "_request", "_session", "_timer",
+    )  # fmt: skip
+
+    def __init__(self, request: FetchRequest, session: FetchContext, context: RequestContext) -> None:
+        broker = context.broker
+        self._broker = broker
+        self._request = request
+        self._session = session
+        self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
+        self._is_due = False  # a look is scheduled: more of a tick's partitions moved
+
+    # -- what kinds of readers do in their own way -------------------------------------------------
+
+    def cold(self) -> list[ColdRead]:
+        """Reads that would wait for the disk."""
+        raise NotImplementedError
+
+    def look(self, *, final: bool = False) -> FetchResponse | None:
+        """The answer, or None when it is better to wait."""
+        raise NotImplementedError
+
+    def watch(self) -> None:
+        """Have `more` called when there is more."""
+        raise NotImplementedError
+
+    def unwatch(self) -> None:
+        raise NotImplementedError
+
+    # -- answering and waiting ---------------------------------------------------------------------
+
+    def serve(self) -> FetchResponse | Deferred | Awaitable[Response | None]:
+        cold = self.cold()
+        if cold:
+            return self.after_warming(cold)
+        return self.look() or self.wait()
+
+    async def after_warming(self, cold: list[ColdRead]) -> Response | None:
+        """A thread reads first, so that a cold catch-up delays nobody; then it is as any other fetch."""
+
+        def warm() -> None:
+            for log, offset, size, upper in cold:
+                with contextlib.suppress(KafkaError):  # looking again says what is wrong
+                    log.warm(offset, size, upper)
+
+        await self._broker.threads.run(warm)
+        response = self.look()
+        if response is not None:
+            return response
+        waiting: asyncio.Future[Response | None] = self._broker.loop.create_future()
+        deferred = self.wait()
+        deferred.then(waiting.set_result)
+        try:
+            return await waiting
+        finally:
+            deferred.cancel()
+
+    def wait(self) -> Deferred:
+        self._deferred = deferred = Deferred(self.stop)
+        self.watch()
+        self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
+        return deferred
+
+    def more(self, partition: Partition | None = None) -> None:
+        """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a
+        tick.
+        """
+        if self._request.min_bytes <= 1:
+            self.look_again()
+        elif not self._is_due:
+            self._is_due = True
+            self._broker.loop.call_soon(self.look_again)
+
+    def look_again(self) -> None:
+        self._is_due = False
+        if not self._deferred.is_done:
+            response = self.look()
+            if response is not None:
+                self.finish(response)
+
+    def give_up(self) -> None:
+        if self._deferred.is_done:
+            return
+        response = self.look(final=True)
+        assert response is not None
+        self.finish(response)
+
+    def finish(self, response: FetchResponse | bytes) -> None:
+        self.stop()
+        self._deferred.resolve(response)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self.unwatch()
+
+    def superseded(self) -> FetchResponse:
+        """The client has given up on this request and asked anew."""
+        return FetchResponse(
+            error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=self._session.session_id
+        )
+
+
+def leader_of(broker: Broker, asked: SessionPartition) -> LeaderIdAndEpoch:
+    """Who leads instead, so that the client need not ask for metadata (KIP-951)."""
+    topics = broker.image.topics
+    topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
+    found = topic.partitions.get(asked.index) if topic is not None else None
+    if found is None:
+        return LeaderIdAndEpoch()
+    return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)

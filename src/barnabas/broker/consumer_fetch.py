@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.fetching import ColdRead, Fetching, leader_of
+from barnabas.broker.fetching import ColdRead, Fetching, Results, leader_of
 from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, read, refused
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
-Topic = FetchResponse.FetchableTopicResponse
 CLOSEST_SINCE = 11
 LEADERS_SINCE = 16
 HEADER_BYTES, PARTITION_BYTES = 30, 60
@@ -87,7 +86,7 @@ class ConsumerFetch(Fetching):
 
     def look(self, *, final: bool = False) -> FetchResponse | None:
         request = self._request
-        results: list[tuple[SessionPartition, PartitionData]] = []
+        results: Results = []
         total = 0
         is_urgent = final or request.max_wait_ms <= 0
         can_wait = False
@@ -129,29 +128,17 @@ class ConsumerFetch(Fetching):
         found = self._broker.select_replica(partition, self._request.rack_id, self._listener)
         return found if found != self._broker.node_id else None
 
-    def answer(self, results: list[tuple[SessionPartition, PartitionData]]) -> FetchResponse:
-        session = self._session
-        if session.superseded:
-            return self.superseded()
-        if self._limit is not None:
+    def count(self, partition: Partition, size: int) -> None:
+        partition.metrics.bytes_out += size
+        partition.metrics.fetch_requests += 1
+
+    def answer(self, results: Results) -> FetchResponse:
+        if self._limit is not None and not self._session.superseded:
             wait_ms = self._limit.wait_ms(answer_size(results))
             if wait_ms:
                 self._channel.mute(wait_ms)
-                return FetchResponse(throttle_time_ms=wait_ms, session_id=session.session_id)
-        topics: dict[str | bytes, Topic] = {}
-        for asked, data in results:
-            if not session.include(asked, data):
-                continue
-            key = asked.topic or asked.topic_id
-            topic = topics.get(key)
-            if topic is None:
-                topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
-            topic.partitions.append(data)
-            partition: Partition | None = asked.attachment
-            if partition is not None:
-                partition.metrics.bytes_out += len(data.records or b"")
-                partition.metrics.fetch_requests += 1
-        response = FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+                return FetchResponse(throttle_time_ms=wait_ms, session_id=self._session.session_id)
+        response = super().answer(results)
         if self._names_leaders:
             self.tell_endpoints(response)
         return response
@@ -194,6 +181,6 @@ def elsewhere(partition: Partition, replica_id: int) -> PartitionData:
     )
 
 
-def answer_size(results: list[tuple[SessionPartition, PartitionData]]) -> int:
+def answer_size(results: Results) -> int:
     """About what an answer takes: what surrounds the records is small beside them."""
     return HEADER_BYTES + sum(len(data.records or b"") + PARTITION_BYTES for _, data in results)

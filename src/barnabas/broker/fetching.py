@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
     from barnabas.storage.log import Log
 
-LeaderIdAndEpoch = FetchResponse.FetchableTopicResponse.PartitionData.LeaderIdAndEpoch
+Topic = FetchResponse.FetchableTopicResponse
+LeaderIdAndEpoch = Topic.PartitionData.LeaderIdAndEpoch
+Results = list[tuple["SessionPartition", Topic.PartitionData]]
 ColdRead = tuple["Log", int, int, int]  # from which offset, how many bytes, up to which offset
 
 
@@ -56,6 +58,10 @@ class Fetching:
         raise NotImplementedError
 
     def unwatch(self) -> None:
+        raise NotImplementedError
+
+    def count(self, partition: Partition, size: int) -> None:
+        """So many bytes of a partition leave."""
         raise NotImplementedError
 
     # -- answering and waiting ---------------------------------------------------------------------
@@ -124,11 +130,26 @@ class Fetching:
         self._timer.cancel()
         self.unwatch()
 
-    def superseded(self) -> FetchResponse:
-        """The client has given up on this request and asked anew."""
-        return FetchResponse(
-            error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=self._session.session_id
-        )
+    def answer(self, results: Results) -> FetchResponse:
+        """What of the results the client has not been told yet."""
+        session = self._session
+        if session.superseded:  # the client has given up on this request and asked anew
+            return FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
+            )
+        topics: dict[str | bytes, Topic] = {}
+        for asked, data in results:
+            if not session.include(asked, data):
+                continue
+            key = asked.topic or asked.topic_id
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
+            topic.partitions.append(data)
+            partition: Partition | None = asked.attachment
+            if partition is not None:
+                self.count(partition, len(data.records or b""))
+        return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
 
 
 def leader_of(broker: Broker, asked: SessionPartition) -> LeaderIdAndEpoch:

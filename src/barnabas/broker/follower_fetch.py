@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.fetching import ColdRead, Fetching, leader_of
+from barnabas.broker.fetching import ColdRead, Fetching, Results, leader_of
 from barnabas.broker.reading import NOT_KNOWN, PartitionData, divergence, read, refused
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
-Topic = FetchResponse.FetchableTopicResponse
 LEADERS_SINCE = 16
 UNCOMMITTED = 0  # isolation level
 
@@ -114,7 +113,7 @@ class FollowerFetch(Fetching):
         if self._unnoted:
             self.note(self._unnoted)
         session, request = self._session, self._request
-        results: list[tuple[SessionPartition, PartitionData]] = []
+        results: Results = []
         unhurried: list[SessionPartition] = []
         total = 0
         is_urgent = final or request.max_wait_ms <= 0
@@ -162,26 +161,9 @@ class FollowerFetch(Fetching):
                 data.current_leader = leader_of(self._broker, asked)
             return data
 
-    def answer(self, results: list[tuple[SessionPartition, PartitionData]]) -> FetchResponse:
-        session = self._session
-        if session.superseded:
-            return self.superseded()
-        throttle = self._broker.leader_throttle
-        topics: dict[str | bytes, Topic] = {}
-        for asked, data in results:
-            if not session.include(asked, data):
-                continue
-            key = asked.topic or asked.topic_id
-            topic = topics.get(key)
-            if topic is None:
-                topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
-            topic.partitions.append(data)
-            partition: Partition | None = asked.attachment
-            if partition is not None and data.records:
-                size = len(data.records)
-                partition.metrics.replication_bytes_out += size
-                throttle.count(partition, size)
-        return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+    def count(self, partition: Partition, size: int) -> None:
+        partition.metrics.replication_bytes_out += size
+        self._broker.leader_throttle.count(partition, size)
 
     def more(self, partition: Partition | None = None) -> None:
         tail = self._tail

@@ -32,6 +32,7 @@ REMEMBERED = [
     ("cluster-transactions", 300968),
     ("cluster-transactions", 301263),
     ("cluster-transactions", 500040),
+    ("cluster-groups", 910530),
 ]
 
 

@@ -52,7 +52,10 @@ class Deadlines:
 
     def _clock_was_set(self, by_ms: int) -> None:
         log.warning("the clock was set by %d ms; sessions go on as before", by_ms)
-        hosts = [host for deadline_ms, _, host in self._deadlines if host.armed_ms == deadline_ms]
+        # A host may be there twice: armed for an earlier time in between, and then again for this one.
+        hosts = dict.fromkeys(
+            host for deadline_ms, _, host in self._deadlines if host.armed_ms == deadline_ms
+        )
         self._deadlines = []
         if self._timer is not None:
             self._timer.cancel()
@@ -78,13 +81,18 @@ class Deadlines:
         host.armed_ms = deadline_ms
         heapq.heappush(self._deadlines, (deadline_ms, next(self._numbers), host))
         if self._timer is None or deadline_ms < self._timer_ms:
-            self._set_timer(deadline_ms)
+            self._set_timer()
 
-    def _set_timer(self, deadline_ms: int) -> None:
+    def _set_timer(self) -> None:
+        """For the first deadline, as it is after shards know if the clock was set."""
+        now_ms = self.now_ms()
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_ms = deadline_ms
-        delay_ms = max(deadline_ms - self.now_ms(), 0)
+            self._timer = None
+        if not self._deadlines:
+            return
+        self._timer_ms = self._deadlines[0][0]
+        delay_ms = max(self._timer_ms - now_ms, 0)
         self._timer = self._broker.loop.call_later(delay_ms / 1000, self._on_time)
 
     def _on_time(self) -> None:
@@ -108,4 +116,4 @@ class Deadlines:
                         host.armed_ms = now_ms + 1  # the next turn of the loop, so that others have theirs
                         heapq.heappush(deadlines, (now_ms + 1, next(self._numbers), host))
         if deadlines:
-            self._set_timer(deadlines[0][0])
+            self._set_timer()

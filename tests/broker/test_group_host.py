@@ -301,6 +301,19 @@ def test_who_waits_is_answered_when_the_records_of_the_answer_are_written(
     play(scenario)
 
 
+def test_who_waits_is_told_when_the_records_of_the_answer_are_refused(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        waiting = world.ask(join())
+        world.partition.min_insync_replicas, world.partition.replica_count = 2, 2
+        refused = await resolved(world.ask(SyncGroupRequest(group_id="g")))
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert waiting.is_done
+        assert (await resolved(waiting)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    play(scenario)
+
+
 def test_a_connection_that_is_gone_is_forgotten(play: Play) -> None:
     async def scenario(world: World) -> None:
         host = world.lead()

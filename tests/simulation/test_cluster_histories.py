@@ -33,6 +33,7 @@ REMEMBERED = [
     ("cluster-transactions", 301263),
     ("cluster-transactions", 500040),
     ("cluster-groups", 910530),
+    ("cluster-groups", 910857),
 ]
 
 

@@ -300,9 +300,16 @@ class CoordinatorHost(Generic[S]):
         self._arm(self)
 
     def take(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
-        """Append, apply, and answer those who waited. KafkaError: nothing of the outcome counts."""
+        """Append, apply, and answer those who waited. KafkaError: nothing of the outcome counts, and they are
+        told so: the shard, which has answered them, knows them no more."""
         if outcome.records:
-            self._append(outcome, now_ms, request)
+            try:
+                self._append(outcome, now_ms, request)
+            except KafkaError as error:
+                for token, message in outcome.answers:
+                    self.spoil(message, error)
+                    self._answer(token, message)
+                raise
             apply = self.shard.apply
             for entry in outcome.records:
                 apply(entry)

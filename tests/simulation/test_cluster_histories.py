@@ -34,6 +34,7 @@ REMEMBERED = [
     ("cluster-transactions", 500040),
     ("cluster-groups", 910530),
     ("cluster-groups", 910857),
+    ("cluster-records", 923247),
 ]
 
 

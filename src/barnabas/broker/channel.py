@@ -164,10 +164,11 @@ class Channel(asyncio.BufferedProtocol):
         except Exception:
             log.exception("a request from %s failed; the connection is closed", self.host)
             self.close()
+        finally:
+            inbox.arena.is_lent = False  # else others would wait for it for ever
         if self._is_closing:
             position = end
         inbox.finished(run, position, referenced=tick.is_open)
-        inbox.arena.is_lent = False
         if tick.is_open:
             tick.channel_done()
         if self.is_busy and inbox.is_full:

@@ -177,8 +177,9 @@ class LeaderLink(asyncio.BufferedProtocol):
         except Exception:
             log.exception("an answer of a leader could not be handled")
             self.abort("its answer could not be handled")
+        finally:
+            inbox.arena.is_lent = self._is_handling = False
         inbox.finished(run, position if not self._is_closed else end, referenced=tick.is_open)
-        inbox.arena.is_lent = self._is_handling = False
         if self._is_closed:
             inbox.closed()
             return

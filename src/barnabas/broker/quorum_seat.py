@@ -131,5 +131,6 @@ class QuorumSeat:
 
 def activated(done: asyncio.Future[object]) -> None:
     """The first decisions of an active controller are committed, or it is not active any more."""
-    if not done.cancelled() and (error := done.exception()) is not None:
+    error = done.exception() if not done.cancelled() else None
+    if error is not None and not isinstance(error, asyncio.CancelledError):
         log.warning("the controller did not become active: %s", str(error) or repr(error))

@@ -18,27 +18,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred, Response
-from barnabas.broker.followed_tail import FollowedTail
-from barnabas.broker.follower_fetch import FollowerFetch
 from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.outbox import Outbox
-from barnabas.broker.shortcut import ENVELOPE_AT, Shortcuts
+from barnabas.broker.remembering import Remembering
 from barnabas.connection.inbox import Inbox
-from barnabas.protocol import ApiKey, KafkaError, Message, ProtocolError
+from barnabas.protocol import ApiKey, Message, ProtocolError
 from barnabas.protocol.codec import codec
 from barnabas.protocol.headers import RequestHeader
-from barnabas.records.batch import BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from barnabas.broker.held_answers import Wait
-    from barnabas.broker.partition import Partition
     from barnabas.broker.routes import Route
     from barnabas.broker.server import Listener
-    from barnabas.broker.shortcut import Topic as ProduceTopic
     from barnabas.broker.tick import Refuse
-    from barnabas.protocol.messages.fetch import FetchRequest
-    from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-    from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
+    from barnabas.protocol.messages.produce import ProduceResponse
 
 log = logging.getLogger("barnabas.channel")
 _head = struct.Struct(">hhih").unpack_from
@@ -47,15 +40,14 @@ _answer_flexible = struct.Struct(">iiB").pack
 _read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
-ALL = -1  # acks: every replica in sync has it
 HELD_MAX = 512  # answers that wait for followers; no further request is taken then
 MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not was told how long to wait
 
 
-class Channel(asyncio.BufferedProtocol):
+class Channel(Remembering, asyncio.BufferedProtocol):
     __slots__ = (
         "_body_at", "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_full_of_held",
-        "_is_paused", "_muted", "_named_last", "_now_ms", "_route", "_routes", "_shortcuts", "_tail", "_time",
+        "_is_paused", "_muted", "_now_ms", "_route", "_routes", "_time",
         "_unsent", "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy",
         "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
@@ -81,9 +73,7 @@ class Channel(asyncio.BufferedProtocol):
         self._route: Route
         self._frame: memoryview
         self._body_at = 0  # in the frame
-        self._shortcuts: Shortcuts | None = None
-        self._tail: FollowedTail | None = None
-        self._named_last: SessionPartition | None = None  # by a follower, alone
+        self._shortcuts = self._tail = self._named_last = None
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
@@ -221,81 +211,6 @@ class Channel(asyncio.BufferedProtocol):
         if answer is not None:
             self.answer(route, correlation_id, answer)
         route.times.observe(perf_counter_ns() - started)
-
-    def _produce_again(self, frame: memoryview, version: int, correlation_id: int) -> bool:
-        """Append the batch of a produce request like an earlier one. False: decode it instead."""
-        assert self._shortcuts is not None
-        known = self._shortcuts.find(frame)
-        if known is None or known[0].version != version:
-            return False
-        shortcut, batch = known
-        partition = shortcut.partition
-        verification = None
-        if shortcut.transactional_id is not None:
-            verification = shortcut.verify(batch, self.context.broker)
-            if verification is None:
-                return False
-        header = None if partition.rules.header_suffices else bytes(batch[:BATCH_OVERHEAD])
-        try:
-            base_offset, append_time_ms = partition.append(
-                batch, shortcut.acks, version, self._now_ms(), verification
-            )
-        except KafkaError:
-            # Nothing was staged: the ordinary way finds the same, in a batch as it came, and how to say it.
-            if header is not None:
-                batch[:BATCH_OVERHEAD] = header
-            return False
-        tick = self.tick
-        if shortcut.acks == ALL and not partition.state.is_alone:
-            held = HeldAnswer.again(self, shortcut, correlation_id, base_offset, append_time_ms)
-            self.hold_answer(held)
-        elif tick.is_open:
-            tick.answer_again(self, shortcut, correlation_id, base_offset, append_time_ms)
-        else:  # a duplicate: nothing to write
-            self.put(shortcut.answer(correlation_id, base_offset, append_time_ms))
-            shortcut.route.times.observe(0)
-        return True
-
-    def _follow_again(self, frame: memoryview, version: int, correlation_id: int) -> bool:
-        """Take a follower's fetch like its last. False: decode it instead."""
-        tail = self._tail
-        assert tail is not None
-        if version != tail.route.version:
-            return False
-        started = perf_counter_ns()
-        session = tail.fetch(frame[ENVELOPE_AT:])
-        if session is None:
-            return False
-        self.context.version = version
-        attempt = FollowerFetch(tail.request, session, self.context, tail.follower, tail)
-        answer = attempt.serve() if tail.has_news else attempt.wait()
-        self._handled(tail.route, correlation_id, answer, started)
-        return True
-
-    def learn_tail(self, request: FetchRequest, session: FetchContext, follower: int) -> None:
-        """Remember a follower's fetch that names the same one partition for the second time in a row."""
-        named = session.named
-        asked = named[0] if len(named) == 1 and not session.full else None
-        before, self._named_last = self._named_last, asked
-        if (
-            asked is None
-            or asked is not before
-            or asked.attachment is None
-            or self.listener.router.is_guarded
-        ):
-            return
-        frame, route = self._frame[ENVELOPE_AT:], self._route
-        head = bytes(self._frame[ENVELOPE_AT : self._body_at])
-        tail = FollowedTail(self.context.broker, route, follower, request, asked, head)
-        self._tail = tail if tail.stands_for(frame) else None
-
-    def learn(self, request: ProduceRequest, partition: Partition, topic: ProduceTopic) -> None:
-        """Remember how this produce request began, for the next one like it."""
-        if self.listener.router.is_guarded:
-            return
-        if self._shortcuts is None:
-            self._shortcuts = Shortcuts()
-        self._shortcuts.learn(self._frame, request, partition, self._route, topic)
 
     def _read_header(self, frame: memoryview, position: int, route: Route) -> None:
         """The client id changed (or this is the first request): check and remember it."""
@@ -501,10 +416,6 @@ class Channel(asyncio.BufferedProtocol):
     def _unmute(self) -> None:
         self._muted = None
         self.let_go()
-
-    def forget_shortcuts(self) -> None:
-        """Every request is counted from now on."""
-        self._shortcuts = self._tail = None
 
     @property
     def request_size(self) -> int:

@@ -332,6 +332,19 @@ def test_a_fetch_of_another_epoch_of_its_session_is_refused(pair: Pair) -> None:
     assert pair.short.state[0][0] == 9
 
 
+def test_a_partition_that_is_named_and_forgotten_at_once_has_no_shortcut(pair: Pair) -> None:
+    keep_up(pair, 2)
+    for _ in range(3):
+        pair.follower.changed = [0]
+        request = pair.follower.request()
+        gone = FetchRequest.ForgottenTopic(topic_id=TOPIC_ID, partitions=[0])
+        request.forgotten_topics_data = [gone]
+        pair.both(lambda broker, request=request: broker.ask(request))  # type: ignore[misc]
+        pair.both(Broker.end_waiting)
+    assert pair.short.channel.shortcuts == 0
+    assert pair.follower.session_id  # every request was answered, none with an error
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_happens_both_ways_agree(pair: Pair, seed: int) -> None:
     rng = random.Random(seed)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.fetching import ColdRead, Fetching, Results, leader_of
-from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, read, refused
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.broker.fetching import ColdRead, Fetching, Results
+from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, read
+from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 
 if TYPE_CHECKING:
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
 CLOSEST_SINCE = 11
-LEADERS_SINCE = 16
 HEADER_BYTES, PARTITION_BYTES = 30, 60
 
 
 class ConsumerFetch(Fetching):
     __slots__ = (
-        "_channel", "_limit", "_listener", "_names_leaders", "_reads_followers", "_tells_leaders",
-        "_waiting_at",
+        "_channel", "_limit", "_listener", "_names_leaders", "_reads_followers", "_waiting_at",
     )  # fmt: skip
 
     def __init__(self, request: FetchRequest, session: FetchContext, context: RequestContext) -> None:
@@ -39,7 +37,6 @@ class ConsumerFetch(Fetching):
         self._names_leaders = False
         self._waiting_at: list[Partition] = []
         self._reads_followers = context.version >= CLOSEST_SINCE
-        self._tells_leaders = context.version >= LEADERS_SINCE
         self._limit: FetchLimit | None = None
 
     def limit(self, limit: FetchLimit | None, channel: Channel) -> None:
@@ -109,12 +106,8 @@ class ConsumerFetch(Fetching):
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
                 can_wait = True
             except KafkaError as error:
-                self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
-                asked.attachment = None
-                data = refused(asked.index, error)
-                if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
-                    data.current_leader = leader_of(self._broker, asked)
-                    self._names_leaders = True
+                data = self.refuse(asked, error)
+                self._names_leaders = self._names_leaders or data.current_leader.leader_id >= 0
                 is_urgent = is_urgent or error.code not in NOT_KNOWN
             results.append((asked, data))
         if can_wait and not is_urgent and total < request.min_bytes:

@@ -13,11 +13,11 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.deferred import Deferred, Response
+from barnabas.broker.reading import refused
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.broker import Broker
     from barnabas.broker.context import RequestContext
     from barnabas.broker.partition import Partition
     from barnabas.protocol.messages.fetch import FetchRequest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
 Topic = FetchResponse.FetchableTopicResponse
+LEADERS_SINCE = 16
 LeaderIdAndEpoch = Topic.PartitionData.LeaderIdAndEpoch
 Results = list[tuple["SessionPartition", Topic.PartitionData]]
 ColdRead = tuple["Log", int, int, int]  # from which offset, how many bytes, up to which offset
@@ -32,7 +33,7 @@ ColdRead = tuple["Log", int, int, int]  # from which offset, how many bytes, up 
 
 class Fetching:
     __slots__ = (
-        "_broker", "_deferred", "_is_due", "_max_bytes", "_request", "_session", "_timer",
+        "_broker", "_deferred", "_is_due", "_max_bytes", "_request", "_session", "_tells_leaders", "_timer",
     )  # fmt: skip
 
     def __init__(self, request: FetchRequest, session: FetchContext, context: RequestContext) -> None:
@@ -42,6 +43,7 @@ class Fetching:
         self._session = session
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
         self._is_due = False  # a look is scheduled: more of a tick's partitions moved
+        self._tells_leaders = context.version >= LEADERS_SINCE
 
     # -- what kinds of readers do in their own way -------------------------------------------------
 
@@ -151,12 +153,18 @@ class Fetching:
                 self.count(partition, len(data.records or b""))
         return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
 
-
-def leader_of(broker: Broker, asked: SessionPartition) -> LeaderIdAndEpoch:
-    """Who leads instead, so that the client need not ask for metadata (KIP-951)."""
-    topics = broker.image.topics
-    topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
-    found = topic.partitions.get(asked.index) if topic is not None else None
-    if found is None:
-        return LeaderIdAndEpoch()
-    return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
+    def refuse(self, asked: SessionPartition, error: KafkaError) -> Topic.PartitionData:
+        """The part of a partition that cannot be read; it says who leads instead, so that the client need not
+        ask for metadata (KIP-951)."""
+        self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
+        asked.attachment = None
+        data = refused(asked.index, error)
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
+            topics = self._broker.image.topics
+            topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
+            found = topic.partitions.get(asked.index) if topic is not None else None
+            if found is not None:
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=found.leader, leader_epoch=found.leader_epoch
+                )
+        return data

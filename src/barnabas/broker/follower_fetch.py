@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.fetching import ColdRead, Fetching, Results, leader_of
-from barnabas.broker.reading import NOT_KNOWN, PartitionData, divergence, read, refused
+from barnabas.broker.fetching import ColdRead, Fetching, Results
+from barnabas.broker.reading import NOT_KNOWN, PartitionData, divergence, read
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
 
-LEADERS_SINCE = 16
 UNCOMMITTED = 0  # isolation level
 
 
 class FollowerFetch(Fetching):
-    __slots__ = ("_follower", "_tail", "_tells_leaders", "_unnoted")
+    __slots__ = ("_follower", "_tail", "_unnoted")
 
     def __init__(
         self,
@@ -42,7 +41,6 @@ class FollowerFetch(Fetching):
     ) -> None:
         super().__init__(request, session, context)
         self._follower = follower
-        self._tells_leaders = context.version >= LEADERS_SINCE
         self._tail = tail  # it took the shortcut here
         self._unnoted: list[SessionPartition] = []
 
@@ -154,16 +152,13 @@ class FollowerFetch(Fetching):
                 is_follower=True,
             )
         except KafkaError as error:
-            self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
-            asked.attachment = None
-            data = refused(asked.index, error)
-            if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
-                data.current_leader = leader_of(self._broker, asked)
-            return data
+            return self.refuse(asked, error)
 
     def count(self, partition: Partition, size: int) -> None:
         partition.metrics.replication_bytes_out += size
         self._broker.leader_throttle.count(partition, size)
+
+    # -- waiting -----------------------------------------------------------------------------------
 
     def more(self, partition: Partition | None = None) -> None:
         tail = self._tail
@@ -173,8 +168,6 @@ class FollowerFetch(Fetching):
                 self.finish(answer)
                 return
         super().more(partition)
-
-    # -- waiting -----------------------------------------------------------------------------------
 
     def watch(self) -> None:
         self._deferred.on_next = self.give_up  # it has more to ask for, and cannot ask while this waits

@@ -113,6 +113,7 @@ class Remembering:
             asked is None
             or asked is not before
             or asked.attachment is None
+            or asked.session is None  # named, and forgotten at once
             or self.listener.router.is_guarded
         ):
             return

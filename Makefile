@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache test-long simulate lint format bench bench-quick bench-cluster bench-spark bench-pipeline demo soak package clean tools
+.PHONY: help run test test-apache test-long simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline demo soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -68,6 +68,9 @@ bench: $(VENV)/.dev  ## compare with Apache Kafka on this machine (needs Java an
 
 bench-quick: $(VENV)/.dev  ## the same in a few minutes
 	$(BIN)/python -m bench --quick $(ARGS)
+
+bench-stalls: $(VENV)/.dev  ## how long one producer waits while somebody else asks the broker for much at once
+	$(BIN)/python -m bench.stalls $(ARGS)
 
 bench-cluster: $(VENV)/.dev  ## three nodes against three of Apache Kafka, write docs/benchmarks-cluster.md
 	$(BIN)/python -m bench.cluster $(ARGS)

@@ -148,4 +148,8 @@ MEANING = """
   of 10,000 groups in turn on 16 connections with 32 each.
 - **memory per 1,000 groups**: what 10,000 groups of one member and one offset add to the process (to Java's
   heap, after collecting garbage).
+- **longest wait**: of one producer that writes a record at a time, while somebody else creates 100 topics of
+  100 partitions, sends a record to each in one request, asks for the metadata and the end offsets of all,
+  commits an offset for each in one request, deletes them. `python -m bench.stalls` shows
+  what of it is the broker's own work.
 """

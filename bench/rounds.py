@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bench import cleaner, generator, groups, lifecycle, loads, transactions
+from bench import cleaner, generator, groups, lifecycle, loads, stalls, transactions
 from bench.brokers import Apache, Barnabas, Contender
 from bench.loads import Scale, Trial
 from bench.rows import ROWS, Row
@@ -57,7 +57,9 @@ class Comparison:
 
     def run(self, names: Sequence[str] = ()) -> list[Result]:
         self._on_running_brokers(chosen((*loads.TRIALS, *groups.TRIALS, *transactions.TRIALS), names))
-        for trial in chosen((*lifecycle.TRIALS, *groups.FRESH_TRIALS, *cleaner.TRIALS), names):
+        for trial in chosen(
+            (*lifecycle.TRIALS, *groups.FRESH_TRIALS, *cleaner.TRIALS, *stalls.TRIALS), names
+        ):
             self._on_fresh_brokers(trial)
         return [self.results[name] for name in ROWS if name in self.results and (not names or name in names)]
 

@@ -32,6 +32,7 @@ _more = Better.MORE
 _less = Better.LESS
 _EIGHTH = 0.125
 _SIXTH_OFF = 0.83
+_STALL_MS = 20.0
 
 ROWS = {
     row.name: row
@@ -67,5 +68,14 @@ ROWS = {
         Row("transaction-fetch", "read_committed fetch, a tenth aborted", "MB/s", _more, 1.5),
         Row("cleaner", "compaction of a dirty log", "MB/s", _more, 0.75),
         Row("cleaner-p99", "p99 of one produce: cleaner busy, by idle", "x", _less, 2.0, of_own=True),
+        # The longest wait of one producer while somebody else does this: see `stalls`.
+        Row("stall-create", "longest wait: 10,000 partitions created", "ms", _less, _STALL_MS, of_own=True),
+        Row(
+            "stall-first-records", "longest wait: first records to them", "ms", _less, _STALL_MS, of_own=True
+        ),
+        Row("stall-metadata", "longest wait: metadata of all topics", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-offsets", "longest wait: end offsets of all", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, _STALL_MS, of_own=True),
     )
 }

@@ -1,0 +1,101 @@
+"""Runs a broker and notes how long turns of its loop take: `loop_watch.py OUT [--stacks] -m barnabas ...`.
+
+In: the broker's command line. Out: a line of OUT for each turn above a millisecond or two: when it ended
+(monotonic time), milliseconds by the clock, milliseconds of processor time of the loop's thread. The last is
+the broker's own work: other processes on the machine do not add to it. With `--stacks` a thread writes where
+the loop's thread is while a turn takes too long; that costs some speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from barnabas.broker import process
+
+TURN_S = 0.001
+NOTED_MS = 2.5
+STACK_AFTER_S = 0.015
+STACK_EVERY_S = 0.004
+DEPTH = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    at_s: float
+    wall_ms: float
+    cpu_ms: float
+
+
+def read_turns(path: Path) -> list[Turn]:
+    lines = (line.split() for line in path.read_text().splitlines() if line and line[0].isdigit())
+    return [Turn(*map(float, values)) for values in lines if len(values) == 3]
+
+
+class LoopWatch:
+    """A timer of a millisecond: the processor time between two of its calls is at least that of the longest
+    turn between them, and at most a millisecond more."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, out: TextIO) -> None:
+        self._loop = loop
+        self._out = out
+        self._thread_id = threading.get_ident()
+        self._wall_s, self._cpu_s = time.monotonic(), time.thread_time()
+        loop.call_later(TURN_S, self._on_time)
+
+    def _on_time(self) -> None:
+        wall_s, cpu_s = time.monotonic(), time.thread_time()
+        wall_ms, cpu_ms = (wall_s - self._wall_s) * 1000, (cpu_s - self._cpu_s) * 1000
+        self._wall_s, self._cpu_s = wall_s, cpu_s
+        if wall_ms >= NOTED_MS:
+            self._out.write(f"{wall_s:.6f} {wall_ms:.2f} {cpu_ms:.2f}\n")
+            self._out.flush()
+        self._loop.call_later(TURN_S, self._on_time)
+
+    def write_stacks(self) -> None:
+        while True:
+            time.sleep(STACK_EVERY_S)
+            late_s = time.monotonic() - self._wall_s
+            frame = sys._current_frames().get(self._thread_id)
+            if late_s < STACK_AFTER_S or frame is None:
+                continue
+            shown = [
+                f"{Path(each.filename).stem}.{each.name}:{each.lineno}"
+                for each in traceback.extract_stack(frame)[-DEPTH:]
+            ]
+            self._out.write(f"# {late_s * 1000:.0f} ms: {' > '.join(shown)}\n")
+
+
+def watched(
+    serve: Callable[..., Coroutine[Any, Any, None]], out: TextIO, *, stacks: bool
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def serve_watched(*arguments: Any) -> None:
+        watch = LoopWatch(asyncio.get_running_loop(), out)
+        if stacks:
+            threading.Thread(target=watch.write_stacks, daemon=True).start()
+        await serve(*arguments)
+
+    return serve_watched
+
+
+def main() -> None:
+    path, *arguments = sys.argv[1:]
+    stacks = arguments[0] == "--stacks"
+    module, *rest = arguments[2 if stacks else 1 :]
+    sys.argv = [module, *rest]
+    with Path(path).open("w") as out:
+        process.serve = watched(process.serve, out, stacks=stacks)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path.cwd()))
+    main()

@@ -1,0 +1,337 @@
+"""`python -m bench.stalls`: how long one producer waits while somebody else asks the broker for much at once.
+
+In: rows to run. Out: for each the longest wait of a producer that writes one record at a time (its floor:
+20 ms), the same producer's median and longest wait while nobody disturbs it, and the longest turn of the
+broker's loop, in processor time too: on a busy machine only that tells the broker's work from the machine's.
+A row is one function with `@row`; what it does inside `with stage.watched()` is what disturbs the producer.
+Rows run in order on one broker, and each can run alone. They are rows of `make bench` too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import frames, group_frames, loop_watch, probe
+from bench.brokers import (
+    TOPIC_CONFIGS,
+    USABLE_TIMEOUT_S,
+    Barnabas,
+    Contender,
+    ask,
+    client_settings,
+    create_topics,
+    delete_topics,
+    wait_until_usable,
+)
+from bench.generator import LoadError
+from bench.loads import Scale, Trial
+from bench.loop_watch import Turn
+from bench.probe import Wait
+from bench.rows import ROWS
+
+PROBE_TOPIC = "probe"
+PARTITIONS, PER_TOPIC = 10_000, 100
+TOPICS_A_REQUEST = 50  # a request may make 10,000 records of metadata at most
+IDLE_S, SETTLE_S = 2.0, 1.0  # before it begins; after the last response, since work may go on
+PROBE_START_S = 10.0
+RESPONSE_TIMEOUT_S = 120.0
+METADATA_REQUESTS = 5
+GROUP = "stall"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the probe saw in one row, in milliseconds; turns of the loop only where it is watched."""
+
+    longest_ms: float
+    median_ms: float
+    idle_longest_ms: float
+    took_ms: float
+    loop: Turn | None = None
+    loop_cpu_ms: float = 0.0
+
+
+class Stage:
+    """A running broker, the topics that rows share, and the probe beside them."""
+
+    def __init__(self, broker: Contender, partitions: int, turns: Path | None = None) -> None:
+        self.broker = broker
+        self.topics = {
+            f"many-{number:03}": min(PER_TOPIC, partitions)
+            for number in range(max(1, partitions // PER_TOPIC))
+        }
+        self._turns = turns
+        self._is_created = False
+        self.idle_s = IDLE_S
+        self.settle_s = SETTLE_S
+        self.measured: Measured | None = None
+        create_topics(broker, {PROBE_TOPIC: 1})
+
+    # -- what rows do --------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = AdminClient(client_settings(self.broker))
+        new = [NewTopic(name, count, 1, config=TOPIC_CONFIGS) for name, count in self.topics.items()]
+        for at in range(0, len(new), TOPICS_A_REQUEST):
+            portion = new[at : at + TOPICS_A_REQUEST]
+            for future in admin.create_topics(portion, request_timeout=USABLE_TIMEOUT_S).values():
+                future.result()
+        self._is_created = True
+
+    def need_topics(self) -> None:
+        """The topics are there, whatever rows ran before."""
+        if not self._is_created:
+            self.create()
+        wait_until_usable(self.broker, self.topics)
+
+    def delete(self) -> None:
+        delete_topics(self.broker, *self.topics)
+        self._is_created = False
+
+    def ask(self, frame: bytes) -> bytes:
+        return ask(self.broker.port, frame, RESPONSE_TIMEOUT_S)
+
+    # -- the probe -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """The probe runs alone for a while, then beside what the row does, then a little longer."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "waits"
+            command = [sys.executable, "-m", "bench.probe", str(self.broker.port), PROBE_TOPIC, str(out)]
+            process = subprocess.Popen(command, cwd=Path(__file__).resolve().parent.parent)
+            try:
+                deadline = time.monotonic() + PROBE_START_S
+                while not (out.exists() and out.stat().st_size) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                time.sleep(self.idle_s)
+                began = time.monotonic()
+                yield
+                ended = time.monotonic()
+                time.sleep(self.settle_s)
+            finally:
+                process.terminate()
+                process.wait()
+            if process.returncode:
+                raise LoadError(f"the probe ended with status {process.returncode}")
+            self.measured = self._judge(probe.read_waits(out), began, ended)
+
+    def _judge(self, waits: Sequence[Wait], began: float, ended: float) -> Measured:
+        idle = [each.seconds for each in waits if began - self.idle_s <= each.at_s < began - each.seconds]
+        beside = [each.seconds for each in waits if each.at_s + each.seconds >= began]
+        turns = loop_watch.read_turns(self._turns) if self._turns is not None else []
+        turns = [turn for turn in turns if began <= turn.at_s <= ended + self.settle_s]
+        return Measured(
+            max(beside) * 1000,
+            statistics.median(idle) * 1000,
+            max(idle) * 1000,
+            (ended - began) * 1000,
+            max(turns, key=lambda turn: turn.wall_ms, default=None),
+            max((turn.cpu_ms for turn in turns), default=0.0),
+        )
+
+
+Disturb = Callable[[Stage], None]
+DISTURBANCES: dict[str, Disturb] = {}
+
+
+def row(name: str) -> Callable[[Disturb], Disturb]:
+    """Make a function a row: what it does inside `with stage.watched()` is held against the floor that
+    `bench.rows` has under this name."""
+
+    def add(disturb: Disturb) -> Disturb:
+        assert name in ROWS, f"{name} has no floor in bench/rows.py"
+        DISTURBANCES[name] = disturb
+        return disturb
+
+    return add
+
+
+@row("stall-create")
+def create(stage: Stage) -> None:
+    with stage.watched():
+        stage.create()
+
+
+@row("stall-first-records")
+def first_records(stage: Stage) -> None:
+    """One request with a record for each partition, as a Java producer with many partitions sends."""
+    stage.need_topics()
+    frame = produce_to_all(stage.topics)
+    with stage.watched():
+        response = stage.ask(frame)
+    check_produced(response, stage.topics)
+
+
+@row("stall-metadata")
+def all_metadata(stage: Stage) -> None:
+    stage.need_topics()
+    with stage.watched():
+        for _ in range(METADATA_REQUESTS):
+            stage.ask(metadata_of_all())
+
+
+@row("stall-offsets")
+def all_offsets(stage: Stage) -> None:
+    stage.need_topics()
+    with stage.watched():
+        stage.ask(frames.list_offsets(stage.topics))
+
+
+@row("stall-commit")
+def commit(stage: Stage) -> None:
+    """One group commits an offset for each partition in one request."""
+    stage.need_topics()
+    stage.ask(group_frames.find_coordinator(GROUP))
+    frame = commit_all(GROUP, stage.topics)
+    deadline = time.monotonic() + RESPONSE_TIMEOUT_S
+    while commit_error(stage.ask(group_frames.commit(GROUP, PROBE_TOPIC, 0)), PROBE_TOPIC):
+        if time.monotonic() > deadline:
+            raise LoadError("the group has no coordinator")
+        time.sleep(0.05)
+    with stage.watched():
+        response = stage.ask(frame)
+    if error := commit_error(response, next(iter(stage.topics))):
+        raise LoadError(f"the offsets were refused with error {error}")
+
+
+@row("stall-delete")
+def delete(stage: Stage) -> None:
+    stage.need_topics()
+    with stage.watched():
+        stage.delete()
+
+
+# -- frames ------------------------------------------------------------------------------------------
+
+
+def produce_to_all(topics: dict[str, int]) -> bytes:
+    batch = frames.batch_of(1).content
+    body = bytearray(struct.pack(">hhii", -1, 1, 30_000, len(topics)))
+    for topic, partitions in topics.items():
+        body += group_frames.text(topic) + struct.pack(">i", partitions)
+        for partition in range(partitions):
+            body += struct.pack(">ii", partition, len(batch)) + batch
+    return frames.request(0, 7, bytes(body), flexible=False)
+
+
+def check_produced(response: bytes, topics: dict[str, int]) -> None:
+    position = frames.CORRELATION_BYTES + 4
+    for topic, partitions in topics.items():
+        position += 2 + len(topic) + 4
+        for _ in range(partitions):
+            index, error = struct.unpack_from(">ih", response, position)
+            if error:
+                raise LoadError(f"a record for {topic}-{index} was refused with error {error}")
+            position += 4 + 2 + 8 + 8 + 8
+
+
+def metadata_of_all() -> bytes:
+    return frames.request(3, 8, struct.pack(">ibbb", -1, 0, 0, 0), flexible=False)
+
+
+def commit_all(group: str, topics: dict[str, int]) -> bytes:
+    text, array = group_frames.text, group_frames.array
+    places = [
+        text(topic) + array([struct.pack(">iqi", index, 1, -1) + text("") for index in range(partitions)])
+        for topic, partitions in topics.items()
+    ]
+    body = text(group) + struct.pack(">i", -1) + text("") + group_frames.NO_TEXT + array(places)
+    return frames.request(8, 7, body, flexible=False)
+
+
+def commit_error(response: bytes, first_topic: str) -> int:
+    """The error code of the first partition."""
+    at = group_frames.commit_error_at(first_topic) - frames.SIZE_BYTES
+    return int(struct.unpack_from(">h", response, at)[0])
+
+
+# -- running -----------------------------------------------------------------------------------------
+
+
+def run(stage: Stage, names: Sequence[str]) -> Iterator[tuple[str, Measured]]:
+    for name in names:
+        stage.measured = None
+        DISTURBANCES[name](stage)
+        assert stage.measured is not None, f"{name} watched nothing"
+        yield name, stage.measured
+
+
+def stalls(broker: Contender, scale: Scale) -> dict[str, float]:
+    """All rows on a broker that is started for them."""
+    broker.start()
+    try:
+        stage = Stage(broker, min(PARTITIONS, scale.partitions * 5 // 2))
+        stage.idle_s, stage.settle_s = min(IDLE_S, scale.seconds), min(SETTLE_S, scale.seconds)
+        return {name: measured.longest_ms for name, measured in run(stage, list(DISTURBANCES))}
+    finally:
+        broker.stop()
+
+
+TRIALS = (Trial(tuple(DISTURBANCES), stalls, warm_up=False),)
+HEADS = ("row", "longest wait", "idle: median", "idle: longest", "longest turn", "of processor", "took", "")
+
+
+def cells(name: str, measured: Measured) -> tuple[str, ...]:
+    wall_ms = measured.loop.wall_ms if measured.loop is not None else 0.0
+    values = (
+        measured.longest_ms,
+        measured.median_ms,
+        measured.idle_longest_ms,
+        wall_ms,
+        measured.loop_cpu_ms,
+        measured.took_ms,
+    )
+    verdict = "pass" if ROWS[name].holds(measured.longest_ms) else "FAIL"
+    return (ROWS[name].title, *(f"{value:,.1f} ms" for value in values), verdict)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.stalls", description=__doc__)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"only these: {', '.join(DISTURBANCES)}")
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    parser.add_argument("--stacks", type=Path, help="write where long turns of the loop are into this file")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.rows if name not in DISTURBANCES]
+    if unknown:
+        print(f"no such row: {', '.join(unknown)}; there are {', '.join(DISTURBANCES)}", file=sys.stderr)
+        return 2
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    table, fails = Table(*HEADS), 0
+    with tempfile.TemporaryDirectory() as folder:
+        turns = (options.stacks or Path(folder) / "turns").resolve()
+        watch = str(Path(__file__).with_name("loop_watch.py"))
+        prefix = [sys.executable, watch, str(turns), *(["--stacks"] if options.stacks else [])]
+        broker = Barnabas(prefix=prefix)
+        try:
+            broker.start()
+            for name, measured in run(
+                Stage(broker, options.partitions, turns), options.rows or list(DISTURBANCES)
+            ):
+                shown = cells(name, measured)
+                table.add_row(*shown)
+                fails += shown[-1] == "FAIL"
+        finally:
+            broker.close()
+    console.print(table)
+    return 1 if fails else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -125,13 +125,13 @@ def log_dirs(broker: Broker) -> None:
         *kind,
         "LogDirectoryOffline",
         offline,
-        lambda: [({"logDirectory": each.absolute_path}, each.failure is not None) for each in dirs],
+        lambda: [({"logDirectory": each.absolute_path}, int(each.failure is not None)) for each in dirs],
     )
     metrics.gauges(
         *kind,
         "LogDirectoryCordoned",
         cordoned,
-        lambda: [({"logDirectory": each.absolute_path}, each.is_cordoned) for each in dirs],
+        lambda: [({"logDirectory": each.absolute_path}, int(each.is_cordoned)) for each in dirs],
     )
 
 

@@ -26,10 +26,14 @@ class Family:
         self.samples.append((suffix, labels or {}, value))
 
     def lines(self) -> Iterator[str]:
-        yield f"# HELP {self.name} {self.help}\n"
+        yield f"# HELP {self.name} {help_text(self.help)}\n"
         yield f"# TYPE {self.name} {self.type}\n"
         for suffix, labels, value in self.samples:
             yield f"{self.name}{suffix}{label_text(labels)} {number_text(value)}\n"
+
+
+def help_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def number_text(value: float) -> str:
@@ -37,4 +41,4 @@ def number_text(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
-    return str(value)
+    return str(int(value)) if isinstance(value, bool) else str(value)  # "False" is no number

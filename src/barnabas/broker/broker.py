@@ -7,20 +7,18 @@ Does not know: how the parts are made and started (see `node`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker import topology
+from barnabas.broker.auto_creation import AutoCreation
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.broker.held_answers import Purgatory
 from barnabas.broker.marker_sending import MarkerSending
 from barnabas.broker.other_brokers import OtherBrokers
 from barnabas.broker.replication_throttle import ReplicationThrottle
-from barnabas.controller.context import unlimited
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
-from barnabas.protocol import ErrorCode
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.cleaning import Cleaning
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
 SelectReplica = Callable[["Partition", str, str], int]
 """The replica that a consumer in a rack, on a listener, should read a partition from."""
 
-ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-
 
 class Broker:
     def __init__(
@@ -73,6 +69,7 @@ class Broker:
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
         self.purgatory = Purgatory(self.loop)
+        self.auto_creation = AutoCreation(self)
         self.others = OtherBrokers(self)
         self.markers = MarkerSending(self.others, self.loop)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time
@@ -132,26 +129,3 @@ class Broker:
         """An internal partition is led here, or not any more: its coordinator must know."""
         self.groups.leadership_changed(partition)
         self.transactions.leadership_changed(partition)
-
-    # -- topics ------------------------------------------------------------------------------------
-
-    async def auto_create(
-        self, names: list[str], take_mutations: Callable[[int], None] = unlimited
-    ) -> Mapping[str, ErrorCode]:
-        """Create topics that a client asked for by using them; what became of those that could not be."""
-        response = await self.controller.handle(
-            CreateTopicsRequest(
-                topics=[
-                    CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-                    for name in names
-                ],
-                timeout_ms=self.settings["request.timeout.ms"],
-            ),
-            take_mutations=take_mutations,
-        )
-        assert isinstance(response, CreateTopicsResponse)
-        return {
-            topic.name: ErrorCode(topic.error_code)
-            for topic in response.topics
-            if topic.error_code not in ALREADY_THERE
-        }

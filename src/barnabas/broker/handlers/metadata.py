@@ -1,10 +1,10 @@
-"""Metadata: brokers, topics, partitions and their leaders, by name or by id; creates missing topics
-where allowed.
+"""Metadata: brokers, topics, partitions and their leaders, by name or by id.
+
+Missing topics are created where allowed, beside the response: it says UNKNOWN_TOPIC_OR_PARTITION, as Apache
+Kafka's does. Clients rely on that: a topic that was just deleted must not look like a new one.
 """
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Mapping
 
 from barnabas.broker import authorized
 from barnabas.broker.context import RequestContext
@@ -21,13 +21,14 @@ TOPIC_IDS_SINCE = 12  # earlier versions carry the field and must not use it
 
 
 @handles(MetadataRequest, "0-13", needs=describe_topics("topics.name"))
-def metadata(
-    request: MetadataRequest, context: RequestContext
-) -> MetadataResponse | Awaitable[MetadataResponse]:
+def metadata(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     missing = names_to_create(request, context)
-    if missing:
-        return create_then_answer(request, context, missing)
-    return answer(request, context, {})
+    throttle_ms = create(missing, context) if missing else 0
+    response = answer(request, context)
+    if throttle_ms:
+        response.throttle_time_ms = throttle_ms
+        context.channel.mute(throttle_ms)
+    return response
 
 
 def names_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
@@ -36,35 +37,30 @@ def names_to_create(request: MetadataRequest, context: RequestContext) -> list[s
     if not allowed or not request.topics or not broker.settings["auto.create.topics.enable"]:
         return []
     known = broker.image.topics.by_name
-    wanted = dict.fromkeys(
-        topic.name for topic in request.topics if topic.name is not None and topic.topic_id == NULL_UUID
-    )
-    return [name for name in wanted if name not in known]
+    return [
+        topic.name
+        for topic in request.topics
+        if topic.name is not None and topic.topic_id == NULL_UUID and topic.name not in known
+    ]
 
 
-async def create_then_answer(
-    request: MetadataRequest, context: RequestContext, names: list[str]
-) -> MetadataResponse:
-    """The topic is there when the answer leaves, so that the client need not ask again."""
-    version = context.version
+def create(names: list[str], context: RequestContext) -> int:
+    """Have valid names created beside this request, and return how long the client's quota throttles it."""
+    from barnabas.controller.topic_names import reason_invalid
+
     broker = context.broker
+    wanted = broker.auto_creation.missing([name for name in names if reason_invalid(name) is None])
+    if not wanted:
+        return 0
     mutations = broker.quotas.mutating(context.user, context.client_id, strict=False)
+    broker.auto_creation.begin(wanted)
     if mutations is None:
-        errors = await broker.auto_create(names)
-    else:
-        errors = await broker.auto_create(names, mutations.take)
-    context.version = version
-    response = answer(request, context, errors)
-    wait_ms = mutations.wait_ms() if mutations is not None else 0
-    if wait_ms:
-        response.throttle_time_ms = wait_ms
-        context.channel.mute(wait_ms)
-    return response
+        return 0
+    mutations.take(len(wanted) * broker.settings["num.partitions"])
+    return mutations.wait_ms()
 
 
-def answer(
-    request: MetadataRequest, context: RequestContext, errors: Mapping[str, ErrorCode]
-) -> MetadataResponse:
+def answer(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     broker = context.broker
     image = broker.image
     wants_operations = request.include_topic_authorized_operations
@@ -97,7 +93,7 @@ def answer(
                     Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
                 )
             else:
-                topics.append(unknown(asked.name or "", errors))
+                topics.append(unknown(asked.name or ""))
     return MetadataResponse(
         brokers=[
             MetadataResponse.MetadataResponseBroker(
@@ -114,12 +110,11 @@ def answer(
     )
 
 
-def unknown(name: str, errors: Mapping[str, ErrorCode]) -> Topic:
+def unknown(name: str) -> Topic:
     from barnabas.controller.topic_names import reason_invalid
 
-    code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if reason_invalid(name) is not None:
-        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    is_valid = reason_invalid(name) is None
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION
     return Topic(error_code=code, name=name)
 
 

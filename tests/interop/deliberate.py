@@ -17,11 +17,6 @@ LEDGER = (
         "what no broker could run with is refused, also where the controller is asked directly",
     ),
     (
-        r"describing\.asking_creates_topics",
-        r".*unknown topic that may be created",
-        "an auto-created topic is in the answer that asked for it: the client need not ask again",
-    ),
-    (
         r"describing\.metadata_by_id_and_with_bad_names",
         r".*by neither",
         "a topic without name and id is an invalid topic, not an unknown server error",
@@ -65,6 +60,16 @@ LEDGER = (
         r"producing\.the_same_partition_twice_in_a_request",
         r".*twice.*",
         "both batches are stored and answered, where Apache Kafka drops the first one without a word",
+    ),
+    (
+        r"security_off\.scram_credentials_change",
+        r"no password",
+        "an empty salted password is an unacceptable credential, not an unknown server error",
+    ),
+    (
+        r"controller\.security_is_off",
+        r"DESCRIBE_DELEGATION_TOKEN v3: all",
+        "a controller refuses tokens as a broker does, it is not an unknown server error",
     ),
     (
         r"settings\.wrong_changes",

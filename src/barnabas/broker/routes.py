@@ -33,7 +33,6 @@ class Endpoint:
     """One API as it is served: the handler's declaration."""
 
     key: ApiKey
-    request: type[Message]
     version_min: int
     version_max: int
     needs: Need
@@ -71,7 +70,7 @@ class Route:
         self.version = version
         self.times = times
         self.handler = handler or endpoint.handler
-        self.decode = codec(endpoint.request, version).decode
+        self.decode = codec(apis.request_class(key), version).decode
         self.encode = codec(apis.response_class(key), version).encode
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
@@ -81,7 +80,7 @@ _endpoints: dict[str, dict[int, Endpoint]] = {"broker": {}, "controller": {}}  #
 
 
 def handles(
-    request: type[Message],
+    request: type[Message] | ApiKey,
     versions: str,
     *,
     needs: Need,
@@ -90,15 +89,17 @@ def handles(
     fallback: Handler | None = None,
     unstable_max: int | None = None,
 ) -> Callable[[H], H]:
-    """Declare the decorated function as the handler of `request` in `versions` ("0-4")."""
+    """Declare the decorated function as the handler of `request` in `versions` ("0-4").
+
+    A key instead of a class leaves the message's module unimported until the first request.
+    """
     low, _, high = versions.partition("-")
-    key = ApiKey(request.schema.key or 0)
+    key = request if isinstance(request, ApiKey) else ApiKey(request.schema.key or 0)
 
     def register(function: H) -> H:
         version_min, version_max = int(low), int(high or low)
         endpoint = Endpoint(
             key=key,
-            request=request,
             version_min=version_min,
             version_max=version_max,
             needs=needs,

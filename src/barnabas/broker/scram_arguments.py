@@ -10,15 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import hmac
 from collections.abc import Callable
 
+from barnabas.controller.scram import ITERATIONS_MAX, ITERATIONS_MIN, credential_record
 from barnabas.protocol.log_records.metadata import UserScramCredentialRecord
 
 MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 ITERATIONS_DEFAULT = 4096
-ITERATIONS_MIN = 4096
-ITERATIONS_MAX = 16384
 SALT_BYTES = 32
 _KNOWN = ("name", "salt", "iterations", "password", "saltedpassword")
 
@@ -31,15 +29,7 @@ def scram_record(argument: str, random_bytes: Callable[[int], bytes]) -> UserScr
     iterations = _iterations(parts, mechanism)
     salt = _decoded(parts["salt"], "salt") if "salt" in parts else random_bytes(SALT_BYTES)
     salted = _salted_password(parts, algorithm, salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", algorithm)
-    return UserScramCredentialRecord(
-        name=parts["name"],
-        mechanism=number,
-        salt=salt,
-        stored_key=hashlib.new(algorithm, client_key).digest(),
-        server_key=hmac.digest(salted, b"Server Key", algorithm),
-        iterations=iterations,
-    )
+    return credential_record(parts["name"], number, salt, salted, iterations)
 
 
 def _split(argument: str) -> tuple[str, dict[str, str]]:

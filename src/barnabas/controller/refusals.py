@@ -85,6 +85,10 @@ def refusal(request: Message, error: KafkaError, version: int | None = None) -> 
         from barnabas.controller.elections import refused_elections  # rarely needed
 
         return refused_elections(request, error)
+    if request.schema.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+        from barnabas.controller.scram import refused_credentials  # rarely needed
+
+        return refused_credentials(request, error)
     return _with_error(request, code, message)
 
 

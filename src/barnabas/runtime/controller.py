@@ -91,6 +91,7 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
 # The same, asked for rarely: brought in when they are.
 _RARE = {
     ApiKey.ALTER_CLIENT_QUOTAS: ("quotas", "alter_client_quotas"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("scram", "alter_user_scram_credentials"),
     ApiKey.UPDATE_FEATURES: ("features", "update_features"),
     ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
     ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),

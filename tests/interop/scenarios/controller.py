@@ -8,8 +8,9 @@ from barnabas.protocol.apis import request_header_version
 from ..frames import framed, request
 from ..requests import batch, produce, versions
 from ..talk import Talk, encode, scenario
+from .security_off import ENTRY, FILTER, said, upsertion
 
-BUILT = {18, 19, 20, 32, 33, 37, 43, 44, 46, 49, 50, 55, 57, 60}
+BUILT = {17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 46, 49, 50, 51, 55, 57, 60}
 """APIs of the controller whose versions are compared; a node may announce more."""
 
 
@@ -110,3 +111,17 @@ def settings_and_quotas_are_decided_here(talk: Talk) -> None:
     update = [{"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}]
     talk.ask("a feature", ApiKey.UPDATE_FEATURES, 2, feature_updates=update, validate_only=True)
     talk.ask("moves", ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=None)
+
+
+@scenario
+def security_is_off(talk: Talk) -> None:
+    said(talk, "a mechanism", ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    said(talk, "a name", ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"\0u\0secret")
+    said(talk, "all", ApiKey.DESCRIBE_ACLS, 3, **FILTER)
+    said(talk, "one", ApiKey.CREATE_ACLS, 3, creations=[ENTRY])
+    said(talk, "one", ApiKey.DELETE_ACLS, 3, filters=[FILTER])
+    said(talk, "a token", ApiKey.CREATE_DELEGATION_TOKEN, 3, renewers=[], max_lifetime_ms=-1)
+    said(talk, "renewed", ApiKey.RENEW_DELEGATION_TOKEN, 2, hmac=b"x", renew_period_ms=5)
+    said(talk, "expired", ApiKey.EXPIRE_DELEGATION_TOKEN, 2, hmac=b"x", expiry_time_period_ms=5)
+    said(talk, "all", ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=None)
+    said(talk, "nobody's", ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, upsertions=[upsertion("")])

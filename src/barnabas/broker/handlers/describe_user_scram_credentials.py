@@ -46,4 +46,4 @@ def result(name: str, times: int, infos: list[Info] | None) -> Result:
             error_code=ErrorCode.RESOURCE_NOT_FOUND,
             error_message=f"Attempt to describe a user credential that does not exist: {name}",
         )
-    return Result(user=name, error_message=None, credential_infos=infos)
+    return Result(user=name, credential_infos=infos)

@@ -19,6 +19,7 @@ from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
@@ -96,4 +97,7 @@ alter_partition = handles(AlterPartitionRequest, "2-3", needs=needs.cluster_acti
 )
 alter_partition_reassignments = handles(
     AlterPartitionReassignmentsRequest, "0-1", needs=needs.alter_cluster(), listeners=BOTH
+)(to_controller)
+alter_user_scram_credentials = handles(
+    AlterUserScramCredentialsRequest, "0-0", needs=needs.alter_cluster(), listeners=BOTH
 )(to_controller)

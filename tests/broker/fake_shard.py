@@ -113,7 +113,7 @@ class FakeShard:
         self.joining = [each for each in self.joining if each[0] not in due]
         return [Outcome(answers=[(token, JoinGroupResponse(generation_id=2))]) for token in due]
 
-    def metadata_changed(self, image: object, now_ms: int) -> list[Outcome]:
+    def metadata_changed(self, image: object, changes: object, now_ms: int) -> list[Outcome]:
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:

@@ -47,7 +47,8 @@ class World:
         clock = SimpleNamespace(
             now_ms=lambda: START_MS + self.steady_ms + self.set_by_ms, steady_ms=lambda: self.steady_ms
         )
-        broker: Any = SimpleNamespace(clock=clock, loop=SimpleNamespace(call_later=self._call_later))
+        loop = SimpleNamespace(call_later=self._call_later, time=lambda: self.steady_ms / 1000)
+        broker: Any = SimpleNamespace(clock=clock, loop=loop)
         self.deadlines = Deadlines(broker, lambda host: True)
         self.host = Host()
         self.host.deadlines, self.host.steady = self.deadlines, self

@@ -16,6 +16,7 @@ from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.broker.transaction_host import TransactionHost
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.metadata.partitions import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
+from barnabas.metadata.topic_changes import NO_CHANGES
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -323,7 +324,7 @@ def test_a_partition_that_goes_away_while_its_marker_waits_needs_none(play: Play
         host = world.lead()
         await world.unmarked_transaction()
         del world.partitions[DATA]
-        host.metadata_changed(world.clock.ms)
+        host.metadata_changed(NO_CHANGES, world.clock.ms)
         assert world.state_of() == "CompleteCommit"
 
     play(scenario)

@@ -13,8 +13,11 @@ from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry, decode, encode
 from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
+from barnabas.metadata.delta import MetadataDelta
+from barnabas.metadata.difference import difference
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges, topic_changes
 from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import Message
 
@@ -35,7 +38,7 @@ class Host:
         self.new_records: list[Entry] = []
         self.shard = GroupShard(self.settings, self.rng, self.now_ms)
         self.shard.loaded(self.now_ms)
-        self.shard.metadata_changed(self.image, self.now_ms)
+        self.shard.metadata_changed(self.image, NO_CHANGES, self.now_ms)
 
     def ask(self, client: str, request: Message, version: int) -> Message | None:
         """The answer, or None when the client has to wait; it is found in `answers` then."""
@@ -71,8 +74,13 @@ class Host:
         self.now_ms = end_ms
 
     def change_topics(self, topics: Mapping[str, int]) -> None:
-        self.image = image_of(topics)
-        for outcome in self.shard.metadata_changed(self.image, self.now_ms):
+        self.change_image(image_of(topics))
+        self.advance(0)
+
+    def change_image(self, image: MetadataImage) -> None:
+        changes = changes_between(self.image, image)
+        self.image = image
+        for outcome in self.shard.metadata_changed(image, changes, self.now_ms):
             self.take(outcome)
 
     def replayed(self) -> GroupShard:
@@ -92,7 +100,13 @@ class Host:
         assert not self.waiting
         self.shard = self.replayed()
         self.shard.loaded(self.now_ms)
-        self.shard.metadata_changed(self.image, self.now_ms)
+        self.shard.metadata_changed(self.image, NO_CHANGES, self.now_ms)
+
+
+def changes_between(before: MetadataImage, after: MetadataImage) -> TopicChanges:
+    delta = MetadataDelta(before)
+    delta.replay_all(difference(before, after))
+    return NO_CHANGES if delta.topics is None else topic_changes(delta.topics)
 
 
 def on_the_wire(message: Message, version: int) -> Message:

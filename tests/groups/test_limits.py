@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from barnabas.groups import deadlines, expiry, topic_removal
 from barnabas.groups.classic import coordinator, joining
-from barnabas.groups.expiry import GROUPS_A_TURN, RECORDS_AN_OUTCOME_MAX
 from barnabas.groups.settings import GroupSettings
+from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from barnabas.protocol.messages.join_group import JoinGroupRequest
@@ -15,7 +17,7 @@ from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
-from .host import Host
+from .host import Host, image_of, partition
 
 Topic = OffsetCommitRequest.OffsetCommitRequestTopic
 
@@ -86,6 +88,17 @@ def test_metadata_that_is_no_subscription_keeps_the_offsets_of_all_topics() -> N
         assert host.shard.classic.is_subscribed(group_id, "anything")
 
 
+def turns(host: Host) -> list[int]:
+    """How many records each turn writes until nothing is due any more."""
+    found = []
+    while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
+        outcomes = host.shard.on_time(host.now_ms, host.image)
+        found.append(sum(len(outcome.records) for outcome in outcomes))
+        for outcome in outcomes:
+            host.take(outcome)
+    return found
+
+
 def test_many_sessions_that_end_together_are_looked_at_in_turns() -> None:
     host = Host()
     for number in range(coordinator.TIMERS_A_TURN + 10):
@@ -97,27 +110,77 @@ def test_many_sessions_that_end_together_are_looked_at_in_turns() -> None:
     assert len(host.shard.on_time(host.now_ms, host.image)) == 10
 
 
+def test_sessions_that_share_a_second_are_sorted_in_turns() -> None:
+    host = Host()
+    count = 3 * deadlines.OPENED_AT_ONCE
+    for number in range(count):
+        join_alone(host, f"g{number}")
+    timers = host.shard.classic.state.deadlines
+    host.now_ms += 10_000 >> 10 << 10
+    while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
+        before = len(timers._heap)
+        for outcome in host.shard.on_time(host.now_ms, host.image):
+            host.take(outcome)
+        assert len(timers._heap) - before <= deadlines.OPENED_AT_ONCE
+    host.advance(11_000)
+    assert {group.state.value for group in host.shard.classic.state.groups.values()} == {"Empty"}
+
+
 def test_expiry_looks_at_many_groups_in_turns_and_forgets_none() -> None:
     settings = GroupSettings(offsets_retention_ms=1000, offsets_retention_check_interval_ms=2000)
     host = Host(settings, {"t": 1})
-    for number in range(2 * GROUPS_A_TURN + 10):
+    for number in range(3 * expiry.RECORDS_A_TURN):
         host.ask("c", commit_request(f"g{number}", 1), 9)
     host.now_ms += 2000
-    [first] = host.shard.on_time(host.now_ms, host.image)
-    assert len(first.records) == 2 * GROUPS_A_TURN  # an offset and a group each
-    host.take(first)
-    host.advance(0)
+    found = turns(host)
+    assert sum(found) == 2 * 3 * expiry.RECORDS_A_TURN  # an offset and a group each
+    assert max(found) <= expiry.RECORDS_A_TURN + 1
     assert host.shard.offsets.count == 0
     assert not host.shard.classic.state.groups
 
 
-def test_the_offsets_of_a_wide_topic_expire_in_batches_that_the_log_takes() -> None:
-    width = 2 * RECORDS_AN_OUTCOME_MAX
-    host = Host(topics={"t": width})
-    host.ask("c", commit_request("g", width), 9)
-    assert host.shard.offsets.count == width
-    outcomes = host.shard.metadata_changed(type(host.image)(), host.now_ms)
-    assert [len(outcome.records) for outcome in outcomes] == [RECORDS_AN_OUTCOME_MAX] * 2
+def test_a_group_of_many_offsets_expires_in_turns_and_what_it_commits_meanwhile_stays() -> None:
+    settings = GroupSettings(offsets_retention_ms=1000, offsets_retention_check_interval_ms=2000)
+    width = 3 * expiry.RECORDS_A_TURN
+    for commits_meanwhile in (False, True):
+        host = Host(settings, {"t": width})
+        host.ask("c", commit_request("g", width), 9)
+        host.now_ms += 2000
+        [first] = host.shard.on_time(host.now_ms, host.image)
+        assert len(first.records) == expiry.RECORDS_A_TURN
+        host.take(first)
+        if commits_meanwhile:
+            host.ask("c", commit_request("g", 1), 9)
+        assert max(turns(host)) <= expiry.RECORDS_A_TURN + 1
+        assert host.shard.offsets.count == int(commits_meanwhile)
+        assert ("g" in host.shard.classic.state.groups) is commits_meanwhile
+
+
+def test_offsets_of_a_deleted_topic_are_removed_in_turns() -> None:
+    width = 2 * topic_removal.RECORDS_A_TURN
+    host = Host(topics={"t": width, "kept": 1})
+    host.ask("c", commit_request("wide", width), 9)
+    for number in range(width):
+        host.ask("c", commit_request(f"g{number}", 1), 9)
+    host.change_image(image_of({"kept": 1}))
+    assert host.shard.offsets.count == 2 * width  # nothing yet: others have their turn first
+    found = turns(host)
+    assert sum(found) == 2 * width
+    assert max(found) <= 2 * topic_removal.RECORDS_A_TURN
+    assert host.shard.offsets.count == 0
+    assert host.shard.next_deadline_ms() != host.now_ms
+
+
+def test_an_offset_of_the_topic_that_has_the_name_now_is_not_removed_with_the_deleted_one() -> None:
+    host = Host(topics={"t": 1})
+    host.ask("c", commit_request("before", 1), 9)
+    host.change_image(image_of({}))
+    again = TopicImage("t", b"another id......", {0: partition()})
+    host.change_image(replace(host.image, topics=TopicsImage({again.id: again}, {"t": again})))
+    host.ask("c", commit_request("after", 1), 9)
+    turns(host)
+    assert host.shard.offsets.count_of("before") == 0
+    assert host.shard.offsets.count_of("after") == 1
 
 
 def test_a_commit_too_large_for_the_log_is_refused_and_others_go_on() -> None:

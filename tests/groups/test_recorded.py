@@ -84,7 +84,7 @@ def test_a_coordinator_goes_on_with_the_groups_of_apache_kafka() -> None:
     }  # the client sends the end of its C string too
     clicks = shard.offsets.of_group("simple")["clicks"]
     assert {partition: value.offset for partition, value in clicks.items()} == {0: 5, 1: 6}
-    assert not shard.offsets.has_any("deleted")
+    assert not shard.offsets.count_of("deleted")
 
 
 def test_a_static_member_of_apache_kafka_keeps_its_place() -> None:
@@ -115,7 +115,7 @@ def test_offsets_of_the_first_format_are_understood() -> None:
     value = shard.offsets.get("old", "t", 3)
     assert value is not None and (value.offset, value.metadata, value.commit_timestamp) == (5, "m", 9)
     shard.apply(Entry(key, None))
-    assert not shard.offsets.has_any("old")
+    assert not shard.offsets.count_of("old")
 
 
 def test_a_tombstone_for_what_is_not_there_changes_nothing() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 
 from barnabas.metadata.features import FeaturesImage
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_changes import NO_CHANGES
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
 from barnabas.transactions.records import Entry, decode, encode
@@ -127,7 +128,7 @@ class Host:
         self.shard = self.replayed()
         for outcome in self.shard.loaded(self.now_ms):
             self.take(outcome)
-        self.shard.metadata_changed(self.image, self.now_ms)
+        self.shard.metadata_changed(self.image, NO_CHANGES, self.now_ms)
 
 
 def durable(shard: TransactionShard) -> dict[str, tuple[object, ...]]:

@@ -19,6 +19,7 @@ from barnabas.broker.coordinator_journal import LOADING, NOT_HERE
 from barnabas.broker.coordinator_split import Combine, Split, gather
 from barnabas.broker.coordinator_topic import CoordinatorTopic, TopicLayout, partition_for
 from barnabas.broker.deferred import Deferred
+from barnabas.metadata.topic_changes import topic_changes
 from barnabas.protocol import ErrorCode, KafkaError, Message
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Coordinator(Generic[H]):
     # -- what each kind of coordinator has of its own ----------------------------------------------
 
     modules: ClassVar[tuple[str, ...]]  # what its shards need; to import it takes longer than a start may
+    follows_leaders: ClassVar[bool] = False  # whether hosts are told of other leaders and replicas, too
 
     @classmethod
     def bring_in(cls) -> None:
@@ -122,9 +124,12 @@ class Coordinator(Generic[H]):
         if delta.topics is None:
             return
         self._partition_count = 0
+        changes = topic_changes(delta.topics)
+        if not changes and not self.follows_leaders:
+            return
         now_ms = self.deadlines.now_ms()
         for host in list(self.hosts.values()):
-            host.metadata_changed(now_ms)
+            host.metadata_changed(changes, now_ms)
 
     async def close(self) -> None:
         """Coordinates nothing any more: everybody who waits is answered."""

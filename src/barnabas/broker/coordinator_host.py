@@ -24,6 +24,7 @@ from barnabas.broker.coordinator_journal import (
 )
 from barnabas.broker.coordinator_uncommitted import Uncommitted
 from barnabas.broker.deferred import Deferred
+from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
 
@@ -58,7 +59,9 @@ class Shard(Protocol):
     def apply(self, entry: Any, /) -> None: ...
     def next_deadline_ms(self) -> int | None: ...
     def clock_was_set(self, by_ms: int, /) -> None: ...
-    def metadata_changed(self, image: MetadataImage, now_ms: int, /) -> Iterable[Any]: ...
+    def metadata_changed(
+        self, image: MetadataImage, changes: TopicChanges, now_ms: int, /
+    ) -> Iterable[Any]: ...
     def unload(self) -> Iterable[tuple[Any, Message]]: ...
 
 
@@ -177,7 +180,7 @@ class CoordinatorHost(Generic[S]):
         now_ms = self._now_ms()
         self.error = None
         self.take_all(self.loaded(now_ms), now_ms)
-        self.metadata_changed(now_ms)
+        self.metadata_changed(NO_CHANGES, now_ms)
 
     def close(self) -> None:
         """This broker does not lead the partition any more: whoever waits is sent away."""
@@ -287,9 +290,9 @@ class CoordinatorHost(Generic[S]):
         if self.error is None:
             self.take_all(self.decide_by_time(now_ms), now_ms)
 
-    def metadata_changed(self, now_ms: int) -> None:
+    def metadata_changed(self, changes: TopicChanges, now_ms: int) -> None:
         if self.error is None:
-            self.take_all(self.shard.metadata_changed(self._broker.image, now_ms), now_ms)
+            self.take_all(self.shard.metadata_changed(self._broker.image, changes, now_ms), now_ms)
 
     def take_all(self, outcomes: Iterable[Any], now_ms: int) -> None:
         for outcome in outcomes:

@@ -36,6 +36,7 @@ Answer = Message | Deferred | Awaitable[Message] | None
 
 class TransactionCoordinator(Coordinator["TransactionHost"]):
     modules = "barnabas.broker.transaction_host", "barnabas.transactions.shard"
+    follows_leaders = True  # markers that could not be written go to the new leader
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, LAYOUT)

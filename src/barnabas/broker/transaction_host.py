@@ -18,6 +18,7 @@ from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.coordinator_journal import KeyAndValue, as_coordinator_error
 from barnabas.broker.coordinator_loading import Loading
 from barnabas.broker.transaction_markers import MarkerWriter
+from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.records.compression import Compression
 from barnabas.transactions.answers import spoil
@@ -93,8 +94,8 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
 
     # -- markers -----------------------------------------------------------------------------------
 
-    def metadata_changed(self, now_ms: int) -> None:
-        super().metadata_changed(now_ms)
+    def metadata_changed(self, changes: TopicChanges, now_ms: int) -> None:
+        super().metadata_changed(changes, now_ms)
         if self.error is None:
             self._markers.metadata_changed()
 

@@ -1,7 +1,8 @@
 """Deadlines of one shard: kept so that heartbeats touch nothing, and a hundred thousand cost little memory.
 
 In: timers that are set, moved and cancelled by those who own them. Out: the timers that are due. What is far
-off lies unsorted in buckets of about a second; when a bucket's time begins, its timers go into a heap. Moving
+off lies unsorted in buckets of about a second; when a bucket's time begins, its timers go into a heap, some
+hundred at a time, because the members of thousands of groups may share a bucket. Moving
 a deadline later, which every heartbeat does, only writes a field: the timer's place is looked at again when
 it comes up. Does not know: the clock, what a deadline means.
 """
@@ -12,6 +13,7 @@ from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 BUCKET_BITS = 10  # a bucket spans 1,024 ms
+OPENED_AT_ONCE = 500
 
 
 class Timer:
@@ -57,11 +59,20 @@ class Deadlines(Generic[Timed]):
         return found
 
     def pop_due(self, now_ms: int) -> Timed | None:
-        """The next timer whose deadline is over, cancelled by this; None when there is none."""
-        while self._bucket_starts and self._bucket_starts[0] <= now_ms:
-            self._open(heappop(self._bucket_starts))
+        """The next timer whose deadline is over, cancelled by this; None when there is none, or when none was
+        found after a bounded search: `next_ms` tells that more are to be looked at."""
+        opened = 0
+        while (found := self._pop_from_heap(now_ms)) is None and opened < OPENED_AT_ONCE:
+            if not self._bucket_starts or self._bucket_starts[0] > now_ms:
+                break
+            opened += self._open(self._bucket_starts[0])
+        return found
+
+    def _pop_from_heap(self, now_ms: int) -> Timed | None:
         heap = self._heap
-        while heap and heap[0][0] <= now_ms:
+        looks = 0
+        while heap and heap[0][0] <= now_ms and looks < OPENED_AT_ONCE:
+            looks += 1
             queued_ms, _, timer = heappop(heap)
             if timer.queued_ms != queued_ms:
                 continue  # it was set to an earlier time after this
@@ -102,10 +113,18 @@ class Deadlines(Generic[Timed]):
         timer.queued_ms = bucket[0].queued_ms if bucket and bucket[0].queued_ms == start_ms else start_ms
         bucket.append(timer)
 
-    def _open(self, start_ms: int) -> None:
+    def _open(self, start_ms: int) -> int:
+        """Move some timers of a bucket into the heap; the bucket is gone when all of them were moved."""
         self._opened_ms = start_ms
-        for timer in self._buckets.pop(start_ms):
+        bucket = self._buckets[start_ms]
+        some = bucket[-OPENED_AT_ONCE:]
+        for timer in some:
             if timer.queued_ms == start_ms:
                 timer.queued_ms = None
                 if timer.deadline_ms is not None:
                     self._queue(timer, timer.deadline_ms)
+        del bucket[-OPENED_AT_ONCE:]
+        if not bucket:
+            del self._buckets[start_ms]
+            heappop(self._bucket_starts)
+        return len(some)

@@ -12,6 +12,7 @@ from typing import Protocol
 from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
@@ -39,7 +40,7 @@ class GroupKind(Protocol):
     def clock_was_set(self, by_ms: int) -> None:
         """Sessions and other deadlines end no earlier and no later for it."""
 
-    def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]: ...
+    def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]: ...
 
     def unload(self) -> list[tuple[Token, Message]]:
         """Answers (NOT_COORDINATOR) for all who wait."""

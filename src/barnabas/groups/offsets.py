@@ -7,7 +7,7 @@ Does not know: members and generations, which topics exist (see `offset_requests
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from barnabas.groups.pending_offsets import OffsetKey, PendingOffsets
 from barnabas.groups.records import Entry
@@ -26,8 +26,8 @@ class Offsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, GroupOffsets] = {}
-        # One place (topic and partition) for all groups that have an offset there.
-        self._places: dict[Place, Place] = {}
+        # One place (topic and partition) for all groups that have an offset there, by topic.
+        self._places: dict[str, dict[int, Place]] = {}
         self._topics: dict[str, int] = {}  # how many offsets of groups are in a topic
         self.pending = PendingOffsets()
 
@@ -58,8 +58,7 @@ class Offsets:
         if isinstance(offsets, dict) and place in offsets:
             offsets[place] = value
             return
-        place = self._places.setdefault(place, place)
-        topic = place[0]
+        place = self._places.setdefault(topic, {}).setdefault(partition, place)
         self._topics[topic] = self._topics.get(topic, 0) + 1
         if offsets is None:
             self._by_group[group_id] = (place, value)
@@ -79,8 +78,7 @@ class Offsets:
         self._topics[topic] -= 1
         if not self._topics[topic]:
             del self._topics[topic]
-            for place in [each for each in self._places if each[0] == topic]:
-                del self._places[place]
+            del self._places[topic]
 
     def of_group(self, group_id: str) -> dict[str, TopicOffsets]:
         """All offsets of a group, by topic and partition."""
@@ -101,15 +99,24 @@ class Offsets:
             return ()
         return offsets.items() if isinstance(offsets, dict) else (offsets,)
 
-    def has_any(self, group_id: str) -> bool:
-        return group_id in self._by_group
+    def group_ids(self) -> list[str]:
+        """Groups that have offsets."""
+        return list(self._by_group)
 
-    @property
-    def topics(self) -> Iterable[str]:
-        """Topics in which any group has offsets, pending ones too."""
-        if not self.pending:
-            return self._topics
-        return [*self._topics, *sorted(self.pending.topics - self._topics.keys())]
+    def places(self, group_id: str) -> list[Place]:
+        """Where a group has offsets."""
+        return [place for place, _ in self._items(group_id)]
+
+    def count_of(self, group_id: str) -> int:
+        """How many offsets a group has."""
+        offsets = self._by_group.get(group_id)
+        if isinstance(offsets, dict):
+            return len(offsets)
+        return 0 if offsets is None else 1
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether any group has offsets in a topic, pending ones too."""
+        return topic in self._topics or any(True for _ in self.pending.of_topic(topic))
 
     @property
     def count(self) -> int:
@@ -126,17 +133,6 @@ class Offsets:
         found = [tombstone(group_id, *place) for place, _ in self._items(group_id)]
         found += [tombstone(*key) for key in self.pending.of_group(group_id) if self.get(*key) is None]
         return found
-
-    def tombstones_of_topic(self, topic: str) -> Iterator[Entry]:
-        """Records that remove the offsets of all groups in a topic that is gone."""
-        places = [place for place in self._places if place[0] == topic]
-        for group_id in self._by_group if places else ():
-            for place in places:
-                if self.get(group_id, *place) is not None:
-                    yield tombstone(group_id, *place)
-        for key in self.pending.of_topic(topic):
-            if self.get(*key) is None:
-                yield tombstone(*key)
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> Entry:

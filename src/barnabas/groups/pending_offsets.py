@@ -81,7 +81,3 @@ class PendingOffsets:
 
     def of_topic(self, topic: str) -> Iterator[OffsetKey]:
         return (key for keys in self._producers.values() for key in keys if key.topic == topic)
-
-    @property
-    def topics(self) -> set[str]:
-        return {key.topic for keys in self._producers.values() for key in keys}

@@ -13,7 +13,7 @@ from typing import Any
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.consumer.coordinator import ConsumerGroups
-from barnabas.groups.expiry import Expiry, in_outcomes
+from barnabas.groups.expiry import Expiry
 from barnabas.groups.kind import GroupKind
 from barnabas.groups.member_ids import Rng
 from barnabas.groups.offset_requests import (
@@ -29,9 +29,10 @@ from barnabas.groups.offsets import Offsets
 from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
+from barnabas.groups.topic_removal import TopicRemoval
 from barnabas.groups.transactional_commit import TransactionalCommit
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topics import TopicsImage
+from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import (
     GroupMetadataKey,
@@ -77,7 +78,7 @@ class GroupShard:
         self.offsets = Offsets()
         self._kinds: list[GroupKind] = [self.classic, self.consumer]
         self._expiry = Expiry(settings, self.offsets)
-        self._topics: TopicsImage | None = None
+        self._removal = TopicRemoval(self.offsets)
         self._now_ms = now_ms
 
     # What the host calls
@@ -134,8 +135,11 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         """When `on_time` wants to be called; never too late, and too early does no harm."""
         found = self._expiry.next_deadline_ms()
-        for kind in self._kinds:
-            deadline_ms = kind.next_deadline_ms()
+        for deadline_ms in (
+            self._removal.next_deadline_ms(),
+            self.classic.next_deadline_ms(),
+            self.consumer.next_deadline_ms(),
+        ):
             if deadline_ms is not None and (found is None or deadline_ms < found):
                 found = deadline_ms
         return found
@@ -145,20 +149,21 @@ class GroupShard:
         for kind in self._kinds:
             kind.clock_was_set(by_ms)
         self._expiry.clock_was_set(by_ms)
+        self._removal.clock_was_set(by_ms)
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         outcomes = [outcome for kind in self._kinds for outcome in kind.on_time(now_ms, image)]
-        return outcomes + self._expiry.on_time(now_ms, self._group_ids, self._kind_of)
+        removed = self._removal.on_time(now_ms, image.topics)
+        # One after the other: what either writes is applied before the other looks.
+        return outcomes + (removed or self._expiry.on_time(now_ms, self._group_ids, self._kind_of))
 
-    def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
-        """Topics came, grew or went: offsets of those that went are removed."""
-        outcomes = [outcome for kind in self._kinds for outcome in kind.metadata_changed(image, now_ms)]
-        before, self._topics = self._topics, image.topics
-        if before is not None and before is not image.topics:
-            for topic in list(self.offsets.topics):
-                known, found = before.by_name.get(topic), image.topics.by_name.get(topic)
-                if known is not None and (found is None or found.id != known.id):
-                    outcomes += in_outcomes(self.offsets.tombstones_of_topic(topic))
+    def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
+        """Topics came, grew or went: `on_time` removes the offsets of those that went."""
+        outcomes = []
+        for kind in self._kinds:
+            outcomes += kind.metadata_changed(image, changes, now_ms)
+        if changes.deleted:
+            self._removal.deleted(changes.deleted, now_ms)
         return outcomes
 
     def unload(self) -> list[tuple[Token, Message]]:

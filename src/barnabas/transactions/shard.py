@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.transaction_state import TransactionLogKey
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -211,7 +212,9 @@ class TransactionShard:
             outcomes.append(TransactionOutcome(tombstones))
         return outcomes
 
-    def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[TransactionOutcome]:
+    def metadata_changed(
+        self, image: MetadataImage, changes: TopicChanges, now_ms: int
+    ) -> list[TransactionOutcome]:
         """Features may have been raised; who writes markers knows which partitions are gone."""
         self._writing.agrees_with(image)
         return []

@@ -34,7 +34,7 @@ def state_of(group: ConsumerGroup | None) -> dict[str, Any]:
     """Everything that the log must tell; soft state is left out."""
     if group is None:
         return {}
-    soft = ("metadata_is_fresh",)
+    soft = ("metadata_is_fresh", "_subscribers")
     return {name: getattr(group, name) for name in ConsumerGroup.__slots__ if name not in soft}
 
 

@@ -25,7 +25,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from replication.transcript import replay
 
-from ..host import Host, image_of, topic_id
+from ..host import Host, changes_between, image_of, topic_id
 from .group_client import Owned, assignment, beat
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
@@ -91,8 +91,10 @@ class ConsumerTranscript:
         """New metadata at a later offset: expressions remember at which one they looked."""
         host = self.host
         self.offset += 1
-        host.image = replace(image_of(topics), provenance=Provenance(offset=self.offset))
-        assert host.shard.metadata_changed(host.image, host.now_ms) == []
+        image = replace(image_of(topics), provenance=Provenance(offset=self.offset))
+        changes = changes_between(host.image, image)
+        host.image = image
+        assert host.shard.metadata_changed(image, changes, host.now_ms) == []
 
     # What members and administrators say
 

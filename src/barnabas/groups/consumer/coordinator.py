@@ -36,7 +36,8 @@ from barnabas.groups.member_ids import Rng
 from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
-from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -49,13 +50,13 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 PROTOCOL = "consumer"  # in `group.coordinator.rebalance.protocols`
-CHANGED_TOPICS_MAX = 64  # more than these at once, and every group looks again
+TIMERS_A_TURN = 50
 
 
 class ConsumerGroups:
     """See `groups.kind.GroupKind` for what the methods mean."""
 
-    __slots__ = ("_image", "_mixed", "classic", "state")
+    __slots__ = ("_mixed", "classic", "state")
 
     def __init__(
         self,
@@ -67,7 +68,6 @@ class ConsumerGroups:
         self.state = ConsumerState(settings, rng, assignors)
         self.classic = classic
         self._mixed = MixedGroups(self.state, classic)
-        self._image: MetadataImage = EMPTY_IMAGE
 
     # Requests
 
@@ -173,6 +173,7 @@ class ConsumerGroups:
 
     def unload(self) -> list[tuple[Token, Message]]:
         self.state.groups.clear()
+        self.state.subscribers.clear()
         self.state.timers.clear()
         self.state.deadlines = Deadlines()
         return []
@@ -190,7 +191,10 @@ class ConsumerGroups:
         expired: dict[str, dict[str, ConsumerMember]] = {}
         to_resolve: list[str] = []
         state = self.state
-        while (deadline := state.pop_due(now_ms)) is not None:
+        for _ in range(TIMERS_A_TURN):
+            deadline = state.pop_due(now_ms)
+            if deadline is None:
+                break
             group = state.groups.get(deadline.group_id)
             if group is None:
                 continue
@@ -210,21 +214,15 @@ class ConsumerGroups:
                 outcomes.append(Outcome(records=records))
         return outcomes
 
-    def metadata_changed(self, image: MetadataImage, now_ms: int) -> list[Outcome]:
+    def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
         """Groups whose topics changed look at them with their next heartbeat; nothing is written now."""
-        before, after = self._image.topics.by_name, image.topics.by_name
-        self._image = image
-        if before is after:
-            return []
         state = self.state
-        if state.topics_version == NO_VERSION or any(name not in before for name in after):
+        if state.topics_version == NO_VERSION or changes.created:
             state.topics_version = image.provenance.offset
-        changed = {name for name, topic in after.items() if before.get(name) is not topic}
-        changed.update(name for name in before if name not in after)
-        is_many = len(changed) > CHANGED_TOPICS_MAX
-        for group in state.groups.values():
-            if is_many or any(group.is_subscribed(name) for name in changed):
-                group.metadata_is_fresh = False
+        for names in (changes.created, changes.altered, changes.deleted):
+            for name in names:
+                for group in state.subscribers.of(name):
+                    group.metadata_is_fresh = False
         return []
 
     # What offsets and administration ask

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from barnabas.groups.assignors.spec import NO_PARTITIONS, Assignment
 from barnabas.groups.consumer.member import ConsumerMember, Owned
+from barnabas.groups.consumer.subscribers import Subscribers
 
 FIRST_EPOCH = 1  # of a group without members; the first that joins makes it 2
 
@@ -34,6 +35,7 @@ class ResolvedRegex:
 
 class ConsumerGroup:
     __slots__ = (
+        "_subscribers",
         "assignment_epoch",
         "assignment_timestamp_ms",
         "assignor_counts",
@@ -54,7 +56,9 @@ class ConsumerGroup:
         "topic_regex_counts",
     )
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, subscribers: Subscribers | None = None) -> None:
+        """`subscribers` is the index of the shard; a group that is not in the shard (yet) has none."""
+        self._subscribers = subscribers
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
@@ -121,10 +125,14 @@ class ConsumerGroup:
 
     def set_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.member_id)
-        if before is not None:
-            self._forget(before)
         self.members[member.member_id] = member
-        self._count(member, 1)
+        if before is not None:
+            self._disown(before.assigned, before.epoch)
+            self._disown(before.revoking, before.epoch)
+        if before is None or not member.counts_like(before):
+            self._count(member, 1)
+            if before is not None:
+                self._count(before, -1)
         self._own(member.assigned, member.epoch)
         self._own(member.revoking, member.epoch)
         if member.instance_id is not None:
@@ -134,26 +142,41 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
-        self._forget(member)
+        self._count(member, -1)
+        self._disown(member.assigned, member.epoch)
+        self._disown(member.revoking, member.epoch)
         instance_id = member.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
 
     def set_resolved(self, pattern: str, resolved: ResolvedRegex | None) -> None:
         before = self.resolved.pop(pattern, None)
-        if before is not None:
-            add_all(self.topic_regex_counts, before.topics, -1)
         if resolved is not None:
             self.resolved[pattern] = resolved
-            add_all(self.topic_regex_counts, resolved.topics, 1)
+            self._read(self.topic_regex_counts, resolved.topics, 1)
+        if before is not None:
+            self._read(self.topic_regex_counts, before.topics, -1)
 
-    def _forget(self, member: ConsumerMember) -> None:
-        self._count(member, -1)
-        self._disown(member.assigned, member.epoch)
-        self._disown(member.revoking, member.epoch)
+    def leave_index(self) -> None:
+        """The group is removed from its shard."""
+        index, self._subscribers = self._subscribers, None
+        if index is not None:
+            for topic in self.subscribed_topics():
+                index.remove(topic, self)
+
+    def _read(self, counts: dict[str, int], topics: Iterable[str], by: int) -> None:
+        index = self._subscribers
+        for topic in topics:
+            add(counts, topic, by)
+            if index is not None:
+                if by > 0:
+                    if counts[topic] == 1:
+                        index.add(topic, self)
+                elif not self.is_subscribed(topic):
+                    index.remove(topic, self)
 
     def _count(self, member: ConsumerMember, by: int) -> None:
-        add_all(self.topic_counts, member.topics, by)
+        self._read(self.topic_counts, member.topics, by)
         if member.regex:
             add(self.regex_counts, member.regex, by)
         if member.assignor is not None:

@@ -72,6 +72,15 @@ class ConsumerMember:
     def is_classic(self) -> bool:
         return self.classic is not None
 
+    def counts_like(self, other: ConsumerMember) -> bool:
+        """Whether both add the same to what a group counts of its members."""
+        return (
+            self.topics == other.topics
+            and self.regex == other.regex
+            and self.assignor == other.assignor
+            and self.classic == other.classic
+        )
+
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
 

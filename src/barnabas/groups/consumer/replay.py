@@ -28,7 +28,7 @@ def apply(state: ConsumerState, entry: Entry) -> None:
     if group is None:
         if value is None:
             return
-        group = state.groups[key.group_id] = ConsumerGroup(key.group_id)
+        group = state.groups[key.group_id] = ConsumerGroup(key.group_id, state.subscribers)
     take_over = APPLY.get(type(key))
     if take_over is not None:
         take_over(group, key, value)
@@ -37,6 +37,7 @@ def apply(state: ConsumerState, entry: Entry) -> None:
 def remove_group(state: ConsumerState, group_id: str) -> None:
     group = state.groups.pop(group_id, None)
     if group is not None:
+        group.leave_index()
         for member_id in group.members:
             state.cancel_timers(group_id, member_id)
 

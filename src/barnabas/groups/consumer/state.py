@@ -14,6 +14,7 @@ from barnabas.groups.assignors.registry import chosen
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.metadata_hash import MetadataHashes
+from barnabas.groups.consumer.subscribers import Subscribers
 from barnabas.groups.deadlines import Deadlines, Timer
 from barnabas.groups.member_ids import Rng
 from barnabas.groups.settings import GroupSettings
@@ -67,6 +68,7 @@ class ConsumerState:
         "hashes",
         "rng",
         "settings",
+        "subscribers",
         "timers",
         "topics_version",
     )
@@ -79,6 +81,7 @@ class ConsumerState:
         self.assignors = chosen(settings.consumer_assignors, registered)
         self.default_assignor = next(iter(self.assignors))
         self.groups: dict[str, ConsumerGroup] = {}
+        self.subscribers = Subscribers()
         self.hashes = MetadataHashes()
         self.topics_version = NO_VERSION  # of the metadata that last brought new topics
         self.deadlines: Deadlines[NamedTimer] = Deadlines()

@@ -1,0 +1,40 @@
+"""Which consumer groups of a shard read a topic, so that a change of one topic finds them without a search.
+
+In: groups that begin or cease to read topics. Out: the groups of a topic.
+Does not know: why a group reads a topic (a name or an expression), metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.groups.consumer.group import ConsumerGroup
+
+
+class Subscribers:
+    __slots__ = ("_by_topic",)
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[str, ConsumerGroup]] = {}  # invariant: no inner one is empty
+
+    def add(self, topic: str, group: ConsumerGroup) -> None:
+        self._by_topic.setdefault(topic, {})[group.group_id] = group
+
+    def remove(self, topic: str, group: ConsumerGroup) -> None:
+        groups = self._by_topic.get(topic)
+        if groups is not None and groups.get(group.group_id) is group:
+            del groups[group.group_id]
+            if not groups:
+                del self._by_topic[topic]
+
+    def of(self, topic: str) -> Iterable[ConsumerGroup]:
+        return self._by_topic.get(topic, {}).values()
+
+    def clear(self) -> None:
+        self._by_topic.clear()
+
+    def __len__(self) -> int:
+        """Topics that any group reads."""
+        return len(self._by_topic)

@@ -66,6 +66,7 @@ class CoordinatorWorld:
             threads=Threads(loop, 2),
             loop=loop,
             image=EMPTY_IMAGE,
+            unexpected=self.tick.unexpected,
         )
 
     def new_partition(self, topic: str, leader_epoch: int) -> Partition:

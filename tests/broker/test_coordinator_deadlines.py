@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.coordinator_deadlines import Deadlines
+from barnabas.broker.coordinator_deadlines import RETRY_MS, Deadlines
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 START_MS = 1_700_000_000_000
 
@@ -18,6 +19,7 @@ class Host:
     def __init__(self) -> None:
         self.armed_ms: int | None = None
         self.shard = self
+        self.partition = "shard-0"
         self.deadline_ms: int | None = None
         self.rang_ms: list[int] = []
         self.deadlines: Deadlines
@@ -48,7 +50,8 @@ class World:
             now_ms=lambda: START_MS + self.steady_ms + self.set_by_ms, steady_ms=lambda: self.steady_ms
         )
         loop = SimpleNamespace(call_later=self._call_later, time=lambda: self.steady_ms / 1000)
-        broker: Any = SimpleNamespace(clock=clock, loop=loop)
+        self.unexpected = UnexpectedErrors()
+        broker: Any = SimpleNamespace(clock=clock, loop=loop, unexpected=self.unexpected)
         self.deadlines = Deadlines(broker, lambda host: True)
         self.host = Host()
         self.host.deadlines, self.host.steady = self.deadlines, self
@@ -119,3 +122,18 @@ def test_a_process_that_stood_still_looks_at_its_sockets_first(world: World) -> 
     assert world.host.rang_ms == []
     world.pass_ms(50)
     assert world.host.rang_ms == [3050]
+
+
+def test_a_shard_that_fails_at_its_deadline_is_called_again_and_others_are_called(world: World) -> None:
+    failing = Host()
+    failing.deadlines, failing.steady = world.deadlines, world
+    whole, failing.on_time = failing.on_time, lambda now_ms: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    failing.deadline_ms = world.deadlines.now_ms() + 400
+    world.deadlines.arm(failing)  # type: ignore[arg-type]
+    world.due_in(500)
+    world.pass_ms(500)
+    assert world.host.rang_ms == [500]
+    assert world.unexpected.count == 1
+    failing.on_time = whole  # type: ignore[method-assign]
+    world.pass_ms(RETRY_MS)
+    assert failing.rang_ms == [400 + RETRY_MS]

@@ -19,6 +19,7 @@ from barnabas.broker.marker_sending import MarkerSending
 from barnabas.broker.other_brokers import OtherBrokers
 from barnabas.broker.replication_throttle import ReplicationThrottle
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
     from barnabas.broker.cleaning import Cleaning
@@ -68,6 +69,7 @@ class Broker:
         self.threads = threads
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
+        self.unexpected = UnexpectedErrors()
         self.purgatory = Purgatory(self.loop)
         self.auto_creation = AutoCreation(self)
         self.others = OtherBrokers(self)
@@ -75,7 +77,7 @@ class Broker:
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time
         self.leader_throttle = ReplicationThrottle(self, "leader")
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`
-        self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000)
+        self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000, self.unexpected)
         self.image: MetadataImage = EMPTY_IMAGE
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.

@@ -132,6 +132,9 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.outbox.close()
         self.inbox.closed()
         self.out.clear()
+        for held in self.held:
+            if isinstance(held, HeldAnswer) and not held.is_ready:
+                self.listener.broker.purgatory.abandon(held)
         self.held.clear()
         self.listener.dismiss(self)
 
@@ -234,15 +237,14 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             route.times.observe(perf_counter_ns() - started)
             if self._is_closing:
                 return
-            if response is not None:
-                try:
+            try:
+                if response is not None:
                     self.answer(route, correlation_id, response)
-                except Exception:
-                    log.exception("an answer to %s cannot be written; the connection is closed", self.host)
-                    self.close()
-                    return
-            if self.out and not self.answers_waiting:
-                self.send()
+                if self.out and not self.answers_waiting:
+                    self.send()
+            except Exception:
+                self.fail("answering")
+                return
             self._continue()
 
         if isinstance(answer, Deferred):
@@ -311,27 +313,34 @@ class Channel(Remembering, asyncio.BufferedProtocol):
 
     def held_back(self, held: HeldAnswer) -> None:
         """An answer waits for followers: what is answered from now on leaves behind it."""
+        if self._is_closing:
+            self.listener.broker.purgatory.abandon(held)
+            return
+        self.listener.broker.purgatory.add(held)
         self.held.append(held)
         if len(self.held) >= HELD_MAX and not self._is_full_of_held:
             self._is_full_of_held = True
             self.hold()
 
     def release_held(self) -> None:
-        """Send answers from the first one on, up to one that still waits."""
+        """Send answers from the first one on, up to one that still waits. Never raises."""
         held = self.held
-        while held:
-            first = held[0]
-            if isinstance(first, HeldAnswer):
-                if not first.is_ready:
-                    break
-                held.popleft()
-                first.encode_into(self)
-            else:
-                held.popleft()
-                self.out += first
-                self._has_slices = True  # perhaps
-        if self.out:
-            self.send()
+        try:
+            while held:
+                first = held[0]
+                if isinstance(first, HeldAnswer):
+                    if not first.is_ready:
+                        break
+                    held.popleft()
+                    first.encode_into(self)
+                else:
+                    held.popleft()
+                    self.out += first
+                    self._has_slices = True  # perhaps
+            if self.out:
+                self.send()
+        except Exception:
+            self.fail("answering")
         if self._is_full_of_held and len(held) < HELD_MAX // 2:
             self._is_full_of_held = False
             self.let_go()
@@ -445,6 +454,12 @@ class Channel(Remembering, asyncio.BufferedProtocol):
     def refuse(self, reason: str) -> None:
         if not self._is_closing:
             log.info("closing the connection from %s: %s", self.host, reason)
+        self.close()
+
+    def fail(self, doing: str) -> None:
+        """An answer could not be made or sent, for a reason that nobody foresaw: the client has to ask again,
+        over another connection. For an `except` block."""
+        self.tick.unexpected.note(doing, self.host)
         self.close()
 
     def close(self) -> None:

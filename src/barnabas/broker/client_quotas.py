@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.quotas import Levels, QuotaRate, TokenBucket
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
     from barnabas.metadata.delta import MetadataDelta
@@ -90,8 +91,14 @@ def bound_size(table: dict[Shared, Share[Meter]] | dict[Shared, Share[Meter] | N
 
 
 class ClientQuotas:
-    def __init__(self, settings: BrokerSettings, now_ms: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        now_ms: Callable[[], float],
+        unexpected: UnexpectedErrors | None = None,
+    ) -> None:
         self.now_ms = now_ms  # of a clock that nobody sets
+        self._unexpected = unexpected or UnexpectedErrors()
         self.produce: Kind[QuotaRate] | None = None
         self.fetch: Kind[QuotaRate] | None = None
         self.request: Kind[QuotaRate] | None = None
@@ -128,8 +135,7 @@ class ClientQuotas:
         else:
             self.mutation.take(levels)
         self.addresses = Levels.of(by_entity, ADDRESSES)
-        for changed in self.on_change:
-            changed()
+        self._unexpected.call_all(self.on_change, "putting quotas in force")
 
     def _rates(self, kind: Kind[QuotaRate] | None, levels: Levels | None) -> Kind[QuotaRate] | None:
         if levels is None:

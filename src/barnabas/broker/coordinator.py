@@ -129,7 +129,10 @@ class Coordinator(Generic[H]):
             return
         now_ms = self.deadlines.now_ms()
         for host in list(self.hosts.values()):
-            host.metadata_changed(changes, now_ms)
+            try:
+                host.metadata_changed(changes, now_ms)
+            except Exception:
+                self.broker.unexpected.note("telling of metadata", host.partition)
 
     async def close(self) -> None:
         """Coordinates nothing any more: everybody who waits is answered."""

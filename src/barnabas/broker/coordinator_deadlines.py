@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 LATE_MS = 1000  # a timer as late as this says that the process stood still
 SECOND_LOOK_MS = 50
 TURN_S = 0.002  # of work for all hosts together, before others have theirs
+RETRY_MS = 1000  # after a shard that failed when its deadline came
 CLOCK_SET_MS = 250  # the two clocks drift apart by less between two looks
 
 
@@ -65,7 +66,10 @@ class Deadlines:
         for host in hosts:
             host.armed_ms = None
             if self._is_current(host):
-                host.shard.clock_was_set(by_ms)
+                try:
+                    host.shard.clock_was_set(by_ms)
+                except Exception:
+                    self._broker.unexpected.note("telling that the clock was set to", host.partition)
                 self.arm(host)
 
     def close(self) -> None:
@@ -115,7 +119,12 @@ class Deadlines:
             if host.armed_ms == deadline_ms:
                 host.armed_ms = None
                 if self._is_current(host):
-                    host.on_time(now_ms)
+                    try:
+                        host.on_time(now_ms)
+                    except Exception:
+                        self._broker.unexpected.note("looking at deadlines of", host.partition)
+                        host.armed_ms = now_ms + RETRY_MS
+                        heapq.heappush(deadlines, (host.armed_ms, next(self._numbers), host))
                     if host.armed_ms is not None and host.armed_ms <= now_ms:
                         host.armed_ms = now_ms + 1  # the next turn of the loop, so that others have theirs
                         heapq.heappush(deadlines, (now_ms + 1, next(self._numbers), host))

@@ -88,7 +88,9 @@ class CoordinatorHost(Generic[S]):
         self.load_task: asyncio.Task[None] | None = None
         self._loading: Loading | None = None
         self._waiting: dict[Token, Deferred] = {}
-        self._uncommitted = Uncommitted(self._broker.loop, self.commit_timeout_ms(), self.spoil)
+        self._uncommitted = Uncommitted(
+            self._broker.loop, self.commit_timeout_ms(), self.spoil, self._broker.unexpected
+        )
 
     # -- what each kind of coordinator has of its own ----------------------------------------------
 

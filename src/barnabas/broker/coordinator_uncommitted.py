@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 TOO_LATE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Followers have not taken it over in time.")
 
@@ -28,12 +29,17 @@ class Held(NamedTuple):
 
 
 class Uncommitted:
-    __slots__ = ("_held", "_loop", "_patience_s", "_spoil", "_timer")
+    __slots__ = ("_held", "_loop", "_patience_s", "_spoil", "_timer", "_unexpected")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, patience_ms: int, spoil: Callable[[Any, KafkaError], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        patience_ms: int,
+        spoil: Callable[[Any, KafkaError], None],
+        unexpected: UnexpectedErrors,
     ) -> None:
         self._loop = loop
+        self._unexpected = unexpected
         self._patience_s = patience_ms / 1000
         self._spoil = spoil
         self._held: deque[Held] = deque()  # in the order of offsets, and of deadlines
@@ -48,8 +54,7 @@ class Uncommitted:
     def committed(self, high_watermark: int) -> None:
         held = self._held
         while held and held[0].offset <= high_watermark:
-            first = held.popleft()
-            first.give(first.answer)
+            self._give(held.popleft(), None)
 
     def lost(self, error: KafkaError) -> None:
         """What they rest on will never be committed, or not by this broker."""
@@ -58,16 +63,22 @@ class Uncommitted:
             self._timer.cancel()
             self._timer = None
         for each in held:
-            self._spoil(each.answer, error)
-            each.give(each.answer)
+            self._give(each, error)
+
+    def _give(self, held: Held, error: KafkaError | None) -> None:
+        """One answer that cannot be given does not keep the others from being given."""
+        try:
+            if error is not None:
+                self._spoil(held.answer, error)
+            held.give(held.answer)
+        except Exception:
+            self._unexpected.note("answering a coordinator's client")
 
     def _on_time(self) -> None:
         """Later than the first deadline, if that answer was given meanwhile: one timer does for many."""
         self._timer = None
         held, now = self._held, self._loop.time()
         while held and held[0].deadline <= now:
-            first = held.popleft()
-            self._spoil(first.answer, TOO_LATE)
-            first.give(first.answer)
+            self._give(held.popleft(), TOO_LATE)
         if held and self._timer is None:
             self._timer = self._loop.call_at(held[0].deadline, self._on_time)

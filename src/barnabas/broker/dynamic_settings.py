@@ -50,7 +50,10 @@ class DynamicSettings:
         names = different(before, after)
         for wanted, changed in self._subscribers:
             if not wanted.isdisjoint(names):
-                changed(before, after)
+                try:
+                    changed(before, after)
+                except Exception:
+                    broker.unexpected.note("putting settings in force:", ", ".join(sorted(wanted & names)))
         return True
 
 

@@ -113,16 +113,27 @@ class Fetching:
     def look_again(self) -> None:
         self._is_due = False
         if not self._deferred.is_done:
-            response = self.look()
+            try:
+                response = self.look()
+            except Exception:
+                response = self.failed()
             if response is not None:
                 self.finish(response)
 
     def give_up(self) -> None:
         if self._deferred.is_done:
             return
-        response = self.look(final=True)
-        assert response is not None
+        try:
+            response = self.look(final=True)
+            assert response is not None
+        except Exception:
+            response = self.failed()
         self.finish(response)
+
+    def failed(self) -> FetchResponse:
+        """The answer when looking failed in a way that nobody foresaw; for an `except` block."""
+        self._broker.unexpected.note("answering a fetch")
+        return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, session_id=self._session.session_id)
 
     def finish(self, response: FetchResponse | bytes) -> None:
         self.stop()

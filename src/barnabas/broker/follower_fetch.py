@@ -163,7 +163,10 @@ class FollowerFetch(Fetching):
     def more(self, partition: Partition | None = None) -> None:
         tail = self._tail
         if tail is not None and not self._deferred.is_done and not self._session.superseded:
-            answer = tail.answer()
+            try:
+                answer: FetchResponse | bytes | None = tail.answer()
+            except Exception:
+                answer = self.failed()
             if answer is not None:
                 self.finish(answer)
                 return

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -84,12 +83,11 @@ class HeldAnswer:
                 self._check(where)
             else:
                 missing += 1
-                where.when_committed(base_offset, partial(self._arrived, where))
+                where.wait_for_commit(base_offset, self)
         channel = self.channel
         if missing:
             self._missing = missing
             channel.held_back(self)
-            channel.listener.broker.purgatory.add(self)
         else:
             self.is_ready = True
             if channel.held:
@@ -99,13 +97,17 @@ class HeldAnswer:
                 if not channel.answers_waiting and not channel.tick.is_open:
                     channel.send()
 
-    def _arrived(self, where: Partition, error: KafkaError | None) -> None:
+    def arrived(self, where: Partition, error: KafkaError | None) -> None:
+        """One of the batches is committed, or why it is not."""
         if self.is_ready:
             return  # it was given up
-        if error is not None:
-            self._spoil(where, error)
-        else:
-            self._check(where)
+        try:
+            if error is not None:
+                self._spoil(where, error)
+            else:
+                self._check(where)
+        except Exception:
+            self.channel.fail("answering a producer at")
         self._missing -= 1
         if not self._missing:
             self.is_ready = True
@@ -123,15 +125,17 @@ class HeldAnswer:
             )
 
     def give_up(self) -> None:
-        """The client does not want to wait any longer."""
-        if self.is_ready:
-            return
+        """The client does not want to wait any longer. Whoever calls this releases the channel's answers."""
+        self.is_ready = True
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         for where, base_offset in self._waits:
             if where.state.high_watermark <= base_offset:
                 self._spoil(where, error)
-        self.is_ready = True
-        self.channel.release_held()
+
+    @property
+    def partitions(self) -> Iterator[Partition]:
+        """Where it waits, or waited."""
+        return (where for where, _ in self._waits)
 
     def _spoil(self, where: Partition, error: KafkaError) -> None:
         if self._refuse is None:
@@ -158,10 +162,11 @@ class HeldAnswer:
 class Purgatory:
     """Answers that wait, until they need not: one timer for all of them."""
 
-    __slots__ = ("_loop", "_timer", "_waiting")
+    __slots__ = ("_left", "_loop", "_timer", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._left: dict[Partition, None] = {}  # where answers waited that are not wanted any more
         self._waiting: deque[tuple[float, HeldAnswer]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -176,18 +181,46 @@ class Purgatory:
         if self._timer is None:
             self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
+    def abandon(self, held: HeldAnswer) -> None:
+        """The client is gone. Its answer is forgotten with the next sweep."""
+        held.is_ready = True
+        for partition in held.partitions:
+            self.left(partition)
+
+    def left(self, partition: Partition) -> None:
+        """Something that waited at the partition does not any more: it is forgotten with the next sweep."""
+        self._left[partition] = None
+        if self._timer is None:
+            self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
     def _sweep(self) -> None:
+        """Give up what has waited too long. Channels take further requests when their answers leave, which
+        adds to `_waiting`: so that comes last."""
         now = self._loop.time()
-        still: deque[tuple[float, HeldAnswer]] = deque()
-        for deadline, held in self._waiting:
-            if held.is_ready:
-                continue
-            if deadline <= now:
-                held.give_up()
-            else:
-                still.append((deadline, held))
-        self._waiting = still
-        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep) if still else None
+        waiting, self._waiting = self._waiting, deque()
+        channels: dict[Channel, None] = {}
+        self._timer = None
+        try:
+            for deadline, held in waiting:
+                if held.is_ready:
+                    continue
+                if deadline > now:
+                    self._waiting.append((deadline, held))
+                    continue
+                channels[held.channel] = None
+                self._left.update(dict.fromkeys(held.partitions))
+                try:
+                    held.give_up()
+                except Exception:
+                    held.channel.fail("refusing a producer at")
+            left, self._left = self._left, {}
+            for partition in left:
+                partition.forget_ready()
+            for channel in channels:
+                channel.release_held()
+        finally:
+            if self._timer is None and (self._waiting or self._left):
+                self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def close(self) -> None:
         if self._timer is not None:

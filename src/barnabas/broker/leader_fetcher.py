@@ -122,7 +122,11 @@ class LeaderFetcher:
         if self._asks or self._is_closed:
             return
         if self._link is not None:
-            self._ask()
+            try:
+                self._ask()
+            except Exception:
+                self._broker.unexpected.note("fetching from leader", self.leader_id)
+                self._link.abort("the next fetch could not be sent")  # and all over again, a little later
         elif self._connecting is None:
             self._connecting = self._broker.loop.create_task(self._connect())
 
@@ -336,6 +340,9 @@ class LeaderFetcher:
                 self._append(key, partition, data, now_ms)
         except KafkaError as error:
             log.warning("%s does not follow its leader: %s", partition, error.message)
+            self._delay(key)
+        except Exception:
+            self._broker.unexpected.note("following", partition)
             self._delay(key)
 
     def _append(self, key: Key, partition: Partition, data: Data, now_ms: int) -> None:

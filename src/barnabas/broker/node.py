@@ -45,7 +45,7 @@ from barnabas.broker.secret_key import secrets_of
 from barnabas.broker.tick import Tick
 from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
-from barnabas.protocol import KafkaError, uuid
+from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
@@ -149,7 +149,8 @@ class Node:
         broker.quorum, broker.controller, broker.own_controller = seat.quorum, seat.channel, seat.controller
         seat.log.on_failure = self._failed
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
-        tick = Tick(arena, loop.call_soon, self._sync)
+        tick = Tick(arena, loop.call_soon, self._sync, unexpected=broker.unexpected)
+        seat.log.unexpected = broker.unexpected
         self._listening = Listening(broker, tick, self._socket_port)
         if seat.quorum.is_alone:
             await seat.start()
@@ -305,6 +306,9 @@ class Node:
                     partition.log.sync()
                 except KafkaError as error:
                     failed[partition] = error
+                except Exception as error:
+                    log.exception("%s could not be synced", partition)
+                    failed[partition] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no sync: {error}")
             return failed
 
         self._threads.run(work).add_done_callback(lambda future: done(future.result()))

@@ -8,10 +8,10 @@ connections, other partitions.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.commit_waits import CommitCall, Committed, CommitWaiter, CommitWaits
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import (
     APPEND_TIME_FLAG,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from barnabas.transactions.outcome import TransactionEnd
 
 Waiter = Callable[["Partition"], None]
-Committed = Callable[[KafkaError | None], None]
 NO_TIMESTAMP = -1
 NO_EPOCH = -1
 INT64_MAX = 2**63 - 1
@@ -86,7 +85,7 @@ class Partition:
         self._waiters: dict[Waiter, None] | None = None
         self._tails: dict[int, SessionPartition] = {}  # followers, as they fetch it in their sessions
         self._starts_waiting: dict[Waiter, None] | None = None  # for followers' logs to start later
-        self._committing: deque[tuple[int, Committed]] | None = None  # in the order of offsets
+        self._committing: CommitWaits | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -112,7 +111,7 @@ class Partition:
         now_ms = self._tick.now_ms()
         state.lead(leader_epoch, isr, replicas, partition_epoch, now_ms, was_leading=was_leading)
         if self._committing:
-            self._tell_committed()
+            self._committing.tell_committed()
         self.wake_all()
 
     def resign(self, leader_epoch: int, partition_epoch: int = NO_EPOCH) -> None:
@@ -122,7 +121,8 @@ class Partition:
         self.state.follow(leader_epoch, partition_epoch)
         self.leader_high_watermark = -1
         if self._committing:
-            self._not_committed(0, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere"))
+            elsewhere = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere")
+            self._committing.tell_lost(0, elsewhere)
         self.wake_all()
 
     def follow(self, rules: TopicRules) -> None:
@@ -256,14 +256,21 @@ class Partition:
             if self.before_write is not None:
                 self.before_write()
             self.log.write_staged()
-        except KafkaError as error:
+        except Exception as error:
+            failure = error if isinstance(error, KafkaError) else self._give_up_log()
             if self.on_lost is not None:
-                self.on_lost(error)
+                self.on_lost(failure)
             if self._committing:
-                self._not_committed(self.log.written_offset, error)
-            raise
+                self._committing.tell_lost(self.log.written_offset, failure)
+            raise failure from error
         finally:
             self.is_dirty = False
+
+    def _give_up_log(self) -> KafkaError:
+        """Nobody knows what the file holds behind the last write: the log takes nothing more in this life."""
+        self._tick.unexpected.note("writing", self)
+        self.log.discard_staged()
+        return self.log.fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self} could not be written"))
 
     @property
     def is_committed_by_writing(self) -> bool:
@@ -301,7 +308,7 @@ class Partition:
             for tail in self._tails.values():
                 tail.mark()
         if self._committing:
-            self._tell_committed()
+            self._committing.tell_committed()
         if self._waiters:
             self.wake_readers()
 
@@ -383,27 +390,22 @@ class Partition:
         state.truncate(offset)
         state.high_watermark = offset
 
-    def when_committed(self, offset: int, done: Committed) -> None:
+    def when_committed(self, offset: int, done: Committed) -> CommitCall:
         """Call `done` once when what was staged at `offset` is committed (as with acks=all), or with the
-        reason why it is not and never will be."""
+        reason why it is not and never will be; unless the result is set to ready before."""
+        waiter = CommitCall(done)
+        self.wait_for_commit(offset, waiter)
+        return waiter
+
+    def wait_for_commit(self, offset: int, waiter: CommitWaiter) -> None:
         if self._committing is None:
-            self._committing = deque()
-        self._committing.append((offset, done))
+            self._committing = CommitWaits(self, self._tick)
+        self._committing.append((offset, waiter))
 
-    def _tell_committed(self) -> None:
-        committing = self._committing
-        while committing and committing[0][0] < self.state.high_watermark:
-            committing.popleft()[1](None)
-        self._tick.send_committed()
-
-    def _not_committed(self, from_offset: int, error: KafkaError) -> None:
-        committing, self._committing = self._committing or deque(), None
-        for offset, done in committing:
-            if offset >= from_offset:
-                done(error)
-            else:
-                self.when_committed(offset, done)
-        self._tick.send_committed()
+    def forget_ready(self) -> None:
+        """Some who waited for commits do not any more: let go of them."""
+        if self._committing:
+            self._committing.forget_ready()
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -455,13 +457,16 @@ class Partition:
             self._starts_waiting.pop(waiter, None)
 
     def _tell_starts(self) -> None:
-        for waiter in list(self._starts_waiting or ()):
-            waiter(self)
+        if self._starts_waiting:
+            self._wake(self._starts_waiting)
 
     def wake_readers(self) -> None:
         if self._waiters:
-            for waiter in list(self._waiters):
-                waiter(self)
+            self._wake(self._waiters)
+
+    def _wake(self, waiters: dict[Waiter, None]) -> None:
+        # A copy: some leave meanwhile, others come.
+        self._tick.unexpected.call_all(list(waiters), "waking those who wait at", self, self)
 
     def wake_all(self) -> None:
         """Something other than the data changed (the partition is gone, has another leader): look again."""

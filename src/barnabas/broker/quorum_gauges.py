@@ -47,6 +47,20 @@ def register(broker: Broker) -> None:
         "Nodes that vote.",
         lambda: len(log.membership.voters.ids),
     )
+    metrics.gauge(
+        "kafka.server",
+        "broker-metadata-metrics",
+        "metadata-apply-error-count",
+        "Times that a part of this node failed to follow a change of the metadata.",
+        lambda: log.listener_errors,
+    )
+    metrics.gauge(
+        "barnabas",
+        "Node",
+        "UnexpectedErrors",
+        "Calls that failed in a way that nobody foresaw, and were kept from stopping others. Not 0: a bug.",
+        lambda: broker.unexpected.count,
+    )
 
 
 def state(quorum: Quorum) -> str:

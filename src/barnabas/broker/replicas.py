@@ -165,6 +165,10 @@ class Replicas:
                 log.error("%s-%d stays offline: %s", topic, index, error.message)
                 broker.partitions.take_offline(topic, index)
                 return
+            except Exception:
+                broker.unexpected.note("taking up", f"{topic}-{index}")
+                broker.partitions.take_offline(topic, index)
+                return
         if partition.is_dirty and partition.leader_epoch != registration.leader_epoch:
             self._tick.close()  # what was taken in as leader, or from another one
         if registration.leader == broker.node_id:
@@ -178,6 +182,8 @@ class Replicas:
                 )
             except KafkaError as error:  # its disk has failed: whoever watches the dirs knows
                 log.error("%s-%d cannot be led: %s", topic, index, error.message)
+            except Exception:
+                broker.unexpected.note("leading", partition)
         else:
             if partition.is_leader or partition.leader_epoch != registration.leader_epoch:
                 partition.resign(registration.leader_epoch, registration.partition_epoch)
@@ -189,7 +195,10 @@ class Replicas:
 
     def _tell(self, partition: Partition) -> None:
         if partition.is_internal and self.on_leadership is not None:
-            self.on_leadership(partition)
+            try:
+                self.on_leadership(partition)
+            except Exception:
+                self._broker.unexpected.note("telling the coordinator of", partition)
 
     def _add(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> Partition:
         broker = self._broker

@@ -17,6 +17,7 @@ from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.shortcut import Shortcut
 from barnabas.connection.arena import Arena
 from barnabas.protocol import KafkaError, Message
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
     from barnabas.broker.channel import Channel
@@ -34,11 +35,21 @@ Time = Callable[[], float]
 class Tick:
     __slots__ = (
         "_after", "_answers", "_committed", "_dirty", "_is_finishing", "_is_quiet", "_is_scheduled",
-        "_opened_ns", "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena", "is_open",
+        "_opened_ns", "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena", "is_open", "unexpected",
     )  # fmt: skip
 
-    def __init__(self, arena: Arena, schedule: Schedule, sync: Sync, time: Time | None = None) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        schedule: Schedule,
+        sync: Sync,
+        time: Time | None = None,
+        unexpected: UnexpectedErrors | None = None,
+    ) -> None:
         self.arena = arena
+        self.unexpected = (
+            unexpected or UnexpectedErrors()
+        )  # of one call, which must not keep others from theirs
         self.is_open = False  # something is staged: received bytes are referenced, answers must wait
         self._schedule = schedule
         self._sync = sync  # makes logs durable beside the loop: `flush.messages` wants that before answering
@@ -84,8 +95,7 @@ class Tick:
 
     def _wake(self) -> None:
         waking, self._waking = self._waking, {}
-        for call in waking:
-            call()
+        self.unexpected.call_all(waking, "waking a follower's fetch")
 
     def channel_done(self) -> None:
         """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain."""
@@ -191,10 +201,16 @@ class Tick:
         self.is_open = False
         self.arena.release()
         channel.answers_waiting -= 1
-        channel.put(shortcut.answer(correlation_id, base_offset, append_time_ms))
-        channel.send()
+        try:
+            channel.put(shortcut.answer(correlation_id, base_offset, append_time_ms))
+            channel.send()
+        except Exception:
+            channel.fail("answering")
         shortcut.route.times.observe(perf_counter_ns() - self._opened_ns)
-        partition.advance()
+        try:
+            partition.advance()
+        except Exception:
+            self.unexpected.note("advancing", partition)
 
     def _finish(
         self,
@@ -212,38 +228,40 @@ class Tick:
             if channel is not last:
                 channels[channel] = None
                 last = channel
-            if isinstance(how, Shortcut):
-                route = how.route
-                shortcuts[route] = shortcuts.get(route, 0) + 1
-                if failed and how.partition in failed:
-                    channel.encode(route, correlation_id, how.refusal(failed[how.partition]))
+            try:
+                if isinstance(how, Shortcut):
+                    route = how.route
+                    shortcuts[route] = shortcuts.get(route, 0) + 1
+                    if failed and how.partition in failed:
+                        channel.encode(route, correlation_id, how.refusal(failed[how.partition]))
+                    else:
+                        channel.put(how.answer(correlation_id, what, more))
+                elif isinstance(how, HeldAnswer):
+                    how.written(failed)
                 else:
-                    channel.put(how.answer(correlation_id, what, more))
-            elif isinstance(how, HeldAnswer):
-                how.written(failed)
-            else:
-                if failed and more is not None:
-                    for unwritten, why in failed.items():
-                        more(what, unwritten, why)
-                channel.encode(how, correlation_id, what)
+                    if failed and more is not None:
+                        for unwritten, why in failed.items():
+                            more(what, unwritten, why)
+                    channel.encode(how, correlation_id, what)
+            except Exception:
+                channel.fail("answering")
         for channel in channels:
-            channel.send()
+            try:
+                channel.send()
+            except Exception:
+                channel.fail("answering")
         for route, count in shortcuts.items():
             route.times.observe_many(perf_counter_ns() - self._opened_ns, count)
         self._is_finishing = True
-        try:
-            if ends is None:
-                for partition in dirty:
-                    partition.advance()
-            else:
-                for partition, end_offset in ends.items():
-                    partition.advance(end_offset)
-        finally:
-            self._is_finishing = False
+        for partition in dirty if ends is None else ends:
+            try:
+                partition.advance(None if ends is None else ends[partition])
+            except Exception:
+                self.unexpected.note("advancing", partition)
+        self._is_finishing = False
         if self._waking:
             self._wake()
-        for call in after:
-            call()
+        self.unexpected.call_all(after, "going on after the tick")
 
 
 def loop_time() -> Time:

@@ -30,6 +30,7 @@ from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_loading import Loaded, QuorumLog
 from barnabas.runtime.metadata_snapshots import MetadataSnapshots, SnapshotPolicy
 from barnabas.runtime.uncommitted import read_batch
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 QUORUM_STATE = "quorum-state"
 WORTH_A_SNAPSHOT_BYTES = 64 << 10  # a tail of more than this is read slower at start than a snapshot
@@ -71,6 +72,8 @@ class MetadataReplica:
         self._known_high_watermark = -1  # as the leader said
         self._run_slow: RunSlow | None = None
         self._listeners: list[Listener] = []
+        self.listener_errors = 0
+        self.unexpected = UnexpectedErrors()
         self._watching: list[asyncio.Future[None]] = []
         self._snapshots = MetadataSnapshots(
             disk, log.directory, policy, self.loaded.snapshots, clock.now_ms()
@@ -109,7 +112,10 @@ class MetadataReplica:
         )
 
     def add_listener(self, listener: Listener) -> None:
-        """Called in the order of the log with what each commit changed. It must not raise."""
+        """Called in the order of the log with what each commit changed. It should not raise: what it does
+        then is only noted and counted, on leaders and followers alike. The image is right all the same, the
+        other listeners are told, and the next change of the same object is another chance; a node that
+        stopped instead would meet the same record, and the same exception, at its next start."""
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Listener) -> None:
@@ -251,8 +257,12 @@ class MetadataReplica:
     def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.image = image
         if not delta.is_empty:
-            for listener in self._listeners:
-                listener(delta, image)
+            for listener in list(self._listeners):
+                try:
+                    listener(delta, image)
+                except Exception:
+                    self.listener_errors += 1
+                    self.unexpected.note("telling of metadata up to offset", image.provenance.offset)
 
     # Giving
 

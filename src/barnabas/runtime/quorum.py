@@ -9,7 +9,6 @@ Does not know: what the records mean, connections (`peers`), the controller's de
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -262,8 +261,8 @@ class Quorum:
         leader = self.member.leader
         if leader != self._last_leader:
             self._last_leader = leader
-            for told in self.on_leader_change:
-                told(leader)
+            calls = self.on_leader_change
+            self.log.unexpected.call_all(calls, "telling of the quorum's leader", leader, leader)
 
     async def _leave_when_over(self, asking: Awaitable[Any]) -> Any:
         """The answer, unless this node's role changes before it comes: then there is somebody else to ask."""
@@ -298,10 +297,17 @@ class Quorum:
 
     def _tick(self) -> None:
         if self.log.error is None:
-            self.member.tick(self.now_ms())
-            if not self._is_stopped:
-                with contextlib.suppress(KafkaError):  # its state cannot be kept: this node stops
+            try:
+                self.member.tick(self.now_ms())
+                if not self._is_stopped:
                     self._work()
+            except KafkaError:
+                pass  # its state cannot be kept: this node stops
+            except Exception as error:
+                # Without its clock it would neither vote nor lead, and look alive: it stops instead.
+                logger.exception("this node cannot take part in the quorum any more")
+                reason = f"the quorum's clock failed: {error}"
+                self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
 
     def _begin(self, ask: Ask) -> None:
         slot = ask.to.id, type(ask)

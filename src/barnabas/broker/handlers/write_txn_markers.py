@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from barnabas.broker.commit_waits import CommitCall
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import alter_cluster
@@ -44,7 +45,16 @@ class Writing:
     Markers of one producer share a result, as in Kafka; so do partitions of one topic.
     """
 
-    __slots__ = ("_answers", "_context", "_deferred", "_missing", "_response", "_results", "_topics")
+    __slots__ = (
+        "_answers",
+        "_calls",
+        "_context",
+        "_deferred",
+        "_missing",
+        "_response",
+        "_results",
+        "_topics",
+    )
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
@@ -53,6 +63,7 @@ class Writing:
         self._topics: dict[tuple[int, str], Topic] = {}
         self._answers: dict[tuple[int, str, int], Answer] = {}
         self._missing = 0
+        self._calls: list[tuple[Partition, CommitCall]] = []
         self._deferred: Deferred | None = None
 
     def write(self, marker: Marker, topic: str, index: int) -> None:
@@ -76,13 +87,20 @@ class Writing:
             return
         answer.error_code = ErrorCode.NONE
         self._missing += 1
-        found.when_committed(offset, partial(self._arrived, answer))
+        self._calls.append((found, found.when_committed(offset, partial(self._arrived, answer))))
 
     def answer(self) -> WriteTxnMarkersResponse | Deferred:
         if not self._missing:
             return self._response
-        self._deferred = Deferred()
+        self._deferred = Deferred(self._forget)
         return self._deferred
+
+    def _forget(self) -> None:
+        """The coordinator that asked is gone: nobody waits for its markers here."""
+        for partition, call in self._calls:
+            if not call.is_ready:
+                call.is_ready = True
+                self._context.broker.purgatory.left(partition)
 
     def _arrived(self, answer: Answer, error: KafkaError | None) -> None:
         if error is not None:

@@ -47,6 +47,9 @@ class Clock:
     def steady_ms(self) -> int:
         return self.ms
 
+    def work_s(self) -> float:
+        return 0.0
+
 
 class CoordinatorWorld:
     """Whoever builds on this makes the `coordinator`, of one partition."""

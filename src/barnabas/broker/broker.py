@@ -19,6 +19,7 @@ from barnabas.broker.marker_sending import MarkerSending
 from barnabas.broker.other_brokers import OtherBrokers
 from barnabas.broker.replication_throttle import ReplicationThrottle
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
+from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Broker:
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
         self.unexpected = UnexpectedErrors()
+        self.pieces = Pieces(clock.work_s)
         self.purgatory = Purgatory(self.loop)
         self.auto_creation = AutoCreation(self)
         self.others = OtherBrokers(self)

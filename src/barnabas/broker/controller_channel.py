@@ -51,6 +51,8 @@ class ControllerChannel:
         self._controller = controller  # this node's own, active or not
         self._timeout_ms = request_timeout_ms
         self._waiting: dict[asyncio.Future[None], None] = {}  # for whoever leads to lead on
+        # Waits until this broker has applied what its own controller decided, where clients may expect that.
+        self.when_applied: Callable[[], Awaitable[None]] | None = None
         quorum.on_leader_change.append(self._leader_changed)
 
     def _leader_changed(self, leader: LeaderHint) -> None:
@@ -92,12 +94,13 @@ class ControllerChannel:
                 return await self._connections.ask(address, request, left_ms, OWN_LANE)
             return await self._forward(address, request, context, left_ms)
 
-        return await self._until_answered(
-            request,
-            lambda controller: controller.handle(request, version, take_mutations),
-            forward,
-            None,
-        )
+        async def ask_own(controller: Controller) -> Any:
+            answer = await controller.handle(request, version, take_mutations)
+            if self.when_applied is not None:
+                await self.when_applied()
+            return answer
+
+        return await self._until_answered(request, ask_own, forward, None)
 
     async def _until_answered(
         self, request: Message, ask_own: AskOwn, ask: Ask, patience_ms: float | None

@@ -229,6 +229,8 @@ class Node:
             broker.cleaning.publish,
         ):
             metadata.add_listener(listener)
+        await replicas.settled()
+        seat.channel.when_applied = replicas.settled_if_alone
         await self._lifecycle.unfence()
         await seat.until(lambda image: image.cluster.is_active(settings.node_id))
         metadata.run_slow_work_with(self._threads.run)

@@ -2,15 +2,17 @@
 
 In: images and deltas of committed metadata. Out: logs opened, created and set aside; partitions that lead,
 or stop leading; settings in force. At start the whole image is taken over, afterwards only what changed.
-Partitions that another broker leads are followed. Does not know: who decided, requests.
+Partitions that another broker leads are followed. Changes are applied in the order of the log, partition by
+partition in pieces (see `runtime.pieces`): where thousands change, `broker.image` shows all of it before the
+last partition has followed. Does not know: who decided, requests.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from barnabas.broker.closest_replica import selector_of
@@ -24,6 +26,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration, is_reserved_directory
 from barnabas.protocol import KafkaError
 from barnabas.replication.partition_state import PartitionState
+from barnabas.runtime.pieces import Steps, Work
 from barnabas.settings import TopicSettings
 from barnabas.storage import future_logs, names
 from barnabas.storage.log import Log
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from barnabas.broker.tick import Tick
 
 log = logging.getLogger("barnabas.replicas")
-NEW_LOGS_A_TURN = 10  # some milliseconds: the quorum, heartbeats and clients have their turn between
 
 
 class Replicas:
@@ -43,8 +45,9 @@ class Replicas:
         self._broker = broker
         self._tick = tick
         self.following = Following(broker, tick)
-        self._new: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}  # not yet made
-        self._is_adding = False
+        self._due: deque[Steps[None]] = deque()  # changes that were not begun yet, in the log's order
+        self._work: Work[None] | None = None  # applies them, one after the other
+        self._is_applying = False
         self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
         self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
         broker.in_sync_replicas = self.in_sync
@@ -71,17 +74,22 @@ class Replicas:
             future_logs.settle(broker.log_dirs, self._assigned_dir, now_ms)
 
     def take_over(self, image: MetadataImage) -> None:
-        """Make the partitions of the image, with logs that `load` opened or new ones."""
+        """Make the partitions of the image, with logs that `load` opened or new ones: see `settled`."""
         self._broker.image = image
+        self._apply(self._take_over_all(image))
+
+    def _take_over_all(self, image: MetadataImage) -> Steps[None]:
         for topic in image.topics.by_name.values():
             for index, registration in topic.partitions.items():
                 self._update(topic.name, topic.id, index, registration)
+                yield
         self._high_watermarks = {}
         self._broker.select_replica = selector_of(self._broker)
         self.in_sync.start()
 
     async def close(self) -> None:
         """Follow nobody any more."""
+        await self.settled()  # folders of deleted topics would be left behind
         self.following.close()
         await self.in_sync.close()
 
@@ -114,43 +122,65 @@ class Replicas:
     # -- following -------------------------------------------------------------------------------
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Committed metadata changed: do here what follows from it."""
+        """Committed metadata changed: do here what follows from it, a piece at once."""
         broker = self._broker
         broker.image = image
-        if delta.configs is not None:
-            self._configs_changed(set(delta.configs.resources))
-        if delta.topics is not None:
-            for gone in delta.topics.deleted.values():
-                for index in gone.partitions:
-                    self._remove(gone.name, index)
-                broker.metrics.forget_topic(gone.name)
-            for topic in delta.topics.changed.values():
-                for index, registration in topic.changed.items():
-                    is_new = broker.partitions.get(topic.name, index) is None
-                    if is_new and broker.node_id in registration.replicas:
-                        self._new[topic.name, index] = topic.id, registration
-                    else:
-                        self._update(topic.name, topic.id, index, registration)
-            # Alone, a broker answers when everything is there; others have heartbeats to send meanwhile.
-            self._add_new(len(self._new) if len(image.cluster.brokers) == 1 else NEW_LOGS_A_TURN)
+        if delta.configs is not None and self._concerns_broker(delta.configs.resources):
+            broker.dynamic.take(image.configs)
+        if delta.configs is not None or delta.topics is not None:
+            self._apply(self._follow(delta))
         if delta.cluster is not None:
             self.in_sync.expand()  # a broker that was unfenced may be in sync already
 
-    def _add_new(self, count: int = NEW_LOGS_A_TURN) -> None:
-        """Make partitions that are new here; many of them take several turns of the loop."""
-        new = self._new
-        for where in list(islice(new, count)):
-            topic_id, registration = new.pop(where)
-            self._update(where[0], topic_id, where[1], registration)
-        if new and not self._is_adding:
-            self._is_adding = True
-            self._broker.loop.call_soon(self._add_more)
+    async def settled(self) -> None:
+        """Returns when the partitions here are as the image says now."""
+        while self._work is not None and not self._work.is_done:
+            await self._work.wait()
 
-    def _add_more(self) -> None:
-        self._is_adding = False
-        self._add_new()
+    async def settled_if_alone(self) -> None:
+        """What a request changed can be used when its response leaves, on a node of its own. Where there are
+        other brokers clients look for a partition's leader anyway."""
+        if len(self._broker.image.cluster.brokers) == 1:
+            await self.settled()
+
+    def _apply(self, steps: Steps[None]) -> None:
+        self._due.append(steps)
+        if not self._is_applying:
+            self._is_applying = True
+            self._work = self._broker.pieces.begin(self._in_order())
+
+    def _in_order(self) -> Steps[None]:
+        try:
+            while self._due:
+                yield from self._due.popleft()
+        finally:
+            self._is_applying = False
+
+    def _follow(self, delta: MetadataDelta) -> Steps[None]:
+        broker = self._broker
+        if delta.configs is not None:
+            yield from self._configs_changed(delta.configs.resources)
+        if delta.topics is None:
+            return
+        for gone in delta.topics.deleted.values():
+            for index in gone.partitions:
+                self._remove(gone.name, index)
+                yield
+            broker.metrics.forget_topic(gone.name)
+        for topic in delta.topics.changed.values():
+            for index, registration in topic.changed.items():
+                if topic.id not in broker.image.topics.by_id:
+                    break  # it was deleted before its turn came
+                self._update(topic.name, topic.id, index, registration)
+                yield
 
     def _update(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
+        try:
+            self._become(topic, topic_id, index, registration)
+        except Exception:  # the others follow all the same
+            self._broker.unexpected.note("applying metadata to", f"{topic}-{index}")
+
+    def _become(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         broker = self._broker
         partition = broker.partitions.get(topic, index)
         if broker.node_id not in registration.replicas:
@@ -240,7 +270,6 @@ class Replicas:
 
     def _remove(self, topic: str, index: int) -> None:
         broker = self._broker
-        self._new.pop((topic, index), None)
         broker.partitions.forget_offline(topic, index)
         partition = broker.partitions.get(topic, index)
         if partition is None:
@@ -282,21 +311,24 @@ class Replicas:
         broker = self._broker
         return rules_of(TopicSettings.resolve(broker.image.configs.topic(topic), broker.settings))
 
-    def _configs_changed(self, resources: set[ConfigResource]) -> None:
-        broker = self._broker
-        own = ConfigResource(ResourceType.BROKER, str(broker.node_id))
-        if resources & {own, CLUSTER_DEFAULT}:
-            broker.dynamic.take(broker.image.configs)
-            for partition in broker.partitions:
-                partition.follow(self.rules(partition.topic))
-            return
-        for resource in resources:
-            topic = (
-                broker.image.topics.by_name.get(resource.name)
-                if resource.type == ResourceType.TOPIC
-                else None
-            )
-            for index in topic.partitions if topic is not None else ():
-                changed = broker.partitions.get(resource.name, index)
+    def _concerns_broker(self, resources: Collection[ConfigResource]) -> bool:
+        own = ConfigResource(ResourceType.BROKER, str(self._broker.node_id))
+        return own in resources or CLUSTER_DEFAULT in resources
+
+    def _configs_changed(self, resources: Collection[ConfigResource]) -> Steps[None]:
+        partitions, topics = self._broker.partitions, self._broker.image.topics.by_name
+        names: Collection[str]
+        if self._concerns_broker(resources):
+            names = list(topics)
+        else:
+            names = [each.name for each in resources if each.type == ResourceType.TOPIC]
+        for name in names:
+            topic = topics.get(name)
+            if topic is None:
+                continue
+            rules = self.rules(name)
+            for index in topic.partitions:
+                changed = partitions.get(name, index)
                 if changed is not None:
-                    changed.follow(self.rules(resource.name))
+                    changed.follow(rules)
+                    yield

@@ -13,6 +13,10 @@ class Clock(Protocol):
     def steady_ms(self) -> int:
         """Milliseconds since some moment: nobody can set this one."""
 
+    def work_s(self) -> float:
+        """Seconds to measure work with that takes a part of a millisecond. Simulated work takes as long as
+        somebody looks at this."""
+
 
 class SystemClock:
     __slots__ = ()
@@ -22,3 +26,6 @@ class SystemClock:
 
     def steady_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def work_s(self) -> float:
+        return time.perf_counter()

@@ -1,0 +1,159 @@
+"""Long work in pieces of a millisecond: the loop serves everybody else between two of them.
+
+In: steps, a generator that yields wherever others may have their turn; pure code writes one without knowing
+of loops. Out: the same work spread over as many turns of the loop as it takes. All that is under way on a
+node shares one millisecond a turn, in turns, so that ten long requests stall nobody longer than one does.
+Does not know: what the work is. Its author answers for what others see of it between two steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar
+
+log = logging.getLogger("barnabas.pieces")
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+PIECE_S = 0.001
+
+
+def at_once(steps: Steps[T]) -> T:
+    """Do all the work now: where nobody waits, or nobody may see it half done."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
+class Work(Generic[T]):
+    """Steps under way. `finish` does what is left now, `cancel` leaves it undone."""
+
+    __slots__ = ("_result", "_steps", "_waiting", "error", "is_done")
+
+    def __init__(self, steps: Steps[T]) -> None:
+        self._steps = steps
+        self._result: T
+        self._waiting: list[asyncio.Future[None]] | None = None
+        self.is_done = False
+        self.error: BaseException | None = None  # the steps raised it, or it was cancelled
+
+    def step(self) -> bool:
+        """One more step; whether there are others."""
+        try:
+            next(self._steps)
+        except StopIteration as done:
+            self._result = done.value
+            self._end()
+        except BaseException as error:
+            self.error = error
+            self._end()
+        return not self.is_done
+
+    def _end(self) -> None:
+        self.is_done = True
+        for future in self._waiting or ():
+            if not future.done():
+                future.set_result(None)
+
+    @property
+    def is_lost(self) -> bool:
+        """It failed, and nobody waits who would hear of it."""
+        return self.error is not None and self._waiting is None
+
+    @property
+    def result(self) -> T:
+        """What the steps returned, or what they raised."""
+        if self.error is not None:
+            raise self.error
+        return self._result
+
+    def finish(self) -> T:
+        while not self.is_done:
+            self.step()
+        return self.result
+
+    def cancel(self) -> None:
+        if not self.is_done:
+            self._steps.close()
+            self.error = asyncio.CancelledError()
+            self._end()
+
+    async def wait(self) -> T:
+        """The result, when there is one. Who waits may be cancelled, the work goes on."""
+        if not self.is_done:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting = self._waiting or []
+            self._waiting.append(future)
+            await future
+        return self.result
+
+
+class Pieces:
+    """The long work of one node. `now_s` is `Clock.work_s`: a simulation counts steps instead of time."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._due: deque[Work[Any]] = deque()
+        self._is_scheduled = False
+
+    def __len__(self) -> int:
+        """How much work is under way."""
+        return len(self._due)
+
+    def begin(self, steps: Steps[T]) -> Work[T]:
+        """Do a piece now, the rest in later turns of the loop. Small work is done when this returns."""
+        work = Work(steps)
+        self._piece(work, self._now_s() + PIECE_S)
+        if not work.is_done:
+            self._due.append(work)
+            self._schedule()
+        elif work.error is not None:
+            raise work.error
+        return work
+
+    async def run(self, steps: Steps[T]) -> T:
+        """The same for a caller that can wait: behind what is under way already, and not at all when the
+        caller is cancelled."""
+        if self._due:
+            work = Work(steps)
+            self._due.append(work)
+        else:
+            work = self.begin(steps)
+        try:
+            return await work.wait()
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _piece(self, work: Work[Any], end_s: float) -> None:
+        while work.step():
+            if self._now_s() >= end_s:
+                return
+
+    def _turn(self) -> None:
+        self._is_scheduled = False
+        due, end_s = self._due, self._now_s() + PIECE_S
+        while due:
+            work = due.popleft()
+            if not work.is_done:
+                self._piece(work, end_s)
+            if not work.is_done:
+                due.append(work)  # the others have the next turn
+                self._schedule()
+                return
+            if work.is_lost and not isinstance(work.error, asyncio.CancelledError):
+                log.error("work in pieces failed", exc_info=work.error)
+            if self._now_s() >= end_s:
+                break
+        if due:
+            self._schedule()

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.storage import Log, LogContext
 from barnabas.storage.index_cache import IndexCache
-from barnabas.storage.open_files import OpenFile, OpenFiles, default_limit
+from barnabas.storage.open_files import OpenFile, OpenFiles
 
 from .building import fill
 
@@ -83,7 +84,9 @@ def test_a_missing_file_is_an_error_every_time(tmp_path: Path) -> None:
 
 
 def test_the_default_leaves_room_for_sockets() -> None:
-    assert 64 <= default_limit() <= 100_000
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    assert 32 <= OpenFiles(REAL_DISK).limit <= soft / 2
 
 
 def test_cached_indexes_are_bounded(log: Log) -> None:

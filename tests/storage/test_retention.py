@@ -222,11 +222,11 @@ def test_a_read_that_has_begun_before_segments_went_finds_the_rest_or_says_so(di
     class SlowDisk(Disk):
         before_open: Callable[[], None] | None = None
 
-        def open(self, path: str, flags: int, mode: int = 0o777) -> int:  # type: ignore[override]
+        def open(self, path: str, flags: int, mode: int = 0o777) -> int:
             then, self.before_open = self.before_open, None
             if then is not None:
                 then()
-            return Disk.open(path, flags, mode)
+            return super().open(path, flags, mode)
 
     disk = SlowDisk()
     log = Log.create(directory, SMALL, now_ms=NOW_MS, context=LogContext(disk))

@@ -52,7 +52,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         "last_active", "listener", "out", "outbox", "tick", "transport",
     )  # fmt: skip
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, host: str) -> None:
         self.listener = listener
         self.tick = listener.tick
         self._routes = listener.router.routes
@@ -60,6 +60,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self._time = listener.loop.time
         self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
         self.context = RequestContext(listener.broker, self, listener.name)
+        self.host = self.context.host = host
         self.out: list[Any] = []  # encoded answers of this wake-up
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
         # Answers that wait for followers, in order, and whatever is to leave behind them.
@@ -68,7 +69,6 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.is_busy = False
         self._holds = 0  # reasons to take no further request
         self._has_slices = False  # log slices are in `out`
-        self.host = ""
         self.last_active = 0.0
         self._route: Route
         self._frame: memoryview
@@ -85,16 +85,10 @@ class Channel(Remembering, asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.outbox = Outbox(self.listener.loop, self.transport, self._output_done)
-        peer = transport.get_extra_info("peername")
-        # An IPv4 client of a socket for both protocols is the same client.
-        self.host = self.context.host = peer[0].removeprefix("::ffff:") if peer else ""
+        self.outbox = Outbox(self.listener.loop, self.transport, self._output_done, self.listener.share)
         self.last_active = self.listener.loop.time()
-        self.hold()
-        self.listener.admit(self)  # lets go, now or later
-        if self._holds:
-            # uvloop starts to read after this call whatever was said in it: what it reads is kept.
-            self.listener.loop.call_soon(self._pause_while_held)
+        if not self.listener.connected(self):
+            self.abort("the listener is closed")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         tick = self.tick
@@ -399,7 +393,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
 
     def hold(self) -> None:
         """Take no further request until `let_go`, as often as it was held: answers wait for the disk, the
-        connection for its turn, the client for its quota.
+        client for its quota.
         """
         self.is_busy = True
         self._holds += 1
@@ -442,10 +436,6 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             self._is_paused = True
             self.transport.pause_reading()
 
-    def _pause_while_held(self) -> None:
-        if self._holds:
-            self.pause()
-
     def resume(self) -> None:
         if self._is_paused and not self._is_closing:
             self._is_paused = False
@@ -461,6 +451,17 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         over another connection. For an `except` block."""
         self.tick.unexpected.note(doing, self.host)
         self.close()
+
+    def abort(self, reason: str) -> None:
+        """Close at once, whatever waits to be written."""
+        log.info("closing the connection from %s: %s", self.host, reason)
+        self._is_closing = True
+        self.transport.abort()
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether a request has come."""
+        return self._client_raw is not None
 
     def close(self) -> None:
         if not self._is_closing:

@@ -98,15 +98,18 @@ class ProcessWorker:
             await process.wait()
 
     async def _start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # nothing is imported from where the broker happens to run
-            "-m",
-            MODULE,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES_MAX,
-        )
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",  # nothing is imported from where the broker happens to run
+                "-m",
+                MODULE,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=LINE_BYTES_MAX,
+            )
+        except OSError as error:  # no process, no descriptors: nothing is wrong with the log or its disk
+            raise Abandoned(f"the cleaner's process cannot be started: {error}") from error
         log.debug("the cleaner's process is %d", self._process.pid)
 
     async def _say(self, line: str) -> None:
@@ -167,7 +170,7 @@ class ThreadWorker:
 def _next_group(groups: Generator[CleanedGroup, None, None]) -> CleanedGroup | None:
     try:
         return next(groups, None)
-    except OSError:
+    except (OSError, MemoryError):
         raise
     except Exception as error:  # as in the process: whatever a damaged log makes of us
         raise Uncleanable(f"{type(error).__name__}: {error}") from error

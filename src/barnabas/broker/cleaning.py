@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.cleaning_state import CleaningState
+from barnabas.runtime.shortage import is_shortage
 from barnabas.storage.names import TopicPartition
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ class Cleaning:
                 if index == 0:
                     self._start_tasks()
                 self.state.begin_look(self._broker.clock.now_ms())
-                cleaner = self._cleaners.get(index) or self._make_cleaner(index)
-                if cleaner is None or not await cleaner.clean_filthiest():
+                if not await self._clean_one(index):
                     await self._pause(self._backoff_ms)
         except Exception:
             log.exception("cleaner %d died", index)
@@ -83,6 +83,19 @@ class Cleaning:
             del self._tasks[index]
             if index in self._cleaners:
                 await self._cleaners.pop(index).stop()
+
+    async def _clean_one(self, index: int) -> bool:
+        """Whether a log was cleaned."""
+        cleaner = self._cleaners.get(index) or self._make_cleaner(index)
+        if cleaner is None:
+            return False
+        try:
+            return await cleaner.clean_filthiest()
+        except Exception as error:
+            if not is_shortage(error):
+                raise
+            log.warning("cleaner %d has to wait: %s", index, error)
+            return False
 
     def _make_cleaner(self, index: int) -> LogCleaner | None:
         """A cleaner, if there is anything at all that might have to be cleaned."""

@@ -96,11 +96,11 @@ class ConnectionLimits:
         self.total -= 1
         if listener in self._listeners:
             self._listeners[listener] -= 1
-        left = self.per_host[host] - 1
+        left = self.per_host.get(host, 1) - 1
         if left:
             self.per_host[host] = left
         else:
-            del self.per_host[host]
+            self.per_host.pop(host, None)
 
     def allowed_from(self, host: str) -> int:
         settings = self._settings

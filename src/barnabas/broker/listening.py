@@ -22,6 +22,7 @@ from barnabas.quotas import Levels
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.tick import Tick
+    from barnabas.runtime.descriptors import Shares
     from barnabas.runtime.sockets import Sockets
     from barnabas.settings import BrokerSettings, EndPoint
 
@@ -30,7 +31,7 @@ CLIENTS, CONTROLLER = "broker", "controller"
 
 
 class Listening:
-    def __init__(self, broker: Broker, tick: Tick, sockets: Sockets) -> None:
+    def __init__(self, broker: Broker, tick: Tick, sockets: Sockets, shares: Shares) -> None:
         self._broker = broker
         self._tick = tick
         self._sockets = sockets
@@ -39,6 +40,7 @@ class Listening:
         self._tasks: set[asyncio.Task[None]] = set()
         settings = broker.settings
         self._limits = {CLIENTS: ConnectionLimits(settings), CONTROLLER: ConnectionLimits(settings)}
+        self.shares = shares
 
     async def open_controllers(self, bound: Mapping[str, socket.socket]) -> None:
         """Open the controllers' listeners: the quorum needs them before there can be anything else."""
@@ -82,9 +84,11 @@ class Listening:
 
     async def _open(self, endpoint: EndPoint, bound: socket.socket) -> None:
         kind = CONTROLLER if endpoint.name in self._broker.settings.controller_listener_names else CLIENTS
-        listener = Listener(endpoint, kind, self._broker, self._tick, self._limits[kind])
+        is_for_peers = kind == CONTROLLER or self._is_for_brokers_alone(endpoint.name)
+        share = self.shares.peers if is_for_peers else self.shares.clients
+        listener = Listener(endpoint, kind, self._broker, self._tick, self._limits[kind], share)
         try:
-            await listener.open(bound)
+            listener.open(self._sockets, bound)
         except OSError as error:
             self._limits[kind].remove_listener(endpoint.name)
             raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from None
@@ -92,6 +96,12 @@ class Listening:
         self._meet()
         if self._is_guarded:
             listener.router.guard(self._guard)
+
+    def _is_for_brokers_alone(self, name: str) -> bool:
+        """Whether clients have a listener of their own, so that this one has descriptors of its own."""
+        settings = self._broker.settings
+        others = [each for each in settings.listeners if each.name not in settings.controller_listener_names]
+        return name == settings.inter_broker_listener_name and len(others) > 1
 
     def _meet(self) -> None:
         """Listeners with the same limits know each other."""

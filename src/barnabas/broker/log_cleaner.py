@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.cleaner_worker import Abandoned, ProcessWorker, ThreadWorker, Uncleanable, Worker
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK
+from barnabas.runtime.shortage import Shortage
 from barnabas.storage import replacement
 from barnabas.storage.compaction.cleanable import Cleanable, CleanerLimits, job_for, look_at
 from barnabas.storage.compaction.job import CleanedGroup, CleaningStats
@@ -101,10 +102,10 @@ class LogCleaner:
         for each, checkpoint, last_stable_offset in looks:
             try:
                 cleanable = look_at(each, checkpoint, last_stable_offset, now_ms)
+            except (OSError, Shortage, MemoryError):
+                continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
             except (KafkaError, CorruptLog, ValueError) as error:
                 self._state.mark_uncleanable(each.topic_partition, str(error))
-            except OSError:
-                continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
             else:
                 found.append((each, cleanable))
         return found

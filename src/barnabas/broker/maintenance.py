@@ -68,6 +68,8 @@ class Maintenance:
                 await duty()
             except (KafkaError, OSError) as error:
                 log.error("%s failed: %s", getattr(duty, "__name__", duty), error)
+            except Exception:  # a shortage of memory or threads among them: the next time may do better
+                log.exception("%s failed", getattr(duty, "__name__", duty))
 
     async def _stops_within(self, duration_ms: int) -> bool:
         try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker import (
     cleaner_gauges,
+    descriptor_gauges,
     gauges,
     group_gauges,
     quorum_gauges,
@@ -50,6 +51,7 @@ from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIds
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from barnabas.runtime.clock import Clock, SystemClock
+from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import Threads
@@ -94,6 +96,7 @@ class Node:
         self._disk = disk
         self._socket_port = sockets
         self._sockets: dict[str, socket.socket] = {}
+        self._shares = Shares.of_process()
         self._listening: Listening
         self._log_dirs: LogDirs | None = None
         self._metadata_dir: LogDirs | None = None  # where it is none of log.dirs
@@ -123,12 +126,20 @@ class Node:
     async def _start(self) -> None:
         settings, clock = self.settings, self._clock
         loop = asyncio.get_running_loop()
-        context = LogContext(self._disk, rng=self._rng, on_roll=self._rolled, on_failure=self._disk_failed)
+        context = LogContext(
+            self._disk,
+            open_files_max=self._shares.files,
+            rng=self._rng,
+            on_roll=self._rolled,
+            on_failure=self._disk_failed,
+        )
         if self._format_empty and is_empty(settings, self._disk):
             self._format()
         log_dirs, metadata_directory_id = self._open_dirs(context)
         cluster_id = log_dirs.cluster_id
         self._threads = Threads(loop, THREADS)
+        if self._disk is REAL_DISK:
+            self._start_threads()
         secrets = secrets_of(settings, self._disk, self._secret_bytes)
         broker = self.broker = Broker(settings, cluster_id, clock, self._threads, Metrics(), secrets)
         broker.log_dirs = log_dirs
@@ -151,7 +162,7 @@ class Node:
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         tick = Tick(arena, loop.call_soon, self._sync, unexpected=broker.unexpected)
         seat.log.unexpected = broker.unexpected
-        self._listening = Listening(broker, tick, self._socket_port)
+        self._listening = Listening(broker, tick, self._socket_port, self._shares)
         if seat.quorum.is_alone:
             await seat.start()
         else:
@@ -167,6 +178,12 @@ class Node:
             await self._listen(self._listening.start)
         seat.log.run_slow_work_with(self._threads.run)
         await self._serve_metrics()
+
+    def _start_threads(self) -> None:
+        try:
+            self._threads.start_all()
+        except RuntimeError as error:
+            raise StartError(f"{error}: raise the limit of processes (ulimit -u)") from None
 
     def _follow_as_controller(self) -> None:
         """A controller that is no broker needs of the metadata what answers to requests need."""
@@ -364,6 +381,7 @@ class Node:
 
     async def _serve_metrics(self) -> None:
         gauges.register(self.broker, self._listening.listeners)
+        descriptor_gauges.register(self.broker, self._listening.listeners, self._shares)
         quota_gauges.register(self.broker, self._listening.limits)
         quorum_gauges.register(self.broker)
         if self.settings.is_broker:

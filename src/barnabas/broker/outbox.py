@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.runtime.descriptors import Share
 from barnabas.storage.log_slice import LogSlice
 
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
@@ -27,16 +28,21 @@ _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 class Outbox:
     __slots__ = (
-        "_done", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent",
+        "_done", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent", "_share",
         "_socket", "_transport", "_warming",
     )  # fmt: skip
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, done: Callable[[], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        transport: asyncio.Transport,
+        done: Callable[[], None],
+        share: Share,
     ) -> None:
         self._loop = loop
         self._transport = transport
         self._done = done
+        self._share = share  # of descriptors: the duplicate is one more
         self._parts: deque[Any] = deque()
         self._sent = 0  # bytes of the first part that have left
         self._socket: socket.socket | None = (
@@ -76,6 +82,7 @@ class Outbox:
             self._unwatch()
             self._socket.close()
             self._socket = None
+            self._share.give_back()
 
     # -- moving ----------------------------------------------------------------------------------
 
@@ -174,9 +181,12 @@ class Outbox:
     def _plain_socket(self) -> socket.socket | None:
         if self._socket is None and self._transport.get_extra_info("sslcontext") is None:
             original = self._transport.get_extra_info("socket")
-            if original is not None and hasattr(os, "sendfile"):
-                self._socket = socket.socket(fileno=os.dup(original.fileno()))
-                self._socket.setblocking(False)
+            if original is not None and hasattr(os, "sendfile") and self._share.take():
+                try:
+                    self._socket = socket.socket(fileno=os.dup(original.fileno()))
+                    self._socket.setblocking(False)
+                except OSError:
+                    self._share.give_back()  # no descriptor: the transport copies, more slowly
         return self._socket
 
 

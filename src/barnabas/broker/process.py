@@ -18,7 +18,7 @@ from typing import Any
 
 from barnabas.broker.node import Node, StartError
 from barnabas.protocol import KafkaError
-from barnabas.runtime import garbage
+from barnabas.runtime import descriptors, garbage
 from barnabas.settings import BrokerSettings, SettingsError
 from barnabas.storage.errors import StorageError
 from barnabas.storage.names import PROCESS_ID
@@ -43,6 +43,7 @@ def main(
         datefmt="%Y-%m-%d %H:%M:%S",
     )
     try:
+        descriptors.raise_limit()
         settings = BrokerSettings.load(properties)
         for warning in settings.warnings:
             log.warning("%s", warning)

@@ -1,9 +1,11 @@
-"""The server: listening sockets, and who may connect.
+"""The server: one listening address, and which connections to it are served.
 
-In: endpoints from the settings. Out: a `Channel` for every connection that the limits admit. Connections that
-exceed `max.connections` (of the broker or the listener) or `max.connection.creation.rate` wait unread for
-their turn, as in a full accept queue; those over `max.connections.per.ip` are closed at once, those over
-their address's rate after the time that the quota asks for; idle ones after `connections.max.idle.ms`.
+In: an endpoint of the settings. Out: a `Channel` for every connection that the limits admit. While
+`max.connections` (of the broker or the listener) or `max.connection.creation.rate` is used up, one
+connection waits and no other is accepted: they stay in the kernel's queue, as in Kafka. Those over
+`max.connections.per.ip` are closed at once, those over their address's rate after the time that the quota
+asks for, idle ones after `connections.max.idle.ms`. When the listener's share of descriptors is used up, a
+connection that says nothing gives way; where there is none, the new one is closed at once.
 Does not know: requests.
 """
 
@@ -12,28 +14,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.channel import Channel
 from barnabas.broker.connection_limits import ConnectionLimits
+from barnabas.broker.giving_way import GivingWay
 from barnabas.broker.routes import Router
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.tick import Tick
+    from barnabas.runtime.accepting import Acceptor, Arrival
+    from barnabas.runtime.descriptors import Share
+    from barnabas.runtime.sockets import Sockets
     from barnabas.settings.listeners import EndPoint
 
 log = logging.getLogger("barnabas.server")
 IDLE_CHECK_SECONDS_MAX = 30.0
+REFUSALS_TOLD_EVERY_S = 60.0
 
 
 class Listener:
     """One listening address and its channels."""
 
     def __init__(
-        self, endpoint: EndPoint, kind: str, broker: Broker, tick: Tick, limits: ConnectionLimits
+        self,
+        endpoint: EndPoint,
+        kind: str,
+        broker: Broker,
+        tick: Tick,
+        limits: ConnectionLimits,
+        share: Share,
     ) -> None:
         self.endpoint = endpoint
         self.name = endpoint.name
@@ -41,63 +53,83 @@ class Listener:
         self.broker = broker
         self.tick = tick
         self.limits = limits
+        self.share = share  # of descriptors
         self.loop = asyncio.get_running_loop()
         self.router = Router(kind, broker.metrics, broker.settings["unstable.api.versions.enable"])
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port
         self.neighbours: Sequence[Listener] = ()  # that share the limits
-        self._arriving: deque[Channel] = deque()  # connected, and not yet let in
-        self._next_at: float | None = None  # when the first of them has waited for its rate
+        self.refused = 0  # closed at once for want of descriptors
+        self._waiting: Arrival | None = None  # accepted, and not yet let in
+        self._next_at: float | None = None  # when it has waited for its rate
         self._turn: asyncio.TimerHandle | None = None
-        self._server: asyncio.Server | None = None
+        self._delayed: dict[Arrival, asyncio.TimerHandle] = {}  # closed when their address has waited
+        self._acceptor: Acceptor | None = None
         self._idle_check: asyncio.TimerHandle | None = None
+        self._giving_way = GivingWay(self.channels)
+        self._refusals_told_at: float | None = None
+        self._refused_before = 0  # when they were told last
+        self._is_closed = False
         limits.add_listener(self.name)
 
-    async def open(self, bound: socket.socket) -> None:
+    def open(self, sockets: Sockets, bound: socket.socket) -> None:
         """Accept connections on a socket that is bound already."""
         backlog: int = self.broker.settings["socket.listen.backlog.size"]
-        self._server = await self.loop.create_server(lambda: Channel(self), sock=bound, backlog=backlog)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._acceptor = sockets.listen(bound, backlog, self.arrived, self._turned_away)
+        self.port = self._acceptor.port
         self._schedule_idle_check()
 
     async def close(self) -> None:
         """Stop listening and close every connection after what it is owed has been written."""
-        for timer in (self._idle_check, self._turn):
+        self._is_closed = True
+        for timer in (self._idle_check, self._turn, *self._delayed.values()):
             if timer is not None:
                 timer.cancel()
-        if self._server is not None:
-            self._server.close()
-        for channel in [*self.channels, *self._arriving]:
+        if self._acceptor is not None:
+            self._acceptor.close()
+        for channel in list(self.channels):
             channel.close()
+        for arrival in (*self._delayed, *([self._waiting] if self._waiting is not None else [])):
+            arrival.close()
+            self.share.give_back()
+        self._delayed.clear()
+        self._waiting = None
         self.limits.remove_listener(self.name)
 
     # -- admission -------------------------------------------------------------------------------
 
-    def admit(self, channel: Channel) -> None:
-        """A connection is there, held until its turn comes, which may be at once."""
-        self._arriving.append(channel)
-        backlog: int = self.broker.settings["socket.listen.backlog.size"]
-        if len(self._arriving) > backlog + 1:
-            channel.refuse(f"{backlog} connections wait for a place already (max.connections)")
-        elif len(self._arriving) == 1:
-            self.let_in()
+    def arrived(self, arrival: Arrival) -> None:
+        """A connection is there: it is let in now or when its turn comes, or closed."""
+        if not self.share.take():
+            if not self._make_room():
+                arrival.close()
+                self._turned_away()
+                return
+            self.share.overdraw()  # until the other one is closed, in a moment
+        assert self._waiting is None and self._acceptor is not None
+        self._waiting = arrival
+        self.let_in()
+        if self._waiting is not None:
+            self._acceptor.pause()
 
     def let_in(self) -> None:
-        """Let in whoever waits and may: a place is free, the rate is kept, or a setting has changed."""
-        arriving, limits = self._arriving, self.limits
-        while arriving:
-            now = self.loop.time()
-            if self._next_at is None:
-                self._next_at = now + limits.wait_ms(self.name, now * 1000) / 1000
-            if self._next_at > now:
-                self._wait_until(self._next_at)
-                return
-            if not limits.has_place(self.name):
-                return
-            channel = arriving.popleft()
-            self._next_at = None
-            self._take(channel, now)
+        """Let in the one that waits, if it may: a place is free, the rate is kept, a setting has changed."""
+        arrival, limits = self._waiting, self.limits
+        if arrival is None:
+            return
+        now = self.loop.time()
+        if self._next_at is None:
+            self._next_at = now + limits.wait_ms(self.name, now * 1000) / 1000
+        if self._next_at > now:
+            self._wait_until(self._next_at)
+            return
+        if not limits.has_place(self.name):
+            return
+        self._waiting = self._next_at = None
+        self._take(arrival, now)
+        if self._acceptor is not None:
+            self._acceptor.resume()
 
     def _wait_until(self, moment: float) -> None:
         if self._turn is None:
@@ -107,25 +139,76 @@ class Listener:
         self._turn = None  # the loop may be early by a fraction: then it waits once more
         self.let_in()
 
-    def _take(self, channel: Channel, now: float) -> None:
-        limits = self.limits
-        limits.count(self.name, channel.host)
+    def _take(self, arrival: Arrival, now: float) -> None:
+        limits, host = self.limits, arrival.host
+        wait_ms = limits.address_wait_ms(host, self.name, now * 1000)
+        if wait_ms:
+            self._delayed[arrival] = self.loop.call_later(wait_ms / 1000, self._close_delayed, arrival)
+            return
+        allowed = limits.allowed_from(host)
+        if limits.per_host.get(host, 0) >= allowed:
+            self._drop(arrival, f"more than {allowed} connections (max.connections.per.ip)")
+            return
+        limits.count(self.name, host)
+        arrival.serve(lambda: Channel(self, host), lambda: self._gone(host))
+
+    def _close_delayed(self, arrival: Arrival) -> None:
+        del self._delayed[arrival]
+        self._drop(arrival, f"{arrival.host} connects too often (connection_creation_rate)")
+
+    def _drop(self, arrival: Arrival, reason: str) -> None:
+        log.info("closing the connection from %s: %s", arrival.host, reason)
+        arrival.close()
+        self.share.give_back()
+
+    def connected(self, channel: Channel) -> bool:
+        """A connection that was let in is served from now on; False: it is not wanted any more."""
+        if self._is_closed:
+            return False
         self.channels[channel] = None
         self.set_buffers(channel)
-        wait_ms = limits.address_wait_ms(channel.host, self.name, now * 1000)
-        if wait_ms:
-            self.loop.call_later(
-                wait_ms / 1000,
-                channel.refuse,
-                f"{channel.host} connects too often (connection_creation_rate)",
-            )
-            return
-        allowed = limits.allowed_from(channel.host)
-        if limits.per_host[channel.host] > allowed:
-            channel.refuse(f"more than {allowed} connections (max.connections.per.ip)")
-        elif limits.is_exceeded:
+        if self.limits.is_exceeded:
             self.close_least_active()
-        channel.let_go()
+        return True
+
+    def dismiss(self, channel: Channel) -> None:
+        self.channels.pop(channel, None)
+        self._gone(channel.host)
+
+    def _gone(self, host: str) -> None:
+        self.share.give_back()
+        self.limits.forget(self.name, host)
+        for listener in self.neighbours or (self,):
+            listener.let_in()
+
+    # -- making room -----------------------------------------------------------------------------
+
+    def _make_room(self) -> bool:
+        """No descriptor is left for this listener: close the connection that can be spared best, if any."""
+        now = self.loop.time()
+        for listener in (self, *self.neighbours):
+            if listener.share is self.share:
+                spared = listener._giving_way.next(now)
+                if spared is not None:
+                    spared.abort("another connection needs its descriptor (see ulimit -n)")
+                    return True
+        return False
+
+    def _turned_away(self) -> None:
+        """A connection was closed for want of a descriptor."""
+        self.refused += 1
+        now = self.loop.time()
+        if self._refusals_told_at is None or now - self._refusals_told_at >= REFUSALS_TOLD_EVERY_S:
+            self._refusals_told_at = now
+            log.warning(
+                "listener %s closed %d connections at once: %d of %d descriptors are in use; "
+                "raise the limit of open files (ulimit -n), or lower max.connections",
+                self.name,
+                self.refused - self._refused_before,
+                self.share.used,
+                self.share.limit,
+            )
+            self._refused_before = self.refused
 
     def close_least_active(self) -> None:
         """Make room: `max.connections` was lowered, or the brokers' own listener needed a place."""
@@ -138,16 +221,6 @@ class Listener:
         excess = self.limits.total - self.limits.total_max
         for channel in sorted(candidates, key=lambda each: each.last_active)[: max(excess, 0)]:
             channel.refuse("the broker has more connections than it may (max.connections)")
-
-    def dismiss(self, channel: Channel) -> None:
-        if self.channels.pop(channel, channel) is not None:
-            if channel in self._arriving:
-                self._arriving.remove(channel)
-                self.let_in()
-            return
-        self.limits.forget(self.name, channel.host)
-        for listener in self.neighbours or (self,):
-            listener.let_in()
 
     def set_buffers(self, channel: Channel) -> None:
         """Socket buffers are the kernel's to size unless the settings name them."""

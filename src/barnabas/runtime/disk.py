@@ -2,13 +2,20 @@
 
 In: paths and descriptors. Out: what the operating system answers; failures are plain `OSError`.
 `Disk` is the real adapter and holds the functions of `os` themselves, so a call costs an attribute lookup and
-nothing else. A simulated disk subclasses it and replaces all of them, with descriptors of its own.
+nothing else. Only those that need a new descriptor are wrapped: when the process has none left, caches of
+open files are asked to give some back, and the call is made again. A simulated disk subclasses it and
+replaces all of them, with descriptors of its own.
 Does not know: logs, segments, when something has to be durable.
 """
 
+import errno
 import fcntl
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+from weakref import WeakSet
 
 CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 READ_WRITE = os.O_RDWR | os.O_CLOEXEC
@@ -17,7 +24,16 @@ REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 FILE_MODE = 0o644
 
 NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # only Linux can read without waiting
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+T = TypeVar("T")
 IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
+
+
+class Lender(Protocol):
+    """A cache of open files."""
+
+    def give_back(self) -> None:
+        """Close some files that are not in use at this moment."""
 
 
 class Disk:
@@ -25,7 +41,8 @@ class Disk:
 
     held: set[str] = set()  # folders locked by this process: the system's locks only keep others out
 
-    open = staticmethod(os.open)
+    lenders: WeakSet[Lender] = WeakSet()  # asked for descriptors when there are none
+
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
     pwritev = staticmethod(os.pwritev)
@@ -37,7 +54,39 @@ class Disk:
     mkdir = staticmethod(os.mkdir)
     makedirs = staticmethod(os.makedirs)
     rmdir = staticmethod(os.rmdir)
-    listdir = staticmethod(os.listdir)
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        try:
+            return os.open(path, flags, mode)
+        except OSError as error:
+            return self._again(error, lambda: os.open(path, flags, mode))
+
+    def listdir(self, path: str) -> list[str]:
+        try:
+            return os.listdir(path)  # noqa: PTH208
+        except OSError as error:
+            return self._again(error, lambda: os.listdir(path))  # noqa: PTH208
+
+    def _again(self, error: OSError, call: Callable[[], T]) -> T:
+        """Try once more if it was descriptors that lacked."""
+        if error.errno not in NO_DESCRIPTOR:
+            raise error
+        for lender in list(self.lenders):
+            lender.give_back()
+        return call()
+
+    def can_open(self, count: int) -> bool:
+        """Whether so many descriptors are to be had now, for work that must not stop half-way."""
+        found: list[int] = []
+        try:
+            while len(found) < count:
+                found.append(self.open(os.devnull, READ_ONLY))
+        except OSError:
+            return False
+        finally:
+            for descriptor in found:
+                os.close(descriptor)
+        return True
 
     def is_cached(self, descriptor: int, position: int) -> bool:
         """Whether a byte is in the page cache, so that reading it does not wait for the device."""
@@ -86,12 +135,18 @@ class Disk:
 
     def sizes(self, directory: str) -> dict[str, int]:
         """Name and size of every plain file of a folder, in one pass over it."""
-        with os.scandir(directory) as entries:
+        with self._entries(directory) as entries:
             return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
 
     def subdirectories(self, directory: str) -> list[str]:
-        with os.scandir(directory) as entries:
+        with self._entries(directory) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def _entries(self, directory: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        try:
+            return os.scandir(directory)
+        except OSError as error:
+            return self._again(error, lambda: os.scandir(directory))
 
     def read(self, path: str) -> bytes:
         """A whole (small) file."""

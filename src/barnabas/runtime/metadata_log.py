@@ -33,6 +33,7 @@ from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_loading import QuorumLog
 from barnabas.runtime.metadata_replica import WORTH_A_SNAPSHOT_BYTES, MetadataReplica
 from barnabas.runtime.metadata_snapshots import SnapshotPolicy
+from barnabas.runtime.shortage import RETRY_S, Shortage, is_shortage
 from barnabas.runtime.uncommitted import Batch
 
 UNCOMMITTED_MAX = 10_000  # decisions on their way to the disk
@@ -172,6 +173,8 @@ class MetadataLog(MetadataReplica):
         view = memoryview(batch)
         try:
             self._log.stage(view, BatchHeader(view), now_ms)
+        except Shortage:
+            raise  # nothing was staged: the request is refused, the next may be taken
         except KafkaError as error:
             self._fail(error)
             raise
@@ -217,19 +220,40 @@ class MetadataLog(MetadataReplica):
         """Writes and syncs all that was appended up to now."""
         log, leader = self._log, self.leader
         try:
+            log.prepare_write()
+        except Exception as error:
+            self._try_again(error)
+            return
+        try:
             log.write_staged()
             end_offset = log.end_offset
             self._wake()  # followers may have it before it is durable here
-            if self._run_slow is None:
-                log.sync()
         except KafkaError as error:
             self._fail(error)
             return
-        if self._run_slow is None:
-            self._synced(end_offset, leader)
-        else:
-            task = asyncio.ensure_future(self._run_slow(log.sync))
-            task.add_done_callback(lambda done: self._sync_done(done, end_offset, leader))
+        try:
+            if self._run_slow is None:
+                log.sync()
+                self._synced(end_offset, leader)
+            else:
+                task = asyncio.ensure_future(self._run_slow(log.sync))
+                task.add_done_callback(lambda done: self._sync_done(done, end_offset, leader))
+        except Exception as error:
+            self._try_again(error)
+
+    def _try_again(self, error: BaseException) -> None:
+        """What was appended is staged or written, and not committed. After a shortage the flush is made
+        again; a disk that fails ends it."""
+        if is_shortage(error) and not self._log.has_failed:
+            self._note_shortage(error)
+            asyncio.get_running_loop().call_later(RETRY_S, self._flush_again)
+            return
+        failure = error if isinstance(error, KafkaError) else None
+        self._fail(failure or KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"metadata log: {error!r}"))
+
+    def _flush_again(self) -> None:
+        if self.error is None:
+            self._flush()
 
     def _sync_done(self, done: asyncio.Future[None], end_offset: int, leader: Leader | None) -> None:
         if done.cancelled():
@@ -237,8 +261,7 @@ class MetadataLog(MetadataReplica):
             return
         error = done.exception()
         if error is not None:
-            failure = error if isinstance(error, KafkaError) else None
-            self._fail(failure or KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"metadata log: {error}"))
+            self._try_again(error)
             return
         self._synced(end_offset, leader)
 

@@ -29,11 +29,13 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_loading import Loaded, QuorumLog
 from barnabas.runtime.metadata_snapshots import MetadataSnapshots, SnapshotPolicy
+from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.runtime.uncommitted import read_batch
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 QUORUM_STATE = "quorum-state"
 WORTH_A_SNAPSHOT_BYTES = 64 << 10  # a tail of more than this is read slower at start than a snapshot
+SHORTAGE_TOLD_EVERY_MS = 60_000
 WATCHING_MAX = 10_000  # fetches that wait for something new
 
 logger = logging.getLogger(__name__)
@@ -80,6 +82,7 @@ class MetadataReplica:
         )
         self._bytes_since_snapshot = self.loaded.bytes_since_snapshot
         self._snapshotting: asyncio.Task[None] | None = None
+        self._shortage_told_ms = -SHORTAGE_TOLD_EVERY_MS
 
     @property
     def end_offset(self) -> int:
@@ -150,6 +153,7 @@ class MetadataReplica:
     def replicate(self, data: bytes) -> int:
         """Appends batches of the leader as they are; where the log ends now. Not durable before `sync`."""
         now_ms = self._clock.now_ms()
+        self._log.prepare_write()  # or the fetch is made again
         view = memoryview(bytearray(data))
         for position, header in headers(data):
             if header.base_offset < self._log.end_offset:
@@ -183,11 +187,17 @@ class MetadataReplica:
 
     async def sync(self) -> None:
         """Makes all that was appended durable: only then may the leader hear of it."""
-        try:
-            await self._slowly(self._log.sync)
-        except KafkaError as error:
-            self._fail(error)
-            raise
+        while True:
+            try:
+                await self._slowly(self._log.sync)
+                return
+            except Exception as error:
+                if not is_shortage(error):
+                    if isinstance(error, KafkaError):
+                        self._fail(error)
+                    raise
+                self._note_shortage(error)
+            await asyncio.sleep(RETRY_S)
 
     def truncate(self, offset: int) -> None:
         """The leader does not have what begins here."""
@@ -201,7 +211,7 @@ class MetadataReplica:
         try:
             self._log.truncate_to(offset)
         except KafkaError as error:
-            self._fail(error)
+            self._fail_unless_short(error)
             raise
         self.uncommitted.truncate(offset)
         while len(self._memberships) > 1 and self._memberships[-1][0] >= offset:
@@ -231,7 +241,7 @@ class MetadataReplica:
             self._log.assign_epoch(snapshot.epoch, snapshot.end_offset)
             self._log.sync()
         except KafkaError as error:
-            self._fail(error)
+            self._fail_unless_short(error)
             raise
         self.loaded.last_epoch = snapshot.epoch
         self.uncommitted.batches.clear()
@@ -322,6 +332,19 @@ class MetadataReplica:
     def give_up(self, error: KafkaError) -> None:
         """Something of the quorum that must be durable is not: this node cannot go on."""
         self._fail(error)
+
+    def _fail_unless_short(self, error: KafkaError) -> None:
+        """A shortage passes: what it interrupted is done again, as long as the log is in order."""
+        if is_shortage(error) and not self._log.has_failed:
+            self._note_shortage(error)
+        else:
+            self._fail(error)
+
+    def _note_shortage(self, error: BaseException) -> None:
+        now_ms = self._clock.now_ms()
+        if not 0 <= now_ms - self._shortage_told_ms < SHORTAGE_TOLD_EVERY_MS:
+            self._shortage_told_ms = now_ms
+            logger.warning("the metadata log has to wait: %s; it is tried again every %.1f s", error, RETRY_S)
 
     def _fail(self, error: KafkaError) -> None:
         """The disk failed: nothing can be appended any more."""

@@ -17,7 +17,7 @@ from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from barnabas.protocol.messages.vote import VoteRequest
-from barnabas.raft.asks import Ask, AskVote, ReplicaKey, TellEnd, Verdict
+from barnabas.raft.asks import Ask, AskVote, Ready, ReplicaKey, TellEnd, Verdict
 from barnabas.raft.election import Victory
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.member import Chance, Member, Timing
@@ -27,6 +27,7 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.peers import Peers, PeerUnreachable
 from barnabas.runtime.quorum_serving import Serving
+from barnabas.runtime.shortage import RETRY_S, Shortage, is_shortage
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
 
@@ -67,6 +68,7 @@ class Quorum:
             settings["controller.quorum.fetch.timeout.ms"],
         )
         self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
+        self._unsaved: Ready | None = None  # what the member wants, and could not be kept for a shortage
         self._own_vote: asyncio.Task[None] | None = None
         self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
         self.on_lead: Callable[[], None] = lambda: None
@@ -235,8 +237,17 @@ class Quorum:
 
     def _work(self) -> None:
         """Does all that is to be done after an input to the member."""
-        ready = self.member.ready()
-        if ready.has_lost:
+        if self._unsaved is not None:
+            self._do(self._unsaved)
+        self._do(self.member.ready())
+        self._schedule()
+        self._moved.set()
+        self._notice_change()
+
+    def _do(self, ready: Ready) -> None:
+        """Keeps what must be durable, then asks others. After a shortage it is done again, before all
+        else."""
+        if ready.has_lost and ready is not self._unsaved:
             self._lose()
         try:
             if ready.victory is not None:
@@ -244,14 +255,27 @@ class Quorum:
             elif ready.save is not None:
                 self.log.remember(ready.save)
         except OSError as error:
-            failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the quorum's state cannot be kept: {error}")
+            reason = f"the quorum's state cannot be kept: {error}"
+            if is_shortage(error):
+                if self._unsaved is None:
+                    logger.warning("%s; it is tried again", reason)
+                    asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
+                self._unsaved = ready
+                raise Shortage(reason) from error
+            failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
             self.log.give_up(failure)
             raise failure from error
+        self._unsaved = None
         for ask in ready.asks:
             self._begin(ask)
-        self._schedule()
-        self._moved.set()
-        self._notice_change()
+
+    def _work_again(self) -> None:
+        if self._unsaved is None or self._is_stopped or self.log.error is not None:
+            return
+        try:
+            self._work()
+        except KafkaError:
+            asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
 
     def _notice_change(self) -> None:
         if self._last_role is not self.member.role:
@@ -379,7 +403,9 @@ class Quorum:
                     attempts += 1
                     continue
                 attempts = 0
-            except KafkaError as error:
+            except Exception as error:
+                if not isinstance(error, KafkaError) and not is_shortage(error):
+                    raise
                 logger.error("metadata could not be taken over: %s", error)
                 await asyncio.sleep(self._retry_ms / 1000)
 

@@ -1,13 +1,16 @@
 """The socket port: how a node takes the addresses that it listens on. A simulation has its own.
 
-In: a host (none: every interface) and a port (0: any free one). Out: a bound socket for the loop's
-`create_server`; what is in the way is an `OSError` with a reason for people.
+In: a host (none: every interface) and a port (0: any free one). Out: a bound socket, and an acceptor of the
+connections to it; what is in the way is an `OSError` with a reason for people.
 """
 
 from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
+
+from barnabas.runtime.accepting import Acceptor, Arrival, SocketAcceptor
 
 PROBE_SECONDS_MAX = 1.0
 
@@ -32,6 +35,16 @@ class Sockets:
             bound.close()
             raise
         return bound
+
+    def listen(
+        self,
+        bound: socket.socket,
+        backlog: int,
+        arrived: Callable[[Arrival], None],
+        turned_away: Callable[[], None],
+    ) -> Acceptor:
+        """Accept connections on a socket that is bound already."""
+        return SocketAcceptor(bound, backlog, arrived, turned_away)
 
     def host_name(self) -> str:
         """What other machines call this one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,12 +14,25 @@ T = TypeVar("T")
 class Threads:
     """`run` is awaited on the loop; a simulated loop runs the work inline instead."""
 
-    __slots__ = ("_loop", "_pool")
+    __slots__ = ("_count", "_loop", "_pool")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, count: int) -> None:
         self._loop = loop
+        self._count = count
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="barnabas")
         loop.set_default_executor(self._pool)
+
+    def start_all(self) -> None:
+        """Start the threads now: later the system may refuse to, and work would be lost. RuntimeError when it
+        does."""
+        all_there = Barrier(self._count + 1)
+        try:
+            for _ in range(self._count):
+                self._pool.submit(all_there.wait)
+        except BaseException:
+            all_there.abort()
+            raise
+        all_there.wait()
 
     def run(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         return self._loop.run_in_executor(self._pool, work, *arguments)

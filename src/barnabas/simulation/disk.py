@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
-from barnabas.runtime.disk import Disk
+from barnabas.runtime.disk import NO_DESCRIPTOR, Disk
 from barnabas.simulation.inodes import File, Folder, Node
 
 FIRST_DESCRIPTOR = 1_000_000  # far from any real one: mixing them up fails at once
@@ -96,7 +96,7 @@ class SimulatedDisk(Disk):
 
     # -- descriptors -------------------------------------------------------------------------------
 
-    def open(self, path: str, flags: int, mode: int = 0o777) -> int:  # type: ignore[override]
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
         self._check(READ, path)
         parent, name = self._parent(path)
         node = parent.entries.get(name) if name else self.root
@@ -112,6 +112,10 @@ class SimulatedDisk(Disk):
         self._next_descriptor += 1
         self._open[self._next_descriptor] = _Open(node, path)
         return self._next_descriptor
+
+    def can_open(self, count: int) -> bool:
+        """Unless a failure says that there are no descriptors."""
+        return not any(READ in each.kinds and each.number in NO_DESCRIPTOR for each in self.failures)
 
     def close(self, descriptor: int) -> None:
         if not self.is_stopped and self._open.pop(descriptor, None) is None:
@@ -219,7 +223,7 @@ class SimulatedDisk(Disk):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         parent.change((name, None))
 
-    def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+    def listdir(self, path: str) -> list[str]:
         return sorted(self._folder(path).entries)
 
     # -- questions ---------------------------------------------------------------------------------

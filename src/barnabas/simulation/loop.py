@@ -209,7 +209,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         bound = options.get("sock")
         if bound is None:
             bound = self.network.bind(host or "", port)
-        return self.network.listen(protocol_factory, bound)
+        return self.network.listen(lambda arrival: arrival.serve(protocol_factory, lambda: None), bound)
 
 
 def settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

@@ -60,16 +60,58 @@ class SimulatedSocket:
         self._network.release(self)
 
 
+class SimulatedArrival:
+    """A connection that was accepted and that nobody serves yet (see `runtime.accepting.Arrival`)."""
+
+    def __init__(self, end: SimulatedTransport) -> None:
+        self._end = end
+        self.host: str = end.get_extra_info("peername")[0]
+        end.pause_reading()
+
+    def serve(self, factory: Callable[[], Any], failed: Callable[[], None]) -> None:
+        if self._end.is_gone or not self._end.process.is_alive:
+            failed()
+            return
+        self._end.resume_reading()
+        self._end.start(factory())
+
+    def close(self) -> None:
+        self._end.close()
+
+
 class SimulatedServer:
-    """What `create_server` answers; as much of asyncio's as is used."""
+    """What `create_server` answers, as much of it as is used, and an acceptor of `runtime.accepting`."""
 
     def __init__(
-        self, network: Network, bound: SimulatedSocket, factory: Callable[[], Any], context: Context
+        self,
+        network: Network,
+        bound: SimulatedSocket,
+        arrived: Callable[[SimulatedArrival], None],
+        context: Context,
     ) -> None:
         self._network = network
+        self._arrived = arrived
+        self._queue: list[SimulatedTransport] = []
+        self._is_paused = False
         self.sockets = (bound,)
-        self.factory = factory
+        self.port = bound.address[1]
         self.context = context
+
+    def accept(self, end: SimulatedTransport) -> None:
+        if self._is_paused:
+            end.pause_reading()
+            self._queue.append(end)
+        elif end.process.is_alive and not end.is_gone:
+            self._arrived(SimulatedArrival(end))
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        queue, self._queue = self._queue, []
+        for end in queue:
+            self._network.loop.call_soon(self.accept, end, context=end.context)
 
     def close(self) -> None:
         self._network.release(self.sockets[0])
@@ -157,8 +199,8 @@ class Network:
         bound = self._bound[address] = SimulatedSocket(self, process, *address)
         return bound
 
-    def listen(self, factory: Callable[[], Any], bound: SimulatedSocket) -> SimulatedServer:
-        server = SimulatedServer(self, bound, factory, copy_context())
+    def listen(self, arrived: Callable[[SimulatedArrival], None], bound: SimulatedSocket) -> SimulatedServer:
+        server = SimulatedServer(self, bound, arrived, copy_context())
         self._servers[bound.address] = server
         return server
 
@@ -190,15 +232,10 @@ class Network:
         self._ends[mine] = self._ends[theirs] = None
         self.trace.note("connect", process.host, host, port)
         # Runs before anything that is sent arrives: a way takes time.
-        self.loop.call_soon(accept, theirs, server.factory, context=theirs.context)
+        self.loop.call_soon(server.accept, theirs, context=theirs.context)
         protocol = factory()
         mine.start(protocol)
         return mine, protocol
-
-
-def accept(end: SimulatedTransport, factory: Callable[[], Any]) -> None:
-    if end.process.is_alive and not end.is_gone:
-        end.start(factory())
 
 
 def running_process() -> Process:
@@ -216,6 +253,11 @@ class SimulatedSockets:
 
     def bind(self, host: str, port: int) -> Any:
         return self._network.bind(host, port)
+
+    def listen(
+        self, bound: Any, backlog: int, arrived: Callable[[Any], None], turned_away: Callable[[], None]
+    ) -> SimulatedServer:
+        return self._network.listen(arrived, bound)
 
     def host_name(self) -> str:
         return running_process().host

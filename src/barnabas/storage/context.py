@@ -4,6 +4,8 @@ Created once and handed to every log; a simulated node gives its own disk and se
 Does not know: any log.
 """
 
+import errno
+import os
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,6 +19,9 @@ from barnabas.storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
+
+
+DESCRIPTORS_OF_ONE_WORK = 4
 
 
 def ignore_roll(log: "Log", offset: int) -> None:
@@ -57,3 +62,9 @@ class LogContext:
         if is_of_the_disk(error):
             self.on_failure(path, failure.message, error.errno or 0)
         return failure
+
+    def need_descriptors(self) -> None:
+        """Raise OSError (EMFILE) before work on several files that should not stop half-way for want of a
+        descriptor, unless some are free."""
+        if not self.disk.can_open(DESCRIPTORS_OF_ONE_WORK):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

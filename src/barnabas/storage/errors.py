@@ -1,14 +1,12 @@
 """What storage says when it cannot: one line for a person, or an error code for a client.
 
 `StorageError` stops a start (a folder that is locked, foreign, unwritable, not understood). While running, a
-failing disk is `KafkaError(KAFKA_STORAGE_ERROR)`, which takes its log dir offline.
+failing disk is `KafkaError(KAFKA_STORAGE_ERROR)`, which takes its log dir offline. A process that lacks
+descriptors or memory raises `Shortage` instead: the same code, and the dir stays.
 """
 
-import errno
-
 from barnabas.protocol import ErrorCode, KafkaError
-
-OF_THE_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN)
+from barnabas.runtime.shortage import Shortage, is_shortage
 
 
 class StorageError(Exception):
@@ -17,10 +15,11 @@ class StorageError(Exception):
 
 def disk_failure(doing: str, path: str, error: OSError) -> KafkaError:
     reason = error.strerror or str(error)
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"could not {doing} {path}: {reason}")
+    message = f"could not {doing} {path}: {reason}"
+    return Shortage(message) if is_shortage(error) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
 
 def is_of_the_disk(error: OSError) -> bool:
     """Whether the next operation on that disk will hardly do better (an error of the device, no room left,
     read-only), unlike one that only lacked descriptors or memory."""
-    return error.errno not in OF_THE_PROCESS
+    return not is_shortage(error)

@@ -338,9 +338,11 @@ class Log(LogTail):
             end = positions[stop] if stop < len(positions) else self.active.size
         if end <= start:
             return LogSlice(None, 0, 0, offset, offset)
-        return LogSlice(
-            self.active.open(), start, end - start, offset, next_offsets[stop - 1], True, self.context.disk
-        )
+        try:
+            file = self.active.open()
+        except OSError as error:
+            raise self.context.failure("read", self.active.path, error) from error
+        return LogSlice(file, start, end - start, offset, next_offsets[stop - 1], True, self.context.disk)
 
     def read_cold(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.runtime.shortage import is_shortage
 from barnabas.storage import clean_shutdown, names
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import StorageError
@@ -99,10 +100,11 @@ class LogDirs:
         for directory in self.online():
             try:
                 self._load_dir(directory, settings_of, now_ms, is_stray)
-            except OSError as error:
-                self.fail(directory, f"could not load {directory.path}: {error}")
-            except KafkaError as error:
-                self.fail(directory, error.message)
+            except (OSError, KafkaError) as error:
+                if is_shortage(error):  # the disk is sound
+                    raise StorageError(f"could not load {directory.path}: {error}") from error
+                reason = f"could not load {directory.path}: {error}"
+                self.fail(directory, error.message if isinstance(error, KafkaError) else reason)
 
     def _load_dir(
         self, directory: LogDir, settings_of: SettingsOf, now_ms: int, is_stray: Callable[[Log], bool]

@@ -14,6 +14,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
 from barnabas.replication.leader_epochs import LeaderEpochs
 from barnabas.runtime.disk import IOV_MAX
+from barnabas.runtime.shortage import Shortage
 from barnabas.storage import checkpoints, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
 from barnabas.storage.gathering import finish_write
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.replication.producers import ProducerStates
 
 STAGED_BYTES_MAX = 32 << 20
+SEGMENT_BYTES_MAX = 2**31 - 1  # positions in an index have 32 bits
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +128,11 @@ class LogTail:
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
 
     @property
+    def has_failed(self) -> bool:
+        """Whether appends are refused for good."""
+        return self.failure is not None
+
+    @property
     def producers_loaded(self) -> bool:
         """Whether anybody has asked for `producers` yet."""
         try:
@@ -169,21 +176,34 @@ class LogTail:
         segment = self.active
         writer = self._writer
         assert writer is not None  # staging has loaded it
+        file = None
         try:
+            if self._aborted or self.epochs_dirty:
+                self.context.need_descriptors()  # for what is written beside the batches
             segment.file_used = True
-            file = segment.file or self.context.files.open(segment)
+            file = segment.file or self.context.files.open(segment, is_writer=True)
             disk = self.context.disk
             written = disk.pwritev(file.descriptor, staged, segment.size) if len(staged) <= IOV_MAX else 0
             if written != self._position - segment.size:
                 finish_write(disk, file.descriptor, staged, segment.size, written)
         except OSError as error:
-            raise self._undo_staged(error) from error
+            raise self._undo_staged(error, is_opened=file is not None) from error
         writer.add(self._staged_headers, self.settings.index_interval_bytes)
         self._staged = []
         self._staged_headers = []
         self.written_offset = self.end_offset
         if self._aborted or self.epochs_dirty:
             self._write_beside()
+
+    def prepare_write(self) -> None:
+        """Make sure that `write_staged` has the descriptors that it needs; else raise `Shortage`, and what is
+        staged stays."""
+        try:
+            if self._aborted or self.epochs_dirty:
+                self.context.need_descriptors()
+            self.active.open(is_writer=True)
+        except OSError as error:
+            raise self.context.failure("append to", self.active.path, error) from error
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """An abort marker was staged: its transaction goes to the index once the marker is written."""
@@ -222,7 +242,11 @@ class LogTail:
             # Where there is a gap before the batch it lies within the new segment: recovery takes one between
             # two segments for a loss.
             is_near = header.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
-            self.roll(self.end_offset if is_near else header.base_offset, now_ms=now_ms)
+            try:
+                self.roll(self.end_offset if is_near else header.base_offset, now_ms=now_ms)
+            except Shortage:
+                if not self._may_grow(header):
+                    raise
         if self._position == 0:
             self.created_ms = now_ms
             self._set_age_limit(header.max_timestamp)
@@ -249,6 +273,17 @@ class LogTail:
             or header.max_timestamp > self._roll_timestamp
             or now_ms > self._roll_now_ms
             or writer.room(settings.segment_index_bytes) <= 0
+        )
+
+    def _may_grow(self, header: BatchHeader) -> bool:
+        """Whether a segment that should be rolled can take one more batch while descriptors lack: readers can
+        follow it there. The next batch tries to roll again."""
+        return (
+            self._lost is None
+            and self.failure is None
+            and self._writer is not None
+            and self._position + header.size <= SEGMENT_BYTES_MAX
+            and header.last_offset <= self.active.base_offset + RELATIVE_OFFSET_MAX
         )
 
     def _begin_appending(self) -> SegmentWriter:
@@ -295,11 +330,16 @@ class LogTail:
         ahead = min(STAGED_BYTES_MAX, room * settings.index_interval_bytes)
         self._slow_position = min(settings.segment_bytes, self.active.size + ahead)
 
-    def _undo_staged(self, error: OSError) -> KafkaError:
+    def _undo_staged(self, error: OSError, *, is_opened: bool) -> KafkaError:
         """Back to what is written: file, offsets, leader epochs, producers."""
         segment = self.active
         failure = self.context.failure("append to", segment.path, error)
         self.discard_staged()
+        if isinstance(failure, Shortage) and not is_opened:  # the file has not changed
+            self.epochs.truncate_from_end(self.written_offset)
+            if self.producers_loaded:
+                del self.producers  # read again when somebody asks for them
+            return failure
         try:
             segment.resize(segment.size)
             self.epochs.truncate_from_end(self.written_offset)
@@ -350,11 +390,17 @@ class LogTail:
         producers = self.producers
         segment = Segment(self.context, self.directory, base_offset)
         try:
+            self.context.need_descriptors()
             writer.finish()
             producer_snapshots.take(self.context, self.directory, producers, base_offset, sync=False)
             SegmentWriter.create(segment, self.preallocated_bytes())
         except OSError as error:
-            raise self.fail(self.context.failure("roll", self.directory, error)) from error
+            failure = self.context.failure("roll", self.directory, error)
+            if not isinstance(failure, Shortage):
+                raise self.fail(failure) from error
+            writer.segment.writer = writer  # appending goes on there
+            self._remove_files_of(segment)
+            raise failure from error
         self.active = segment
         self.segments = [*self.segments, segment]
         self.names_dirty = True
@@ -364,14 +410,21 @@ class LogTail:
             self.created_ms = now_ms
         self.after_roll(base_offset)
 
+    def _remove_files_of(self, segment: Segment) -> None:
+        """Of a roll that did not come to its end."""
+        try:
+            segment.delete_files()
+        except OSError as error:
+            raise self.fail(self.context.failure("roll", self.directory, error)) from error
+
     def after_roll(self, offset: int) -> None:
         """Everything below `offset` is complete and wants to be synced."""
 
     def store_epochs(self) -> None:
         """Write `leader-epoch-checkpoint` as it is in memory; `sync` makes it durable."""
+        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs)
         self.epochs_dirty = False
         self.names_dirty = True
-        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs)
 
     def preallocated_bytes(self) -> int:
         return self.settings.segment_bytes if self.settings.preallocate else 0

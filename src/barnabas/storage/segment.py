@@ -75,13 +75,13 @@ class Segment:
     def path_of(self, kind: str) -> str:
         return f"{self.directory}/{self.base_offset:020d}{kind}{self.suffix}"
 
-    def open(self) -> "OpenFile":
+    def open(self, *, is_writer: bool = False) -> "OpenFile":
         self.file_used = True
-        return self.file or self.context.files.open(self)
+        return self.file or self.context.files.open(self, is_writer=is_writer)
 
     def resize(self, length: int) -> None:
         """Make the log file that long: cut what is behind, or take room ahead."""
-        file = self.open()
+        file = self.open(is_writer=True)
         self.context.disk.ftruncate(file.descriptor, length)
 
     def rename_files(self, suffix: str) -> None:
@@ -125,7 +125,7 @@ class Segment:
         they are rebuilt after a crash."""
         disk = self.context.disk
         complete = self.writer is None
-        file = self.open()
+        file = self.open(is_writer=True)
         disk.fsync(file.descriptor)
         if complete:
             disk.sync_file(self.path_of(names.OFFSET_INDEX))

@@ -28,6 +28,10 @@ def truncate_to(log: "Log", offset: int) -> bool:
     kept = [segment for segment in log.segments if segment.base_offset <= offset]
     dropped = log.segments[len(kept) :]
     try:
+        log.context.need_descriptors()
+    except OSError as error:
+        raise log.context.failure("truncate", log.directory, error) from error
+    try:
         log.segments = kept
         log.active = kept[-1]
         _drop(log, dropped)
@@ -41,6 +45,10 @@ def truncate_to(log: "Log", offset: int) -> bool:
 
 def truncate_fully_and_start_at(log: "Log", offset: int, log_start_offset: int | None) -> None:
     dropped = log.segments
+    try:
+        log.context.need_descriptors()
+    except OSError as error:
+        raise log.context.failure("truncate", log.directory, error) from error
     try:
         for segment in dropped:
             if segment.base_offset == offset:

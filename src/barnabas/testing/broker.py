@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 90
+LOG_LINES_MAX = 10_000
 READY = b"ready"
 
 
@@ -41,13 +43,15 @@ class Broker:
         overrides: Mapping[str, object] | None = None,
         in_process: bool = True,
         port: int = 0,
+        open_files: int | None = None,
     ) -> None:
+        """`open_files` limits what a child process may open (RLIMIT_NOFILE, soft and hard)."""
         self._temporary = tempfile.mkdtemp(prefix="barnabas-") if data is None else None
         self.data = Path(data if data is not None else f"{self._temporary}/data")
         free_port, self._controller_port = free_ports(2)
         self.port = port or free_port
         self._overrides = {name: str(value) for name, value in (overrides or {}).items()}
-        self._runner: InProcess | ChildProcess = InProcess() if in_process else ChildProcess()
+        self._runner: InProcess | ChildProcess = InProcess() if in_process else ChildProcess(open_files)
 
     @property
     def bootstrap(self) -> str:
@@ -56,6 +60,12 @@ class Broker:
     @property
     def pid(self) -> int:
         return self._runner.pid
+
+    @property
+    def log_text(self) -> str:
+        """The last lines that a child process wrote."""
+        assert isinstance(self._runner, ChildProcess), "only a broker of its own process has a log"
+        return "".join(list(self._runner.log))
 
     @property
     def properties(self) -> dict[str, str]:
@@ -155,7 +165,10 @@ class InProcess:
     def _run(self, properties: Mapping[str, str], ready: threading.Event) -> None:
         from barnabas.broker.node import Node
         from barnabas.broker.process import run
+        from barnabas.runtime import descriptors
         from barnabas.settings import BrokerSettings
+
+        descriptors.raise_limit()
 
         async def serve() -> None:
             node: Node = Node(BrokerSettings.load(properties), format_empty=True)
@@ -188,8 +201,10 @@ class InProcess:
 class ChildProcess:
     """A node as a child: a real process, for kill -9 and for measuring."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_files: int | None = None) -> None:
+        self._open_files = open_files
         self._child: subprocess.Popen[bytes] | None = None
+        self.log: deque[str] = deque(maxlen=LOG_LINES_MAX)
 
     @property
     def pid(self) -> int:
@@ -200,8 +215,9 @@ class ChildProcess:
         overrides = [
             argument for name, value in properties.items() for argument in ("--override", f"{name}={value}")
         ]
+        limit = [] if self._open_files is None else ["prlimit", f"--nofile={self._open_files}"]
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "barnabas", "start", *overrides],
+            [*limit, sys.executable, "-m", "barnabas", "start", *overrides],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -212,7 +228,7 @@ class ChildProcess:
         else:
             raise RuntimeError(f"the broker did not start: {self._child.stderr.read().decode().strip()}")
         for stream in (self._child.stdout, self._child.stderr):
-            threading.Thread(target=drain, args=(stream,), daemon=True).start()
+            threading.Thread(target=drain, args=(stream, self.log), daemon=True).start()
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
@@ -227,11 +243,11 @@ class ChildProcess:
         self._child.wait(STOP_SECONDS_MAX)
 
 
-def drain(stream: Any) -> None:
+def drain(stream: Any, log: deque[str]) -> None:
     """Keep a child's output from filling its pipe."""
     with stream:
-        for _ in stream:
-            pass
+        for line in stream:
+            log.append(line.decode(errors="replace"))
 
 
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -14,7 +14,9 @@ from barnabas.broker.metrics.metrics import Metrics
 
 REQUEST_BYTES_MAX = 8192
 REQUEST_SECONDS_MAX = 5.0
-CONNECTIONS_MAX = 16
+CONNECTIONS_MAX = 16  # that are answered
+REFUSED_MAX = 16  # more that hear that they are too many; all others are closed unread
+BACKLOG = 16
 LINES_PER_PIECE = 256
 
 
@@ -24,6 +26,9 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> asyncio.Serve
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal open_connections
+        if open_connections >= CONNECTIONS_MAX + REFUSED_MAX:
+            writer.transport.abort()
+            return
         open_connections += 1
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
@@ -34,7 +39,7 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> asyncio.Serve
             open_connections -= 1
             writer.close()
 
-    return await asyncio.start_server(answer, host, port, limit=REQUEST_BYTES_MAX)
+    return await asyncio.start_server(answer, host, port, limit=REQUEST_BYTES_MAX, backlog=BACKLOG)
 
 
 async def one_request(

@@ -8,6 +8,7 @@ feel: hence a process, of low priority. It ends when its input does, so that it 
 Does not know: the log as others use it meanwhile.
 """
 
+import errno
 import gc
 import json
 import os
@@ -38,6 +39,8 @@ def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
                 raise ValueError(f"{answer!r} in place of {NEXT!r}")
     except OSError as error:
         say("failed", [error.errno, str(error)])
+    except MemoryError as error:
+        say("failed", [errno.ENOMEM, str(error) or os.strerror(errno.ENOMEM)])
     except (
         Exception
     ) as error:  # whatever a damaged log makes of us: its partition is marked, the others go on

@@ -1,0 +1,103 @@
+"""How many files and sockets the process may have open, and how a node divides them.
+
+In: the limit of open files (RLIMIT_NOFILE). Out: shares of it for log files, clients and peers, and a reserve
+that nobody but the node itself uses: the metadata log, checkpoints, snapshots, listening sockets, connections
+to other nodes, the cleaner, scrapes. Clients cannot use up what the node needs to go on.
+Does not know: who opens what.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+from dataclasses import dataclass
+
+log = logging.getLogger("barnabas.descriptors")
+
+UNLIMITED = 1_000_000  # what an infinite limit counts as
+RESERVE_MIN, RESERVE_MAX = 56, 1024
+PEERS_MIN, PEERS_MAX = 16, 1024
+FILES_MIN, FILES_MAX = 32, 100_000
+CLIENTS_MIN = 16
+
+
+class Share:
+    """A number of descriptors that one use may take."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.used >= self.limit
+
+    def take(self) -> bool:
+        """Take one; False when all are in use."""
+        if self.used >= self.limit:
+            return False
+        self.used += 1
+        return True
+
+    def overdraw(self) -> None:
+        """Take one that another is about to give back."""
+        self.used += 1
+
+    def give_back(self) -> None:
+        self.used -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """`files` bounds a cache (see `storage.open_files`), `clients` and `peers` count connections."""
+
+    limit: int
+    reserve: int
+    files: int
+    clients: Share
+    peers: Share
+
+    @classmethod
+    def of(cls, limit: int) -> Shares:
+        reserve = bounded(limit // 8, RESERVE_MIN, RESERVE_MAX)
+        peers = bounded(limit // 16, PEERS_MIN, PEERS_MAX)
+        rest = max(limit - reserve - peers, 0)
+        files = bounded(rest // 2, FILES_MIN, FILES_MAX)
+        return cls(limit, reserve, files, Share(max(rest - files, CLIENTS_MIN)), Share(peers))
+
+    @classmethod
+    def of_process(cls) -> Shares:
+        return cls.of(open_files_max())
+
+
+def bounded(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))
+
+
+def open_files_max() -> int:
+    """The limit in force."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNLIMITED if soft == resource.RLIM_INFINITY else min(soft, UNLIMITED)
+
+
+def raise_limit() -> int:
+    """Raise the soft limit to the hard one, where the system lets us; the limit in force then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError) as error:
+            log.warning("the limit of open files stays at %d: %s", soft, error)
+    limit = open_files_max()
+    shares = Shares.of(limit)
+    log.info(
+        "the process may open %d files: %d for clients, %d for other nodes, %d for log files, %d in reserve",
+        limit,
+        shares.clients.limit,
+        shares.peers.limit,
+        shares.files,
+        shares.reserve,
+    )
+    return limit

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run test test-apache test-long simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline demo soak package clean tools
+.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline demo soak package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -29,24 +29,23 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 run: $(VENV)/.run  ## install into .venv and start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	$(BIN)/barnabas start --data $(DATA) --port $(PORT)
 
-tools:           ## kcat, PostgreSQL, MariaDB and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
-	@missing=""; command -v kcat >/dev/null 2>&1 || missing="$$missing kcat"; command -v ip >/dev/null 2>&1 || missing="$$missing iproute2"; \
-	  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
-	  [ -x /usr/sbin/mariadbd ] || missing="$$missing mariadb-server"; \
-	  [ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && export DEBIAN_FRONTEND=noninteractive \
-	  && { apt-get install -y -qq $$missing >/dev/null 2>&1 || { apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq $$missing >/dev/null 2>&1; }; } \
-	  || echo "not installed:$$missing; their tests will be skipped"; }
+tools:           ## kcat, PostgreSQL, MariaDB, Prometheus and ip, for the tests that use them (Debian and Ubuntu, as root; skipped elsewhere)
+	@sh tests/install_tools.sh
 
-# Real clients rebalance by the clock: on a busy machine one may miss its moment. What fails is tried once more, alone.
-test: $(VENV)/.dev tools  ## install what the tests need and run them
-	$(BIN)/python -m pytest -q $(ARGS) || { echo "Some failed (above): those once more, alone."; \
-	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
+install: $(VENV)/.dev tools  ## what `make test` needs, without running it
+	@$(BIN)/python tests/lanes prepare
 
-test-apache: $(VENV)/.dev tools  ## the client tests on Apache Kafka as well (needs Java and Maven)
+test: install    ## install what the tests need and run them: workers side by side, failed ones once more alone
+	@$(BIN)/python tests/lanes run $(ARGS)
+
+test-slowest: $(VENV)/.dev  ## where the time of the last run went: folders and slowest tests
+	@$(BIN)/python tests/lanes slowest
+
+test-apache: install  ## the client tests on Apache Kafka as well (needs Java and Maven)
 	BARNABAS_APACHE=1 $(BIN)/python -m pytest -q tests/clients tests/cli tests/client tests/spark $(ARGS)
 
-test-long: $(VENV)/.dev tools  ## what takes a minute and more: pipelines on Apache Kafka, Spark Connect and a Spark cluster, in trouble and under kill -9; rolling replacement
-	$(BIN)/python -m pytest -q -m long --long $(ARGS)
+test-long: install  ## everything, with what takes minutes: pipelines in trouble and under kill -9, Spark clusters, rolling replacement, more seeds
+	@$(BIN)/python tests/lanes run --long $(ARGS)
 
 soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
 	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)

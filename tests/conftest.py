@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, settings
 
 from barnabas.testing import apache
 
+pytest_plugins = ["lanes.plugin"]
+
 # How long a property takes is the machine's business.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

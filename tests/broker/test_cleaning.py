@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 
 from barnabas.records.batch import headers
 from barnabas.records.record import read_records
-from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing import Broker
+from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
 MEGABYTE = 1 << 20

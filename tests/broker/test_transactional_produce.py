@@ -17,8 +17,8 @@ from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.records.record import Record, build_batch
-from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing import Broker
+from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 
 from .conversation import Conversation, batch

@@ -7,8 +7,8 @@ import pytest
 
 from barnabas.cli.jmx import now
 from barnabas.cli.prometheus_text import ObjectName, parse_samples
-from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing import Broker
+from barnabas.testing.ports import free_ports
 
 from .conftest import RunTool
 

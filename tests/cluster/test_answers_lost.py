@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.client.topic_admin import NewTopic
-from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing.cluster import Cluster
+from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation, batch, produce
 from cluster.replicated import QUIET, SOON, log_bytes, metadata, read, wait_for_isr

@@ -102,7 +102,7 @@ def test_a_controller_whose_disk_was_lost_takes_its_own_place(cluster: Cluster) 
 
 
 def test_a_voter_that_moves_tells_where_it_is(cluster: Cluster) -> None:
-    from barnabas.runtime.tcp_ports import free_ports
+    from barnabas.testing.ports import free_ports
 
     node = cluster[102]
     node.stop()

@@ -174,7 +174,13 @@ def look_around(shop: Example) -> None:
     assert "malformed" in rules
     assert "range_amount" in rules
     shop.command("report")
-    assert (shop.folder / "report.html").stat().st_size > 10_000
+    page = (shop.folder / "report.html").read_text()
+    assert f"<td>raw</td><td>orders</td><td>{sizes['raw', 'orders']:,}</td>" in page
+    for view in ("revenue", "fraud_alerts", "warehouse", "recommendations"):
+        assert f"<h3>{view}</h3>" in page
+    for (table, rule), count in facts.quarantine.items():
+        assert f"<td>{table}</td><td>{rule}</td><td class='number'>{count:,}</td>" in page
+    assert 'aria-label="lineage of shop"' in page
     if shop.database.password:
         for path in folder.rglob("*"):
             if path.is_file():

@@ -20,6 +20,7 @@ from barnabas.pipeline.flow import Feed
 from barnabas.pipeline.landing import Landing
 from barnabas.pipeline.maintenance import maintain
 from barnabas.pipeline.turns import turn
+from barnabas.testing.waiting import wait_until
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -144,6 +145,14 @@ def test_a_batch_that_died_is_finished_before_it_is_replayed(
     assert rows(spark, pipeline, "refined", "doubled", "order_id") == everything[1:]
 
 
+def is_waited_for(path: Path) -> bool:
+    """Whether this process waits for the lock of a file: the kernel lists such a request behind an arrow."""
+    inode = str(path.stat().st_ino)
+    lines = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return any("->" in words and words[-3].endswith(f":{inode}") for words in lines)
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs Linux's list of locks")
 def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -> None:
     pipeline = orders_pipeline(lake, "127.0.0.1:1", "orders")
     holds = (
@@ -162,8 +171,9 @@ def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -
 
         thread = threading.Thread(target=take)
         thread.start()
+        wait_until(lambda: had.is_set() or is_waited_for(path), what="the thread waits for the lock")
         assert not had.is_set()
-        other.kill()  # the system takes it from who dies
+        other.kill()  # the operating system releases the lock when its holder dies
         thread.join(60)
     assert had.is_set()
 

@@ -88,38 +88,59 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
     assert not batch.recovered
 
 
-@pytest.mark.parametrize("where", ["before raw", "behind raw", "behind trusted"])
+@pytest.mark.parametrize(
+    ("which", "where"),
+    [
+        ("first", "before raw"),
+        ("first", "behind raw"),
+        ("later", "before raw"),
+        ("later", "behind raw"),
+        ("later", "behind trusted"),
+    ],
+)
 def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
     spark: Any,
     broker: Any,
     topic: Topic,
     produce: Produce,
     lake: str,
+    which: str,
     where: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The first batch of a process is committed by Delta's writer, later ones by `append_after`."""
     from barnabas.pipeline.zones import commits
 
     name = topic(partitions=1)
     pipeline = orders_pipeline(lake, broker.bootstrap, name, refined=[DOUBLED])
-    produce(name, [order(1), order(2), order(2), order(3, amount=-1.0), b"broken"])
-    parts = {
-        "before raw": "/raw",
-        "behind raw": "/staging/",
-        "behind trusted": "/refined/",
-    }
-    real = commits.append
-
-    def dies(frame: Any, path: str, txn: commits.Txn, **options: Any) -> None:
-        if parts[where] in txn.app + "/":
-            raise OSError("killed")
-        real(frame, path, txn, **options)
-
-    monkeypatch.setattr(commits, "append", dies)
     feed = Feed(spark, pipeline, "orders")
-    with pytest.raises(Exception, match="killed"):
+    earlier = [order(8), order(9)] if which == "later" else []
+    if earlier:
+        produce(name, [*earlier, b"broken"])
+        feed.drain()
+    produce(name, [order(1), order(2), order(2), order(3, amount=-1.0), b"broken"])
+    part = {"before raw": "/raw/", "behind raw": "/staging/", "behind trusted": "/refined/"}[where]
+    died: list[str] = []
+    append, append_after = commits.append, commits.append_after
+
+    def dies(app: str, how: str) -> None:
+        if part in app + "/":
+            died.append(how)
+            raise OSError("killed")
+
+    def dies_in_append(frame: Any, path: str, txn: commits.Txn, **options: Any) -> None:
+        dies(txn.app, "first")
+        append(frame, path, txn, **options)
+
+    def dies_in_append_after(frame: Any, path: str, version: int, app: str, *rest: Any) -> int | None:
+        dies(app, "later")
+        return append_after(frame, path, version, app, *rest)
+
+    with monkeypatch.context() as patch, pytest.raises(Exception, match="killed"):
+        patch.setattr(commits, "append", dies_in_append)
+        patch.setattr(commits, "append_after", dies_in_append_after)
         feed.step()
-    monkeypatch.setattr(commits, "append", real)
+    assert died == [which]
     # The same feed, or one of another process: both look into the lake.
     feed = feed if where == "behind raw" else Feed(spark, pipeline, "orders")
     batch = feed.step()
@@ -127,11 +148,12 @@ def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
     assert feed.step() is None
     for again in (feed, Feed(spark, pipeline, "orders")):
         assert again.step() is None
-    assert len(rows(spark, pipeline, "raw", "orders", "offset")) == 5
-    assert rows(spark, pipeline, "staging", "orders", "order_id") == [("o1",), ("o2",), ("o3",)]
-    assert rows(spark, pipeline, "trusted", "orders", "order_id") == [("o1",), ("o2",)]
-    assert rows(spark, pipeline, "refined", "doubled", "order_id") == [("o2",)]
-    assert len(rows(spark, pipeline, "quarantine", "orders", "offset")) == 2
+    before = [(each["order_id"],) for each in earlier]
+    assert len(rows(spark, pipeline, "raw", "orders", "offset")) == 5 + len(earlier) + bool(earlier)
+    assert rows(spark, pipeline, "staging", "orders", "order_id") == [("o1",), ("o2",), ("o3",), *before]
+    assert rows(spark, pipeline, "trusted", "orders", "order_id") == [("o1",), ("o2",), *before]
+    assert rows(spark, pipeline, "refined", "doubled", "order_id") == [("o2",), *before]
+    assert len(rows(spark, pipeline, "quarantine", "orders", "offset")) == 2 + bool(earlier)
 
 
 def test_fields_that_drift_are_rescued_added_or_stop_the_source(

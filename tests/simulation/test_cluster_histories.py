@@ -1,5 +1,5 @@
-"""A few hundred seeds of histories of a cluster, and bugs of clusters that are found; `make simulate
-HISTORY=cluster SEEDS=N` tries more of them."""
+"""Seeds of histories of a cluster, and bugs of clusters that are found. `make test-long` tries a few hundred
+seeds, `make simulate HISTORY=cluster SEEDS=N` as many as one likes."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ from .bugs import is_badly_planted
 from .cluster_bugs import CLUSTER_BUGS, ClusterBug
 
 SEEDS = {"cluster-records": 140, "cluster-groups": 80, "cluster-transactions": 80}
+SEEDS_SHORT = 20  # of each kind in `make test`
 AT_ONCE = 20  # seeds of a test
-JOBS = 2
 SEEDS_MAX = 20  # of a bug: most are found by the first
 REPLAYED = "cluster-records", 3
 
@@ -38,13 +38,18 @@ REMEMBERED = [
 ]
 
 
-@pytest.mark.timeout(600)  # some seconds, where nothing else runs
+@pytest.mark.timeout(600)  # ten seconds, where nothing else runs
 @pytest.mark.parametrize(
-    ("name", "first"), [(name, first) for name, seeds in SEEDS.items() for first in range(0, seeds, AT_ONCE)]
+    ("name", "first"),
+    [
+        pytest.param(name, first, marks=[pytest.mark.long] if first >= SEEDS_SHORT else [])
+        for name, seeds in SEEDS.items()
+        for first in range(0, seeds, AT_ONCE)
+    ],
 )
 def test_seeds_of_a_cluster_are_good(name: str, first: int) -> None:
-    """In two processes: each history has its own world."""
-    words = f"--history {name} --first {first} --seeds {AT_ONCE} --jobs {JOBS} --no-shrink".split()
+    """In a process of their own, whose exit status `make simulate` shows too."""
+    words = f"--history {name} --first {first} --seeds {AT_ONCE} --no-shrink".split()
     told = subprocess.run(
         [sys.executable, "-m", "barnabas.simulation", *words], capture_output=True, text=True, check=False
     )

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from barnabas.runtime.tcp_ports import free_ports
 from barnabas.settings.one_machine import one_node_properties
+from barnabas.testing.ports import free_ports
 
 if TYPE_CHECKING:
     from barnabas.broker.node import Node

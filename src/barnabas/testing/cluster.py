@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from barnabas.raft.voters import Voter, VoterEndpoint
-from barnabas.runtime.tcp_ports import free_ports
 from barnabas.testing.broker import READY, START_SECONDS_MAX, STOP_SECONDS_MAX, run_apart
+from barnabas.testing.ports import free_ports
 
 CLUSTER_ID = "QmFybmFiYXNDbHVzdGVyMQ"
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, combined nodes too

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Programs that some tests use, on Debian and Ubuntu as root. Elsewhere those tests are skipped.
+missing=""
+command -v kcat >/dev/null 2>&1 || missing="$missing kcat"
+command -v ip >/dev/null 2>&1 || missing="$missing iproute2"
+command -v prometheus >/dev/null 2>&1 || missing="$missing prometheus"
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+[ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+[ -n "$missing" ] || exit 0
+
+install() {
+    # shellcheck disable=SC2086
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1
+}
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    # Packages of servers start them: tests start their own. Debian asks this file first.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
+        trap 'rm -f "$policy"' EXIT
+    fi
+    install || { apt-get update -qq >/dev/null 2>&1 && install; } && exit 0
+fi
+echo "not installed:$missing; their tests will be skipped"

@@ -1,0 +1,46 @@
+"""Which tests one worker runs one after another, and which of these groups begin first.
+
+In: ids of tests, as pytest writes them, and how long they took before, where that is known. Out: the name of
+a test's group; an order of groups. A file is a group of its own unless a rule below says otherwise, so a new
+file needs no entry here. Does not know: pytest, xdist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+# Tests that share what takes long to start: one worker starts it, once. The longest prefix decides.
+TOGETHER = {
+    "tests/pipeline/": "pipeline",  # a Spark session with Delta Lake
+    "tests/spark/": "spark",  # a Spark session with Spark's own connector
+}
+
+# Tests that share nothing: a file of these is cut into tests, which any worker may run.
+APART: tuple[str, ...] = ()
+
+# Without the durations of an earlier run: what takes longest begins first, so that no worker ends alone.
+BEGIN_FIRST = ("pipeline", "spark", "tests/simulation/", "tests/cluster/", "tests/interop/", "tests/crash/")
+
+
+def group_of(test_id: str) -> str:
+    """The group of a test: all tests of a group are run by one worker."""
+    path = test_id.partition("::")[0]
+    rules = [prefix for prefix in (*TOGETHER, *APART) if path.startswith(prefix)]
+    rule = max(rules, key=len, default=None)
+    if rule is None:
+        return path
+    return TOGETHER.get(rule) or test_id
+
+
+def in_order(test_ids: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
+    """The tests by group, longest group first; inside a group they stay as they are."""
+    groups: dict[str, list[str]] = {}
+    for test_id in test_ids:
+        groups.setdefault(group_of(test_id), []).append(test_id)
+
+    def rank(group: str) -> tuple[float, int, int]:
+        known = sum(seconds.get(test_id, 0.0) for test_id in groups[group])
+        first = next((at for at, name in enumerate(BEGIN_FIRST) if group.startswith(name)), len(BEGIN_FIRST))
+        return -known, first, -len(groups[group])
+
+    return [test_id for group in sorted(groups, key=rank) for test_id in groups[group]]

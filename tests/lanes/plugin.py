@@ -1,0 +1,65 @@
+"""The pytest plugin: groups for workers, and results that are kept with `--keep`."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .groups import in_order
+from .kept import FOLDER, Kept
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("lanes")
+    group.addoption("--keep", choices=("all", "failed"), help="write durations and failures, or failures")
+    group.addoption("--keep-in", type=Path, default=FOLDER, help="the folder for what --keep writes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    what = config.getoption("--keep")
+    if what and not is_worker(config):  # a worker sees its own reports only
+        config.pluginmanager.register(Keeping(what, Kept(config.getoption("--keep-in"))))
+
+
+def is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from .scheduling import GroupScheduling
+
+    return GroupScheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_worker(config):
+        by_id = {item.nodeid: item for item in items}
+        seconds = Kept(config.getoption("--keep-in")).seconds()
+        items[:] = [by_id[test_id] for test_id in in_order(by_id, seconds)]
+
+
+class Keeping:
+    """Keeps durations and failures ("all"), or failures alone ("failed")."""
+
+    def __init__(self, what: str, kept: Kept) -> None:
+        self._what = what
+        self._kept = kept
+        self._started = time.monotonic()
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._failed: dict[str, None] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration
+        if report.failed:
+            self._failed[report.nodeid] = None
+
+    def pytest_sessionfinish(self) -> None:
+        self._kept.save_failed(self._failed)
+        if self._what == "all":
+            self._kept.save_durations(time.monotonic() - self._started, self._seconds)

@@ -1,0 +1,61 @@
+"""The modules of the core whose every rule is to be tested, and the quick tests that are to do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .mutants import Mutant
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    module: str
+    tests: tuple[str, ...]
+    # Changes that are none: what is changed, as a mutant prints it, and why no test can tell.
+    same: Mapping[str, str] = field(default_factory=dict)
+
+    def reason_for(self, mutant: Mutant) -> str | None:
+        return self.same.get(mutant.change)
+
+
+TARGETS = (
+    Target(
+        "barnabas.replication.fetch_sessions",
+        ("tests/replication/test_fetch_sessions.py", "tests/replication/test_fetch_session_rules.py"),
+        same={
+            "len(self.partitions) > 1: Gt becomes GtE": "the only partition is last already",
+        },
+    ),
+    Target(
+        "barnabas.replication.partition_state",
+        (
+            "tests/replication/test_partition_state.py",
+            "tests/replication/test_in_sync.py",
+            "tests/replication/test_partition_rules.py",
+        ),
+        same={
+            "follower.log_end_offset < high_watermark: Lt becomes LtE": "the minimum of equal numbers",
+        },
+    ),
+    Target(
+        "barnabas.replication.follower_progress",
+        ("tests/replication/test_in_sync.py", "tests/replication/test_partition_rules.py"),
+    ),
+    Target(
+        "barnabas.replication.producers",
+        (
+            "tests/replication/test_producers.py",
+            "tests/replication/test_producer_snapshot.py",
+            "tests/replication/test_hanging.py",
+        ),
+    ),
+    Target("barnabas.replication.producer_state", ("tests/replication/test_producers.py",)),
+)
+
+
+def source_of(module: str) -> Path:
+    return ROOT / "src" / Path(*module.split(".")).with_suffix(".py")

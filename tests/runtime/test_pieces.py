@@ -80,7 +80,7 @@ async def test_all_work_of_a_node_shares_one_piece_a_turn() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert sum(map(len, done)) - begun <= 2 * STEPS_A_PIECE
-    while len(node):
+    while node.under_way:
         await asyncio.sleep(0)
     assert all(len(each) == 20 for each in done)
 
@@ -106,7 +106,7 @@ async def test_a_failure_reaches_who_waits() -> None:
     node = pieces()
     with pytest.raises(ValueError, match="no"):
         await node.run(steps())
-    assert not len(node)
+    assert not node.under_way
 
 
 @on_a_loop
@@ -119,7 +119,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged(caplog: pytest.LogCaptu
     node = pieces()
     with caplog.at_level(logging.ERROR):
         node.begin(steps())
-        while len(node):
+        while node.under_way:
             await asyncio.sleep(0)
     assert "work in pieces failed" in caplog.text
 
@@ -132,7 +132,7 @@ async def test_who_is_cancelled_leaves_no_work_behind() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    while len(node):
+    while node.under_way:
         await asyncio.sleep(0)
     assert len(done) < 100
 

@@ -158,6 +158,7 @@ class Node:
             self._with_real_ports(settings.advertised_controller_listeners),
         )
         broker.quorum, broker.controller, broker.own_controller = seat.quorum, seat.channel, seat.controller
+        broker.pieces = seat.log.pieces  # one for all of a node's long work
         seat.log.on_failure = self._failed
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
         tick = Tick(arena, loop.call_soon, self._sync, unexpected=broker.unexpected)

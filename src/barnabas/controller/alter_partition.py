@@ -9,10 +9,11 @@ Does not know: how leaders judge their followers.
 from __future__ import annotations
 
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.controller.leadership import rules_for
 from barnabas.controller.partition_change import Wanted, build
 from barnabas.metadata.partitions import NO_LEADER_CHANGE, RECOVERED, RECOVERING, PartitionRegistration
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
@@ -23,7 +24,10 @@ Partition = Topic.PartitionData
 ANY_EPOCH = -1
 
 
-def alter_partition(context: Context, request: AlterPartitionRequest) -> Decision[AlterPartitionResponse]:
+@InSteps
+def alter_partition(
+    context: Context, request: AlterPartitionRequest
+) -> Steps[Decision[AlterPartitionResponse]]:
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[Message] = []
     topics = []
@@ -32,6 +36,7 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Decisio
         answers = []
         for asked in asked_topic.partitions:
             number = asked.partition_index
+            yield
             try:
                 if topic is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)

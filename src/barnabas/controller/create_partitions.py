@@ -7,12 +7,19 @@ Does not know: who may alter, what keys move to other partitions by it.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 from barnabas.controller.context import RECORDS_PER_DECISION_MAX, Context
-from barnabas.controller.create_topics import assigned_partition, bad_assignment, usable_brokers
-from barnabas.controller.decision import Decision
-from barnabas.controller.placement import place
+from barnabas.controller.create_topics import (
+    PARTITIONS_A_STEP,
+    assigned_partition,
+    bad_assignment,
+    usable_brokers,
+)
+from barnabas.controller.decision import Decision, InSteps
+from barnabas.controller.placement import placement
 from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -24,9 +31,10 @@ Topic = CreatePartitionsRequest.CreatePartitionsTopic
 WORDLESS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
+@InSteps
 def create_partitions(
     context: Context, request: CreatePartitionsRequest
-) -> Decision[CreatePartitionsResponse]:
+) -> Steps[Decision[CreatePartitionsResponse]]:
     times_named = Counter(topic.name for topic in request.topics)
     results = [
         Result(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.")
@@ -38,7 +46,7 @@ def create_partitions(
         if times_named[topic.name] > 1:
             continue
         try:
-            records.extend(_grow(context, topic, RECORDS_PER_DECISION_MAX - len(records)))
+            records.extend((yield from _grow(context, topic, RECORDS_PER_DECISION_MAX - len(records))))
         except KafkaError as error:
             message = None if error.code in WORDLESS else error.message
             results.append(Result(name=topic.name, error_code=error.code, error_message=message))
@@ -48,7 +56,7 @@ def create_partitions(
     return Decision(reply, [] if request.validate_only else records)
 
 
-def _grow(context: Context, request: Topic, room: int) -> list[Message]:
+def _grow(context: Context, request: Topic, room: int) -> Steps[list[Message]]:
     topic = context.image.topics.by_name.get(request.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -65,14 +73,19 @@ def _grow(context: Context, request: Topic, room: int) -> list[Message]:
     if additional > room:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better word for too many
     context.take_mutations(additional)
-    added = _added(context, topic, request, additional)
+    added = yield from _added(context, topic, request, additional)
     level = context.level
-    return [partition.to_record(topic.id, count + index, level) for index, partition in enumerate(added)]
+    records: list[Message] = []
+    for index, partition in enumerate(added):
+        records.append(partition.to_record(topic.id, count + index, level))
+        if not index % PARTITIONS_A_STEP:
+            yield
+    return records
 
 
 def _added(
     context: Context, topic: TopicImage, request: Topic, additional: int
-) -> list[PartitionRegistration]:
+) -> Steps[list[PartitionRegistration]]:
     first = len(topic.partitions)
     factor = len(topic.partitions[0].replicas)
     if request.assignments is not None:
@@ -81,12 +94,16 @@ def _added(
                 f"Attempted to add {additional} additional partition(s), but only {len(request.assignments)} "
                 "assignment(s) were specified."
             )
-        return [
-            assigned_partition(context, first + index, tuple(assignment.broker_ids), factor)
-            for index, assignment in enumerate(request.assignments)
-        ]
+        added = []
+        for index, assignment in enumerate(request.assignments):
+            added.append(assigned_partition(context, first + index, tuple(assignment.broker_ids), factor))
+            if not index % PARTITIONS_A_STEP:
+                yield
+        return added
     added = []
-    for replicas in place(additional, factor, usable_brokers(context), context.rng):
+    for replicas in islice(placement(factor, usable_brokers(context), context.rng), additional):
+        if not len(added) % PARTITIONS_A_STEP:
+            yield
         partition = context.new_partition(replicas)
         if partition is None:
             raise KafkaError(

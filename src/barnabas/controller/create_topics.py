@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 
 from barnabas.controller.context import RECORDS_PER_DECISION_MAX, Context
-from barnabas.controller.decision import Decision
-from barnabas.controller.placement import UsableBroker, place
+from barnabas.controller.decision import Decision, InSteps
+from barnabas.controller.placement import UsableBroker, placement
 from barnabas.controller.topic_names import (
     CLUSTER_METADATA_TOPIC,
     can_collide,
@@ -21,6 +21,7 @@ from barnabas.controller.topic_names import (
 from barnabas.metadata.cluster import BrokerRegistration
 from barnabas.metadata.configs import ResourceType
 from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import ConfigRecord, TopicRecord
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -32,10 +33,12 @@ Result = CreateTopicsResponse.CreatableTopicResult
 Config = Result.CreatableTopicConfigs
 Partitions = dict[int, PartitionRegistration]
 
+PARTITIONS_A_STEP = 16
 DEFAULT = -1  # as a count or a replication factor: take the cluster's
 
 
-def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
+@InSteps
+def create_topics(context: Context, request: CreateTopicsRequest) -> Steps[Decision[CreateTopicsResponse]]:
     """The first part of the answer keeps the request's order; topics named twice and forbidden ones come
     last."""
     times_named = Counter(topic.name for topic in request.topics)
@@ -55,7 +58,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[Cr
     for topic in wanted:
         try:
             _check_name(context, topic.name, collisions)
-            topic_records, result = _create(context, topic)
+            topic_records, result = yield from _create(context, topic)
         except KafkaError as error:
             results.append(_error(topic.name, error))
             continue
@@ -104,10 +107,11 @@ def _check_name(context: Context, name: str, collisions: dict[str, str]) -> None
         )
 
 
-def _create(context: Context, topic: Topic) -> tuple[list[Message], Result]:
+def _create(context: Context, topic: Topic) -> Steps[tuple[list[Message], Result]]:
     overrides = {config.name: config.value for config in topic.configs}
     validate_topic_overrides(overrides, context.settings)
-    partitions = _assigned(context, topic) if topic.assignments else _placed(context, topic)
+    yield
+    partitions = yield from (_assigned if topic.assignments else _placed)(context, topic)
     context.take_mutations(len(partitions))
     topic_id = context.new_uuid()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -116,7 +120,10 @@ def _create(context: Context, topic: Topic) -> tuple[list[Message], Result]:
             ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
         )
     level = context.level
-    records.extend(partition.to_record(topic_id, number, level) for number, partition in partitions.items())
+    for number, partition in partitions.items():
+        records.append(partition.to_record(topic_id, number, level))
+        if not number % PARTITIONS_A_STEP:
+            yield
     result = Result(
         name=topic.name,
         topic_id=topic_id,
@@ -144,7 +151,7 @@ def _effective_configs(context: Context, overrides: dict[str, str | None]) -> li
     ]
 
 
-def _placed(context: Context, topic: Topic) -> Partitions:
+def _placed(context: Context, topic: Topic) -> Steps[Partitions]:
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -160,11 +167,13 @@ def _placed(context: Context, topic: Topic) -> Partitions:
     if factor == DEFAULT:
         factor = settings["default.replication.factor"]
     try:
-        placed = place(count, factor, usable_brokers(context), context.rng)
+        placing = placement(factor, usable_brokers(context), context.rng)
     except KafkaError as error:
         raise KafkaError(error.code, _cannot_replicate(factor, error.message)) from None
     partitions: Partitions = {}
-    for number, replicas in enumerate(placed):
+    for number, replicas in zip(range(count), placing, strict=False):
+        if not number % PARTITIONS_A_STEP:
+            yield
         partition = context.new_partition(replicas)
         if partition is None:
             raise KafkaError(
@@ -179,7 +188,7 @@ def _cannot_replicate(factor: int, reason: str) -> str:
     return f"Unable to replicate the partition {factor} time(s): {reason}"
 
 
-def _assigned(context: Context, topic: Topic) -> Partitions:
+def _assigned(context: Context, topic: Topic) -> Steps[Partitions]:
     if topic.replication_factor != DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -196,6 +205,8 @@ def _assigned(context: Context, topic: Topic) -> Partitions:
         number = assignment.partition_index
         if number in partitions:
             raise bad_assignment(f"Found multiple manual partition assignments for partition {number}")
+        if not len(partitions) % PARTITIONS_A_STEP:
+            yield
         partitions[number] = assigned_partition(context, number, tuple(assignment.broker_ids), factor)
         factor = len(assignment.broker_ids)
     if sorted(partitions) != list(range(len(partitions))):

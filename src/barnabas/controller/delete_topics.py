@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import RemoveTopicRecord
@@ -18,7 +19,8 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 Result = DeleteTopicsResponse.DeletableTopicResult
 
 
-def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
+@InSteps
+def delete_topics(context: Context, request: DeleteTopicsRequest) -> Steps[Decision[DeleteTopicsResponse]]:
     if not context.settings["delete.topic.enable"]:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     results: list[Result] = []
@@ -45,12 +47,14 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[De
     topics = context.image.topics
     for topic_id in [topic_id for topic_id, times in ids.items() if times == 1]:
         found = topics.by_id.get(topic_id)
+        yield
         if found is None:
             results.append(_unknown(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         elif names[found.name] != 1:
             results.append(_delete(context, found, records))
     for name in [name for name, times in names.items() if times == 1]:
         found = topics.by_name.get(name)
+        yield
         if found is None:
             results.append(_unknown(name, NULL_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         elif ids[found.id] == 0:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from barnabas.controller import leadership
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.metadata.partitions import PartitionRegistration, is_online
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage
 from barnabas.metadata.versions import DIRECTORY_ASSIGNMENT
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -25,9 +26,10 @@ Topic = Directory.TopicData
 Partition = Topic.PartitionData
 
 
+@InSteps
 def assign_replicas_to_dirs(
     context: Context, request: AssignReplicasToDirsRequest
-) -> Decision[AssignReplicasToDirsResponse]:
+) -> Steps[Decision[AssignReplicasToDirsResponse]]:
     if context.level < DIRECTORY_ASSIGNMENT:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
@@ -40,6 +42,7 @@ def assign_replicas_to_dirs(
             partitions = []
             for partition in asked.partitions:
                 number = partition.partition_index
+                yield
                 try:
                     record = _assign(context, topic, number, request.broker_id, directory.id)
                 except KafkaError as error:

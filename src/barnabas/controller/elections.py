@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.controller.leadership import rules_for
 from barnabas.controller.partition_change import Election, Wanted, build
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import PartitionChangeRecord
@@ -28,7 +29,8 @@ Result = TopicResult.PartitionResult
 Moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 
 
-def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
+@InSteps
+def elect_leaders(context: Context, request: ElectLeadersRequest) -> Steps[Decision[ElectLeadersResponse]]:
     """Without topics in the request every partition is looked at, and only what changed is answered."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
@@ -43,6 +45,7 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[El
     for name, numbers in asked:
         topic_results = []
         for number in numbers:
+            yield
             result = Result(partition_id=number, error_message=None)
             try:
                 records.append(_elect(context, name, number, request.election_type))

@@ -17,8 +17,9 @@ from enum import Enum
 
 from barnabas.controller import leadership
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps, collect
 from barnabas.metadata.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE, BrokerRegistration
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.versions import CORDONED_LOG_DIRS, DIRECTORY_ASSIGNMENT
 from barnabas.protocol import Message
 from barnabas.protocol.log_records.metadata import BrokerRegistrationChangeRecord
@@ -32,18 +33,19 @@ class BrokerState(Enum):
     SHUTDOWN_NOW = "shutdown now"
 
 
+@InSteps
 def heartbeat(
     context: Context, request: BrokerHeartbeatRequest, registered_at: int
-) -> Decision[BrokerHeartbeatResponse]:
+) -> Steps[Decision[BrokerHeartbeatResponse]]:
     """`registered_at` is the offset of the broker's registration: having read that far, it is caught up."""
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
     broker = context.image.cluster.brokers[request.broker_id]
     before = _state(broker)
-    after = _next_state(context, broker, request, registered_at)
+    after = yield from _next_state(context, broker, request, registered_at)
     records: list[Message] = []
     if after is not before:
-        records.extend(_transition(context, broker, after))
-    records.extend(_directory_changes(context, broker, request))
+        records.extend((yield from _transition(context, broker, after)))
+    records.extend((yield from _directory_changes(context, broker, request)))
     reply = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,
         is_fenced=after in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
@@ -52,13 +54,14 @@ def heartbeat(
     return Decision(reply, records)
 
 
-def fence_silent(context: Context) -> Decision[int | None]:
+@InSteps
+def fence_silent(context: Context) -> Steps[Decision[int | None]]:
     """Fences the broker that has been silent longest, if any: one at a time, so that the next sees the
     effect."""
     unfenced = [broker.id for broker in context.image.cluster.brokers.values() if not broker.fenced]
     for broker_id in context.sessions.expired(unfenced, context.now_ms):
         broker = context.image.cluster.brokers[broker_id]
-        return Decision(broker_id, list(_transition(context, broker, BrokerState.FENCED)))
+        return Decision(broker_id, (yield from _transition(context, broker, BrokerState.FENCED)))
     return Decision(None)
 
 
@@ -70,7 +73,7 @@ def _state(broker: BrokerRegistration) -> BrokerState:
 
 def _next_state(
     context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest, registered_at: int
-) -> BrokerState:
+) -> Steps[BrokerState]:
     state = _state(broker)
     if state is BrokerState.FENCED:
         if request.want_shut_down:
@@ -81,10 +84,10 @@ def _next_state(
         if request.want_fence:
             return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
         if request.want_shut_down:
-            leads = leadership.leads_any(context, broker.id)
+            leads = yield from leadership.leads_any(context, broker.id)
             return BrokerState.CONTROLLED_SHUTDOWN if leads else BrokerState.SHUTDOWN_NOW
         return state
-    if leadership.leads_any(context, broker.id):
+    if (yield from leadership.leads_any(context, broker.id)):
         return state
     return BrokerState.SHUTDOWN_NOW if _others_know(context, broker) else state
 
@@ -98,32 +101,32 @@ def _others_know(context: Context, broker: BrokerRegistration) -> bool:
     return lowest is None or moved_at <= lowest
 
 
-def _transition(context: Context, broker: BrokerRegistration, state: BrokerState) -> list[Message]:
+def _transition(context: Context, broker: BrokerRegistration, state: BrokerState) -> Steps[list[Message]]:
     records: list[Message] = []
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     if state is BrokerState.UNFENCED:
         change.fenced = UNFENCE
         records.append(change)
-        records.extend(leadership.with_broker(context, broker.id))
+        yield from collect(leadership.with_broker(context, broker.id), records)
     elif state is BrokerState.CONTROLLED_SHUTDOWN:
         change.in_controlled_shutdown = IN_CONTROLLED_SHUTDOWN
         records.append(change)
-        records.extend(leadership.without_broker(context, broker.id))
+        yield from collect(leadership.without_broker(context, broker.id), records)
     elif not broker.fenced:
         change.fenced = FENCE
-        records.extend(leadership.without_broker(context, broker.id))
+        yield from collect(leadership.without_broker(context, broker.id), records)
         records.append(change)
     return records
 
 
 def _directory_changes(
     context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest
-) -> list[Message]:
+) -> Steps[list[Message]]:
     """Directories that went offline or were cordoned since the broker's last heartbeat."""
     records: list[Message] = []
     offline = set(request.offline_log_dirs).intersection(broker.log_dirs)
     if context.level >= DIRECTORY_ASSIGNMENT and offline:
-        records.extend(leadership.without_directories(context, broker.id, offline))
+        yield from collect(leadership.without_directories(context, broker.id, offline), records)
         online = [directory for directory in broker.log_dirs if directory not in offline]
         records.append(
             BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online)

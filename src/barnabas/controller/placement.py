@@ -8,8 +8,9 @@ Does not know: existing load, directories, topics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 
 from barnabas.controller.context import Rng
 from barnabas.protocol import ErrorCode, KafkaError
@@ -104,6 +105,13 @@ def place(
     partition_count: int, replication_factor: int, brokers: Sequence[UsableBroker], rng: Rng
 ) -> list[tuple[int, ...]]:
     """Replicas for so many new partitions; KafkaError INVALID_REPLICATION_FACTOR when brokers are too few."""
+    return list(islice(placement(replication_factor, brokers, rng), partition_count))
+
+
+def placement(
+    replication_factor: int, brokers: Sequence[UsableBroker], rng: Rng
+) -> Iterator[tuple[int, ...]]:
+    """The same, one after the other, for as many as are taken."""
     if replication_factor <= 0:
         raise _invalid(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."
@@ -117,7 +125,7 @@ def place(
     if all(broker.fenced for broker in brokers):
         raise _invalid("All brokers are currently fenced.")
     racks = _Racks(brokers, rng)
-    return [racks.place(replication_factor) for _ in range(partition_count)]
+    return (racks.place(replication_factor) for _ in count())
 
 
 def _invalid(message: str) -> KafkaError:

@@ -12,10 +12,11 @@ from typing import Any
 
 from barnabas.controller.context import RECORDS_PER_DECISION_MAX, Context
 from barnabas.controller.create_topics import check_assignment
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps
 from barnabas.controller.leadership import rules_for
 from barnabas.controller.partition_change import Election, Wanted, build
 from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.metadata import PartitionChangeRecord
@@ -31,9 +32,10 @@ Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 Partition = Topic.ReassignablePartitionResponse
 
 
+@InSteps
 def alter_partition_reassignments(
     context: Context, request: AlterPartitionReassignmentsRequest
-) -> Decision[AlterPartitionReassignmentsResponse]:
+) -> Steps[Decision[AlterPartitionReassignmentsResponse]]:
     if not request.topics:
         return Decision(AlterPartitionReassignmentsResponse())
     records: list[Message] = []
@@ -42,6 +44,7 @@ def alter_partition_reassignments(
         answers = []
         for asked in asked_topic.partitions:
             answer = Partition(partition_index=asked.partition_index, error_message=None)
+            yield
             try:
                 if not request.allow_replication_factor_change:
                     _check_factor(context, asked_topic.name, asked.partition_index, asked.replicas)

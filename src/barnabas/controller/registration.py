@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from barnabas.controller import leadership
 from barnabas.controller.context import Context
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, InSteps, collect
 from barnabas.metadata.cluster import BrokerRegistration, Endpoint, FeatureRange
 from barnabas.metadata.partitions import is_reserved_directory
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.versions import (
     CONTROLLER_REGISTRATION,
     DIRECTORY_ASSIGNMENT,
@@ -35,9 +36,10 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.uuid import to_text
 
 
+@InSteps
 def register_broker(
     context: Context, request: BrokerRegistrationRequest
-) -> Decision[BrokerRegistrationResponse]:
+) -> Steps[Decision[BrokerRegistrationResponse]]:
     existing = context.image.cluster.brokers.get(request.broker_id)
     _check_identity(context, request, existing)
     _check_directories(context, request)
@@ -65,12 +67,12 @@ def register_broker(
     )
     records: list[Message] = []
     if existing is not None and not same:
-        records.extend(_end_of(context, existing, request.previous_broker_epoch))
+        yield from collect(_end_of(context, existing, request.previous_broker_epoch), records)
     records.append(registration.to_record(context.level))
     return Decision(BrokerRegistrationResponse(broker_epoch=registration.epoch), records)
 
 
-def _end_of(context: Context, existing: BrokerRegistration, previous_epoch: int) -> Iterator[Message]:
+def _end_of(context: Context, existing: BrokerRegistration, previous_epoch: int) -> Iterator[Message | None]:
     """What the end of the incarnation before means: a clean one knows the epoch it had, from its shutdown
     file."""
     if previous_epoch == existing.epoch:
@@ -162,15 +164,17 @@ def register_controller(
     return Decision(ControllerRegistrationResponse(error_message=None), [record])
 
 
+@InSteps
 def unregister_broker(
     context: Context, request: UnregisterBrokerRequest
-) -> Decision[UnregisterBrokerResponse]:
+) -> Steps[Decision[UnregisterBrokerResponse]]:
     broker = context.image.cluster.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(
             ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered"
         )
-    records: list[Message] = list(leadership.without_broker(context, broker.id))
+    records: list[Message] = []
+    yield from collect(leadership.without_broker(context, broker.id), records)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
     return Decision(UnregisterBrokerResponse(), records)
 

@@ -16,9 +16,12 @@ from barnabas.metadata.features import FeaturesDelta
 from barnabas.metadata.image import MetadataImage, Provenance
 from barnabas.metadata.quotas import QuotasDelta
 from barnabas.metadata.security import SecurityDelta
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicsDelta
 from barnabas.protocol import Message
 from barnabas.protocol.log_records import metadata as records
+
+RECORDS_A_STEP = 16
 
 
 class MetadataDelta:
@@ -58,6 +61,13 @@ class MetadataDelta:
     def replay_all(self, batch: Iterable[Message]) -> None:
         for record in batch:
             self.replay(record)
+
+    def replay_in_steps(self, batch: Iterable[Message]) -> Steps[None]:
+        """The same, with pauses; nobody sees anything of it before `apply`."""
+        for count, record in enumerate(batch, 1):
+            self.replay(record)
+            if not count % RECORDS_A_STEP:
+                yield
 
     def apply(self, provenance: Provenance | None = None) -> MetadataImage:
         """The image after the records; the parts that did not change are shared with the one before."""

@@ -6,7 +6,7 @@ need keys; the produce and fetch path of a broker never comes here.
 Does not know: topics, logs, why somebody wants the records.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -288,4 +288,29 @@ def build_batch(
     )
     data = b"".join(encoded)
     batch += data if compression == Compression.NONE else compress(compression, data, compression_level)
+    return seal(batch)
+
+
+def batch_of_encoded(
+    encoded: Sequence[bytes], *, base_offset: int, timestamp_ms: int, partition_leader_epoch: int
+) -> bytearray:
+    """The same of records that `encode_record` has packed: numbered from 0 on, all of this time."""
+    batch = bytearray(
+        HEADER.pack(
+            base_offset,
+            0,
+            partition_leader_epoch,
+            MAGIC,
+            0,
+            0,
+            len(encoded) - 1,
+            timestamp_ms,
+            timestamp_ms,
+            NO_PRODUCER_ID,
+            NO_PRODUCER_EPOCH,
+            NO_SEQUENCE,
+            len(encoded),
+        )
+    )
+    batch += b"".join(encoded)
     return seal(batch)

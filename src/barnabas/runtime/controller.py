@@ -34,17 +34,16 @@ from barnabas.controller.configs import alter_configs, incremental_alter_configs
 from barnabas.controller.context import Context, Rng, unlimited
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision, in_steps
 from barnabas.controller.delete_topics import delete_topics
 from barnabas.controller.directories import assign_replicas_to_dirs
 from barnabas.controller.refusals import refusal
 from barnabas.controller.sessions import BrokerSessions
-from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.transactions import TransactionFilter
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.versions import CONTROLLER_REGISTRATION, reason_unsupported, supported_features
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
-from barnabas.protocol.log_records.metadata import NoOpRecord, RegisterBrokerRecord
+from barnabas.protocol.log_records.metadata import NoOpRecord
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -62,7 +61,8 @@ from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlte
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.raft.quorum_description import describe_quorum, not_led_here
 from barnabas.runtime.clock import Clock
-from barnabas.runtime.metadata_log import NO_TRANSACTION, MetadataLog
+from barnabas.runtime.controller_state import ControllerState
+from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.runtime.shard import Shard
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.errors import SettingsError
@@ -109,27 +109,6 @@ def _decision_on(request: Message) -> Callable[[Context, Any], Decision[Message]
     return _DECISIONS.get(type(request))
 
 
-class _Machine:
-    """The image behind everything appended, and the controller's own memory. It is what decisions look at."""
-
-    def __init__(self, log: MetadataLog, sessions: BrokerSessions) -> None:
-        self.log = log
-        self.sessions = sessions
-        self.image: MetadataImage = log.last_image
-        self.registered_at = log.uncommitted.registered_at
-        self.transactions: TransactionFilter = log.uncommitted.transactions.copy()
-
-    def apply(self, records: Sequence[Message], first_offset: int) -> None:
-        delta = MetadataDelta(self.image)
-        delta.replay_all(self.transactions.pass_on(records))
-        for index, record in enumerate(records):
-            if type(record) is RegisterBrokerRecord:
-                self.registered_at[record.broker_id] = first_offset + index
-        self.image = delta.apply(self.log.provenance())
-        held = self.transactions.copy() if self.transactions.is_open else NO_TRANSACTION
-        self.log.applied(delta, self.image, records, held)
-
-
 class Controller:
     def __init__(
         self,
@@ -148,7 +127,7 @@ class Controller:
         self._rng = rng
         self._incarnation_id = rng.randbytes(16)
         self._sessions: BrokerSessions
-        self._machine: _Machine
+        self._machine: ControllerState
         self._shard: Shard[Message] | None = None  # while this controller is the active one
         self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
         self._first: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
@@ -224,8 +203,8 @@ class Controller:
     def activate(self) -> Awaitable[object]:
         """This node leads the quorum: decisions are taken here from now on. The first ones, to wait for."""
         self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
-        machine = self._machine = _Machine(self._log, self._sessions)
-        shard = self._shard = Shard(machine, self._log)
+        machine = self._machine = ControllerState(self._log, self._sessions)
+        shard = self._shard = Shard(machine, self._log, self._log.pieces, machine.prepare)
         min_insync_replicas: int = self._settings["min.insync.replicas"]
         image, transactions = machine.image, machine.transactions
         first = activate(image, transactions.is_open, self._bootstrap, min_insync_replicas)
@@ -292,8 +271,10 @@ class Controller:
             return await elsewhere(request)
         decide = _decision_on(request)
         if decide is not None:
-            return await shard.write(lambda: decide(self._context(take_mutations), request))
+            steps = in_steps(decide)
+            return await shard.write(lambda: steps(self._context(take_mutations), request))
         if isinstance(request, BrokerHeartbeatRequest):
+            self._hear_of(request)
             return await shard.write(lambda: self._heartbeat(request))
         if isinstance(request, BrokerRegistrationRequest):
             return await shard.write(lambda: self._register_broker(request))
@@ -335,16 +316,25 @@ class Controller:
         """Sessions count time that nobody can set back or forth."""
         return int(asyncio.get_running_loop().time() * 1000)
 
-    def _register_broker(self, request: BrokerRegistrationRequest) -> Decision[BrokerRegistrationResponse]:
+    def _register_broker(
+        self, request: BrokerRegistrationRequest
+    ) -> Steps[Decision[BrokerRegistrationResponse]]:
         context = self._context()
-        decision = registration.register_broker(context, request)
+        decision = yield from registration.register_broker.steps(context, request)
         self._sessions.touch(request.broker_id, context.now_ms)
         return decision
 
-    def _heartbeat(self, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+    def _hear_of(self, request: BrokerHeartbeatRequest) -> None:
+        """Note the contact now: the heartbeat itself may wait for a long decision before it."""
+        session = self._sessions.get(request.broker_id)
+        broker = self._machine.image.cluster.brokers.get(request.broker_id)
+        if session is not None and broker is not None and broker.epoch == request.broker_epoch:
+            session.last_contact_ms = self._session_ms()
+
+    def _heartbeat(self, request: BrokerHeartbeatRequest) -> Steps[Decision[BrokerHeartbeatResponse]]:
         context = self._context()
         registered_at = self._machine.registered_at.get(request.broker_id, 0)
-        decision = heartbeats.heartbeat(context, request, registered_at)
+        decision = yield from heartbeats.heartbeat.steps(context, request, registered_at)
         session = self._sessions.touch(request.broker_id, context.now_ms, request.current_metadata_offset)
         if decision.reply.is_fenced:
             session.controlled_shutdown_offset = -1
@@ -401,7 +391,8 @@ class Controller:
         """Every half a second: a sign of life in a quiet log, silent brokers, the next snapshot."""
         if self._shard is None or self._shard.error is not None or self._log.error is not None:
             return
-        if 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10:
+        is_idle = 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10
+        if is_idle and not self._shard.is_busy:
             self._write_no_op()
         now_ms = self._session_ms()
         if now_ms - self._last_tick_ms > max(self._sessions.timeout_ms // 2, 4 * TICK_MS):
@@ -435,7 +426,7 @@ class Controller:
 
         try:
             for name in names:
-                decide: Callable[[Context], Decision[int]] = getattr(balancing, name)
+                decide: Callable[[Context], Steps[Decision[int]]] = getattr(balancing, name).steps
                 while self._shard is not None:
                     elected = await self._shard.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
                     if elected:
@@ -467,7 +458,7 @@ class Controller:
         try:
             if shard is None:
                 return
-            fenced = await shard.write(lambda: heartbeats.fence_silent(self._context()))
+            fenced = await shard.write(lambda: heartbeats.fence_silent.steps(self._context()))
             if fenced is not None:
                 silent_ms = self._sessions.silent_ms(fenced, self._session_ms())
                 logger.warning(

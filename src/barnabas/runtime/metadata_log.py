@@ -17,20 +17,20 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from barnabas.metadata import serde
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage, Provenance
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.transactions import TransactionFilter
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.raft.election import Victory, elect_sole_voter
 from barnabas.raft.leader import Leader
 from barnabas.raft.voters import Membership, Voter
-from barnabas.records.batch import BatchHeader
+from barnabas.records.batch import BatchHeader, assign
 from barnabas.records.control import build_quorum_batch
-from barnabas.records.record import Record, build_batch
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_loading import QuorumLog
+from barnabas.runtime.metadata_packing import pack
 from barnabas.runtime.metadata_replica import WORTH_A_SNAPSHOT_BYTES, MetadataReplica
 from barnabas.runtime.metadata_snapshots import SnapshotPolicy
 from barnabas.runtime.shortage import RETRY_S, Shortage, is_shortage
@@ -117,26 +117,37 @@ class MetadataLog(MetadataReplica):
         """Appends records as one batch: they are there together or not at all, after a crash too. Only what
         follows from a broker's coming and going can be more than one batch holds; it is harmless in parts.
         """
-        leader = self._leading()
-        if len(self._appended) >= UNCOMMITTED_MAX:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too many metadata changes wait for the disk")
-        now_ms = self._clock.now_ms()
-        level = self._level_for(records)
-        packed = [Record(timestamp=now_ms, value=serde.encode(record, level)) for record in records]
-        offset = self._log.end_offset
+        return self.append_packed(at_once(self.pack(records)))
+
+    def pack(self, records: Sequence[Message]) -> Steps[Sequence[bytearray]]:
+        """What `append` writes, made in steps; the batches get their place in the log from
+        `append_packed`."""
+        self._check_room()
+        now_ms, level = self._clock.now_ms(), self._level_for(records)
         batches = []
-        for first in range(0, len(packed), RECORDS_PER_BATCH_MAX):
-            some = packed[first : first + RECORDS_PER_BATCH_MAX]
-            batches.append(build_batch(some, base_offset=offset + first, partition_leader_epoch=leader.epoch))
+        for first in range(0, len(records), RECORDS_PER_BATCH_MAX):
+            some = records[first : first + RECORDS_PER_BATCH_MAX]
+            batches.append((yield from pack(some, level, now_ms)))
         largest = max(map(len, batches))
         if largest > BATCH_BYTES_MAX:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"a metadata change of {largest} bytes is too large to be atomic"
             )
+        return batches
+
+    def append_packed(self, batches: Sequence[bytearray]) -> int:
+        self._check_room()
+        epoch, now_ms = self._leading().epoch, self._clock.now_ms()
         for batch in batches:
+            assign(batch, 0, self._log.end_offset, epoch)
             self._stage(batch, now_ms)
         self.last_append_ms = now_ms
         return self._log.end_offset
+
+    def _check_room(self) -> None:
+        self._leading()
+        if len(self._appended) >= UNCOMMITTED_MAX:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too many metadata changes wait for the disk")
 
     @property
     def last_image(self) -> MetadataImage:

@@ -29,6 +29,7 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.metadata_loading import Loaded, QuorumLog
 from barnabas.runtime.metadata_snapshots import MetadataSnapshots, SnapshotPolicy
+from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.runtime.uncommitted import read_batch
 from barnabas.runtime.unexpected import UnexpectedErrors
@@ -60,6 +61,7 @@ class MetadataReplica:
         self._log = log
         self._disk = disk
         self._clock = clock
+        self.pieces = Pieces(clock.work_s)
         self.local = local
         self.loaded: Loaded = metadata_loading.load(disk, log, membership, local)
         # By offset: those behind a truncation are forgotten. The last is in force, committed or not.

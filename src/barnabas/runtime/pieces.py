@@ -11,23 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+from barnabas.metadata.steps import Steps, at_once
+
+__all__ = ["Pieces", "Steps", "Work", "at_once"]
 
 log = logging.getLogger("barnabas.pieces")
 T = TypeVar("T")
-Steps = Generator[None, None, T]
 PIECE_S = 0.001
-
-
-def at_once(steps: Steps[T]) -> T:
-    """Do all the work now: where nobody waits, or nobody may see it half done."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            result: T = done.value
-            return result
 
 
 class Work(Generic[T]):
@@ -101,8 +94,9 @@ class Pieces:
         self._due: deque[Work[Any]] = deque()
         self._is_scheduled = False
 
-    def __len__(self) -> int:
-        """How much work is under way."""
+    @property
+    def under_way(self) -> int:
+        """How many works were begun and are not done."""
         return len(self._due)
 
     def begin(self, steps: Steps[T]) -> Work[T]:

@@ -15,6 +15,7 @@ from .comparing import CONFIGURED, Conversations, Ports
 
 # As the Apache Kafka node has it.
 ALIKE = {
+    "barnabas.produce.validation": "strict",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",

@@ -145,6 +145,7 @@ class Talk:
         if isinstance(value, dict):
             return {name: self.neutral(name, each) for name, each in value.items()}
         if isinstance(value, list):
+            value = [each for each in value if not is_own_setting(each)]
             return sorted((self.neutral(field, each) for each in value), key=sort_key)
         if isinstance(value, bytes):
             return self.named_uuid(value) if len(value) == 16 else value.hex()
@@ -181,6 +182,11 @@ class Talk:
 
     def _count(self, field: str) -> int:
         return sum(1 for kind, _ in self._names if kind == field) + 1
+
+
+def is_own_setting(value: Any) -> bool:
+    """A setting that only we have."""
+    return isinstance(value, dict) and str(value.get("name")).startswith("barnabas.")
 
 
 def sort_key(value: Any) -> str:

@@ -11,13 +11,15 @@ from barnabas.records import batch
 from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, TimestampType
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch, read_records
-from barnabas.records.validation import AppendRules, RecordsRejected, validate_produce
+from barnabas.records.validation import AppendRules, RecordsRejected, Validation, validate_produce
 from records.samples import NOW_MS, patched, record, two_records
 
 VERSION = 11
 PLAIN = AppendRules()
 COMPACTED = AppendRules(compacted=True)
 APPEND_TIME = AppendRules(append_time=True)
+UNCHECKED = AppendRules(validation=Validation.NONE)
+STRICT = AppendRules(validation=Validation.STRICT)
 
 
 def accept(records: bytes | bytearray, rules: AppendRules = PLAIN, version: int = VERSION):
@@ -29,8 +31,12 @@ def refuse(
 ) -> KafkaError:
     view = None if records is None else memoryview(bytearray(records))
     with pytest.raises(KafkaError) as refusal:
-        validate_produce(view, rules, version, NOW_MS, "topic-0")
+        validate_produce(view, rules, version, NOW_MS, "topic-0", in_a_thread)
     return refusal.value
+
+
+def in_a_thread() -> None:
+    """The pause of those who may take their time."""
 
 
 def legacy(magic: int) -> bytes:
@@ -160,9 +166,9 @@ def test_zstd_needs_version_7() -> None:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_the_plain_case_does_not_open_the_records(codec: Compression) -> None:
+def test_without_validation_the_records_are_not_opened(codec: Compression) -> None:
     sent = patched(two_records(compression=codec), 62, b"\xff\xff\xff")
-    assert accept(sent)[0] == sent
+    assert accept(sent, UNCHECKED)[0] == sent
 
 
 def test_a_batch_larger_than_the_topic_allows_is_too_large() -> None:
@@ -278,12 +284,13 @@ def test_records_that_do_not_decompress_are_invalid_and_not_retried(codec: Compr
     assert refuse(sent, COMPACTED).code == ErrorCode.INVALID_RECORD
 
 
-def test_wrong_offsets_of_compressed_records_are_mended_where_records_are_read() -> None:
+def test_wrong_offsets_of_compressed_records_are_mended_where_they_are_compressed_anew() -> None:
     sent = build_batch(
         [Record(4, NOW_MS, b"a", b"1"), Record(9, NOW_MS, b"b", b"2")], compression=Compression.GZIP
     )
     sent = patched(sent, 23, int32(1))
-    accepted, header = accept(sent, COMPACTED)
+    assert refuse(sent, COMPACTED).code == refuse(sent, STRICT).code == ErrorCode.INVALID_RECORD
+    accepted, header = accept(sent, AppendRules(compression=Compression.LZ4))
     assert batch.validate(accepted) == header
     assert [(found.offset, found.key) for found in read_records(accepted)] == [(0, b"a"), (1, b"b")]
 

@@ -27,7 +27,7 @@ ROWS = {
         for name, row in BROKER_ROWS.items()
         if not name.startswith("barnabas.") and name not in DYNAMIC_ONLY
     },
-    "topic": TOPIC_ROWS,
+    "topic": {name: row for name, row in TOPIC_ROWS.items() if not name.startswith("barnabas.")},
     "group": GROUP_ROWS,
 }
 

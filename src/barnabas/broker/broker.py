@@ -17,6 +17,7 @@ from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.broker.held_answers import Purgatory
 from barnabas.broker.marker_sending import MarkerSending
 from barnabas.broker.other_brokers import OtherBrokers
+from barnabas.broker.preparing import Preparing
 from barnabas.broker.replication_throttle import ReplicationThrottle
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.runtime.pieces import Pieces
@@ -73,6 +74,7 @@ class Broker:
         self.unexpected = UnexpectedErrors()
         self.pieces = Pieces(clock.work_s)
         self.purgatory = Purgatory(self.loop)
+        self.preparing = Preparing(threads)
         self.auto_creation = AutoCreation(self)
         self.others = OtherBrokers(self)
         self.markers = MarkerSending(self.others, self.loop)

@@ -141,17 +141,18 @@ class Partition:
         version: int,
         now_ms: int,
         verification: Verification | None = None,
+        prepared: tuple[memoryview, BatchHeader] | None = None,
     ) -> tuple[int, int]:
         """Stage a producer's batch. Out: its base offset, and the append time or -1.
 
         A batch of a transaction comes with the verification that was started for it, or says why it needs
-        none; without, transactions are refused.
+        none; without, transactions are refused. One that `TakesLong` comes again, `prepared` in a thread.
         """
         if acks == -1:
             in_sync = len(self.state.isr)
             if in_sync < self.min_insync_replicas and in_sync < self.replica_count:
                 raise self._not_enough_replicas()
-        batch, header = validate_produce(records, self.rules, version, now_ms, self)
+        batch, header = prepared or validate_produce(records, self.rules, version, now_ms, self)
         if header.attributes & TRANSACTIONAL_FLAG and verification is None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self} was not added to a transaction")
         log = self.log
@@ -369,8 +370,7 @@ class Partition:
         if not self.is_dirty:
             self.is_dirty = True
             self._tick.staged(self)
-        metrics = self.metrics
-        metrics.replication_bytes_in += len(batch)
+        self.metrics.replication_bytes_in += len(batch)
 
     def learn_high_watermark(self, high_watermark: int) -> None:
         """The leader has told its own, with nothing to append."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.records.compression import Compression
-from barnabas.records.validation import AppendRules
+from barnabas.records.validation import AppendRules, Validation
 from barnabas.settings import TopicSettings
 from barnabas.storage.settings import LogSettings
 
@@ -43,5 +43,6 @@ def rules_of(settings: TopicSettings) -> TopicRules:
         append_time=settings.log_append_time,
         timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
         timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
+        validation=Validation[settings.barnabas_produce_validation.upper()],
     )
     return TopicRules(settings, LogSettings.of(settings), append)

@@ -32,11 +32,18 @@ XERIAL_BLOCK_BYTES = 32 * 1024
 _xerial_header = Struct(">8sii")
 _block_length = Struct(">i")
 
+SNAPPY_TRIED_BYTES_MAX = 32 * 1024
+SNAPPY_EXPANSION_MAX = 64  # a pair of bytes yields at most so many
+
 GZIP_DEFAULT_LEVEL = 6
 LZ4_DEFAULT_LEVEL = 9
 LZ4_FAST = 1
 LZ4_HIGH_MIN = 3
 ZSTD_DEFAULT_LEVEL = 3
+
+LZ4_FLAGS_AT = 4
+LZ4_DICTIONARY, LZ4_CONTENT_CHECKSUM, LZ4_CONTENT_SIZE, LZ4_BLOCK_CHECKSUM = 0x01, 0x04, 0x08, 0x10
+LZ4_SIZE_MASK = 0x7FFFFFFF  # the highest bit: the block is not compressed
 
 _OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says when the output buffer is too small
 
@@ -115,6 +122,38 @@ def _decompress_bounded(
         return bytes(memoryview(output)[:written])
 
 
+def is_raw_snappy(data: Buffer, bytes_min: int) -> bool:
+    """Whether the data looks like a snappy block without a frame, of `bytes_min` bytes or more when it is
+    decompressed. It has no mark at its beginning: a small block is decompressed to see, of a large one its
+    length has to make sense."""
+    import cramjam
+
+    try:
+        claimed: int = cramjam.snappy.decompress_raw_len(data)
+        if not bytes_min <= claimed <= SNAPPY_EXPANSION_MAX * len(data):
+            return False
+        if claimed <= SNAPPY_TRIED_BYTES_MAX:
+            cramjam.snappy.decompress_raw_into(data, bytearray(claimed))
+    except cramjam.DecompressionError:
+        return False
+    return True
+
+
+def is_one_lz4_frame(data: Buffer) -> bool:
+    """Whether lz4 data that can be decompressed is a single frame: Java's reader stops behind the first."""
+    flags = data[LZ4_FLAGS_AT]
+    position = LZ4_FLAGS_AT + 3  # block size and the header's checksum
+    position += 8 if flags & LZ4_CONTENT_SIZE else 0
+    position += 4 if flags & LZ4_DICTIONARY else 0
+    while True:
+        size = int.from_bytes(data[position : position + 4], "little") & LZ4_SIZE_MASK
+        position += 4
+        if not size:  # the end mark
+            break
+        position += size + (4 if flags & LZ4_BLOCK_CHECKSUM else 0)
+    return position + (4 if flags & LZ4_CONTENT_CHECKSUM else 0) >= len(data)
+
+
 def _compress_xerial(data: Buffer) -> bytes:
     import cramjam
 
@@ -133,6 +172,9 @@ def _decompress_snappy(data: Buffer, limit: int) -> bytes:
     output = bytearray()
     position = _xerial_header.size
     while position < len(view):
+        if view[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # streams that were put together
+            position += _xerial_header.size
+            continue
         if len(view) - position < _block_length.size:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "snappy records end within a block length")
         (size,) = _block_length.unpack_from(view, position)
@@ -150,11 +192,11 @@ def _decompress_snappy(data: Buffer, limit: int) -> bytes:
 def _decompress_block(block: memoryview, limit: int, produced: int = 0) -> bytes:
     import cramjam
 
-    # The length in front of a block is only a claim; a snappy byte pair yields at most 64 bytes.
+    # The length in front of a block is only a claim.
     claimed = cramjam.snappy.decompress_raw_len(block)
     if claimed > limit - produced:
         raise _too_large(limit)
-    if claimed > 64 * len(block):
+    if claimed > SNAPPY_EXPANSION_MAX * len(block):
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"snappy block of {len(block)} bytes claims {claimed} bytes"
         )

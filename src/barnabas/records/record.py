@@ -118,7 +118,7 @@ def scan(data: bytes, count: int) -> Iterator[RawRecord]:
             if header_count:
                 if not 0 < header_count <= end - position:
                     raise ValueError(f"it has {header_count} headers in {end - position} bytes")
-                position = _skip_headers(data, position, header_count)
+                position = skip_headers(data, position, header_count)
             if position != end:
                 raise ValueError(f"its size is {size}, but its fields take {size + position - end} bytes")
             yield new(
@@ -186,7 +186,9 @@ def read_records(batch: Buffer, *, limit: int = DECOMPRESSED_BYTES_MAX, position
     return list(iter_records(batch, limit=limit, position=position))
 
 
-def _skip_headers(data: bytes, position: int, count: int) -> int:
+def skip_headers(data: Buffer, position: int, count: int) -> int:
+    """Where `count` headers end; ValueError for a null key or a size that is none, IndexError behind the end
+    of the data."""
     for _ in range(count):
         size, position = varint.decode(data, position)
         if size < 0:

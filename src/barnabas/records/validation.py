@@ -2,13 +2,15 @@
 
 In: the records of one partition of a Produce request, the topic's rules, the time. Out: the batch to append
 (the same bytes, or rebuilt under another codec) and its header, or a KafkaError with the code Kafka answers.
-The ordinary batch costs a header and a checksum. Records are looked at only where a rule is about them:
-compacted topics (keys), `compression.type`, a limit on old timestamps, a header that names a future time.
-(Kafka looks at all records always; what a producer packs behind a correct checksum is its own business here.)
+The ordinary batch costs a header, a checksum and a look at its ends. All records are looked at where a rule
+is about them: strict validation, compacted topics (keys), `compression.type`, a limit on old timestamps, a
+header that names a future time. Where that takes long, the loop is told so and asks again in a thread.
 Does not know: offsets, epochs, producer sequences, the log.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import (
@@ -24,8 +26,14 @@ from barnabas.records.batch import (
     BatchHeader,
     next_size,
 )
-from barnabas.records.compression import DECOMPRESSED_BYTES_MAX, Compression, unsupported
+from barnabas.records.compression import (
+    DECOMPRESSED_BYTES_MAX,
+    Compression,
+    is_one_lz4_frame,
+    unsupported,
+)
 from barnabas.records.crc32c import crc32c
+from barnabas.records.framing import is_one_plain_record, seems_sound, walk
 from barnabas.records.recompress import recompress_payload
 from barnabas.records.record import build_batch, iter_records, payload, scan
 
@@ -34,6 +42,20 @@ INT64_MIN = -(2**63)
 ZSTD_SINCE_VERSION = 7
 _ZSTD = int(Compression.ZSTD)  # plain numbers compare faster than members
 RECORD_ERRORS_MAX = 1000  # of one batch that the answer names
+
+# What the loop does itself, in less than a millisecond; a batch beyond is looked at in a thread.
+LOOP_RECORDS_MAX = 512
+LOOP_BYTES_MAX = 64 * 1024  # before and after decompression
+LOOP_REPACKED_BYTES_MAX = 16 * 1024  # compressed anew
+PAUSED_AFTER = 128  # records, in a thread
+
+
+class Validation(IntEnum):
+    """How closely records behind a right header and checksum are looked at: `barnabas.produce.validation`."""
+
+    NONE = 0  # not at all
+    RELAXED = 1  # at both ends of a batch; small ones as a whole
+    STRICT = 2  # every field of every record, as Apache Kafka does
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +70,10 @@ class AppendRules:
     append_time: bool = False  # message.timestamp.type=LogAppendTime
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = 3_600_000
+    validation: Validation = Validation.RELAXED
     batch_bytes_max: int = field(init=False)
     header_suffices: bool = field(init=False)
+    looks_at_ends: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_bytes_max", min(self.max_message_bytes, self.segment_bytes))
@@ -59,8 +83,10 @@ class AppendRules:
             self.compression is None
             and not self.compacted
             and not self.append_time
-            and self.timestamp_before_max_ms == INT64_MAX,
+            and self.timestamp_before_max_ms == INT64_MAX
+            and self.validation is not Validation.STRICT,
         )
+        object.__setattr__(self, "looks_at_ends", self.validation is Validation.RELAXED)
 
 
 class RecordsRejected(KafkaError):
@@ -76,14 +102,26 @@ class RecordsRejected(KafkaError):
         self.record_errors = record_errors
 
 
+class TakesLong(KafkaError):
+    """All records of a large batch have to be looked at: not on the loop. The batch is as it was."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, "the batch has to be validated in a thread")
+
+
 def validate_produce(
     records: memoryview | None,
     rules: AppendRules,
     api_version: int,
     now_ms: int,
     topic_partition: object = "",
+    pause: Callable[[], None] | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch to append and its header. `records` is a writable view: timestamps may change in place."""
+    """The batch to append and its header. `records` is a writable view: timestamps may change in place.
+
+    Raises `TakesLong` for a batch that would keep the loop busy, unless this is called in a thread: then
+    there is a `pause`, which lets others run and is called again and again.
+    """
     if records is None or len(records) < BATCH_OVERHEAD:
         raise _no_batch(records, api_version)
     header = BatchHeader(records)
@@ -125,34 +163,66 @@ def validate_produce(
         and header.max_timestamp <= latest
         and header.base_timestamp <= latest
         and not attributes & APPEND_TIME_FLAG
+        and (
+            not rules.looks_at_ends
+            or (count == 1 and not codec and is_one_plain_record(records, size))
+            or seems_sound(records, size, count, codec)
+        )
     ):
         return records, header
-    if rules.append_time and not rules.compacted and rules.compression in (None, codec):
+    if (
+        rules.append_time
+        and not rules.compacted
+        and rules.compression in (None, codec)
+        and rules.validation is not Validation.STRICT
+        and (not rules.looks_at_ends or seems_sound(records, size, count, codec))
+    ):
         if attributes & APPEND_TIME_FLAG:
             raise _append_time_from_producer(header)
         header.stamp(records, attributes | APPEND_TIME_FLAG, now_ms)
         return records, header
-    return _look_inside(records, header, rules, now_ms, topic_partition)
+    unpacked_bytes_max = DECOMPRESSED_BYTES_MAX
+    if pause is None:
+        is_repacked = rules.compression not in (None, codec)
+        unpacked_bytes_max = LOOP_REPACKED_BYTES_MAX if is_repacked else LOOP_BYTES_MAX
+        if count > LOOP_RECORDS_MAX or size > unpacked_bytes_max:
+            raise TakesLong
+    return _look_inside(records, header, rules, now_ms, topic_partition, unpacked_bytes_max, pause)
 
 
 def _look_inside(
-    records: memoryview, header: BatchHeader, rules: AppendRules, now_ms: int, topic_partition: object
+    records: memoryview,
+    header: BatchHeader,
+    rules: AppendRules,
+    now_ms: int,
+    topic_partition: object,
+    unpacked_bytes_max: int,
+    pause: Callable[[], None] | None,
 ) -> tuple[memoryview, BatchHeader]:
     if rules.append_time and header.attributes & APPEND_TIME_FLAG:
         raise _append_time_from_producer(header)
     try:
-        data = payload(records, header, DECOMPRESSED_BYTES_MAX)
-        max_timestamp, offsets_in_order = _check_records(data, header, rules, now_ms, topic_partition)
+        data = payload(records, header, unpacked_bytes_max)
+        if header.compression == Compression.LZ4 and not is_one_lz4_frame(records[BATCH_OVERHEAD:]):
+            raise KafkaError(ErrorCode.INVALID_RECORD, "bytes follow the frame of lz4 records")
+        max_timestamp, offsets_in_order = _check_records(data, header, rules, now_ms, topic_partition, pause)
     except RecordsRejected:
         raise
     except KafkaError as error:
+        if pause is None and error.code == ErrorCode.MESSAGE_TOO_LARGE:
+            raise TakesLong from None
         # A batch with a good checksum does not heal by sending it again: not a retriable error.
         code = ErrorCode.INVALID_RECORD if error.code == ErrorCode.CORRUPT_MESSAGE else error.code
         raise RecordsRejected(code, f"{error.message} in topic partition {topic_partition}") from None
     codec = header.compression
     target = codec if rules.compression is None else rules.compression
     if codec and not offsets_in_order:
-        # Old clients numbered compressed records wrongly; Kafka mends it rather than refusing them.
+        if target == codec:
+            raise RecordsRejected(
+                ErrorCode.INVALID_RECORD,
+                f"the offsets of compressed records do not count up from 0 in partition {topic_partition}",
+            )
+        # Old clients numbered compressed records wrongly; Kafka mends it where it compresses them anew.
         records, header = _renumbered(records, header, target, rules.compression_level)
     elif target != codec:
         rebuilt = recompress_payload(header, data, target, rules.compression_level)
@@ -167,7 +237,12 @@ def _look_inside(
 
 
 def _check_records(
-    data: bytes, header: BatchHeader, rules: AppendRules, now_ms: int, topic_partition: object
+    data: bytes,
+    header: BatchHeader,
+    rules: AppendRules,
+    now_ms: int,
+    topic_partition: object,
+    pause: Callable[[], None] | None,
 ) -> tuple[int, bool]:
     """The largest timestamp, and whether offsets count up from 0; refuses what the rules forbid."""
     errors: list[tuple[int, str]] = []
@@ -178,9 +253,19 @@ def _check_records(
     if not rules.append_time:
         earliest = max(earliest, now_ms - rules.timestamp_before_max_ms)
         latest = min(latest, now_ms + rules.timestamp_after_max_ms)
+    walked = walk(data, header.record_count, pause)
+    if walked is not None and not (walked.has_null_key and rules.compacted):
+        first, last = base_timestamp + walked.timestamp_delta_min, base_timestamp + walked.timestamp_delta_max
+        if append_time is not None:
+            first = last = append_time
+        if earliest <= first and last <= latest:
+            return max(last, NO_TIMESTAMP), walked.offsets_in_order
+    # Something is wrong, or looks like it: record by record, to say with which.
     max_timestamp = NO_TIMESTAMP
     offsets_in_order = True
     for index, raw in enumerate(scan(data, header.record_count)):
+        if pause is not None and not index % PAUSED_AFTER:
+            pause()
         timestamp = base_timestamp + raw.timestamp_delta if append_time is None else append_time
         if timestamp > max_timestamp:
             max_timestamp = timestamp

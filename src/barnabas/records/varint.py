@@ -28,7 +28,9 @@ def encode(number: int) -> bytes:
     return bytes(out)
 
 
-def decode(data: bytes, position: int, bytes_max: int = INT32_BYTES_MAX) -> tuple[int, int]:
+def decode(
+    data: bytes | bytearray | memoryview, position: int, bytes_max: int = INT32_BYTES_MAX
+) -> tuple[int, int]:
     """The number at `position`, and the position behind it."""
     number = shift = 0
     for index in range(position, position + bytes_max):

@@ -44,7 +44,8 @@ INTERNAL_TABLES = (
 )  # fmt: skip
 
 BROKER_ROWS: dict[str, Row] = {row[0]: row for table in BROKER_TABLES for row in table}
-TOPIC_ROWS: dict[str, Row] = {row[0]: row for table in (topic.SETTINGS, topic.INTERNAL) for row in table}
+TOPIC_TABLES = (topic.SETTINGS, own.TOPIC_SETTINGS, topic.INTERNAL)
+TOPIC_ROWS: dict[str, Row] = {row[0]: row for table in TOPIC_TABLES for row in table}
 GROUP_ROWS: dict[str, Row] = {row[0]: row for row in group.SETTINGS}
 CLIENT_METRICS_ROWS: dict[str, Row] = {row[0]: row for row in client_metrics.SETTINGS}
 INTERNAL: frozenset[str] = frozenset(row[0] for table in INTERNAL_TABLES for row in table)

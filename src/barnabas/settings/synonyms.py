@@ -11,6 +11,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 # A topic's setting and the broker setting that gives its default; topic settings not listed have none.
 TOPIC_TO_BROKER: dict[str, str] = {
+    "barnabas.produce.validation": "barnabas.produce.validation",
     "cleanup.policy": "log.cleanup.policy",
     "compression.gzip.level": "compression.gzip.level",
     "compression.lz4.level": "compression.lz4.level",

@@ -26,8 +26,9 @@ INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """Kafka's topic settings, dots as underscores, with Kafka's defaults."""
+    """Kafka's topic settings and ours, dots as underscores, with their defaults."""
 
+    barnabas_produce_validation: str = "relaxed"
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9

@@ -2,23 +2,25 @@
 
 Batches are checked, given their offsets in place and staged; the tick writes them and then answers. With
 acks=0 nothing is answered, and an error closes the connection, which is the only way to tell. Batches of
-transactions are verified first. Versions 13 and later name topics by id.
+transactions are verified first, large ones that have to be read are validated in a thread (`preparing`).
+Versions 13 and later name topics by id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker import producing
+from barnabas.broker import preparing, producing
 from barnabas.broker.context import RequestContext
 from barnabas.broker.held_answers import Wait
 from barnabas.broker.needs import write_topics
 from barnabas.broker.partition import Partition
+from barnabas.broker.preparing import PreparedBatches
 from barnabas.broker.routes import handles
 from barnabas.broker.verifying import NotVerified, Verified
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.records.validation import RecordsRejected
+from barnabas.records.validation import RecordsRejected, TakesLong
 from barnabas.replication.verification import ONGOING
 
 Topic = ProduceResponse.TopicProduceResponse
@@ -56,12 +58,44 @@ async def when_verified(
     request: ProduceRequest, context: RequestContext, verified: Awaitable[Verified]
 ) -> Message | None:
     """The coordinator has to write first."""
-    return append(request, context, await verified, is_at_once=False)
+    answer = append(request, context, await verified, is_at_once=False)
+    return answer if answer is None or isinstance(answer, Message) else await answer
+
+
+async def when_prepared(
+    request: ProduceRequest,
+    context: RequestContext,
+    verified: Verified | None,
+    prepared: Awaitable[PreparedBatches],
+) -> Message | None:
+    """The batches are validated in a thread first."""
+    return append_validated(request, context, verified, await prepared, is_at_once=False)
 
 
 def append(
     request: ProduceRequest, context: RequestContext, verified: Verified | None, *, is_at_once: bool = True
+) -> Message | Awaitable[Message | None] | None:
+    try:
+        prepared = None
+        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            prepared = preparing.validate_at_once(request, context)
+        return append_validated(request, context, verified, prepared, is_at_once=is_at_once)
+    except TakesLong:  # nothing is appended yet
+        producing.keep(request)
+        broker = context.broker
+        found = broker.preparing.prepare(request, context.version, broker.partitions, broker.clock.now_ms())
+        return when_prepared(request, context, verified, found)
+
+
+def append_validated(
+    request: ProduceRequest,
+    context: RequestContext,
+    verified: Verified | None,
+    prepared: PreparedBatches | None,
+    *,
+    is_at_once: bool,
 ) -> Message | None:
+    """Append batches that were validated, or a single one that was not; that one may raise `TakesLong`."""
     broker = context.broker
     partitions = broker.partitions
     version = context.version
@@ -90,8 +124,11 @@ def append(
                     if isinstance(found, NotVerified):
                         raise found
                     verification = found
+                validated = None if prepared is None else prepared.get(id(given))
+                if isinstance(validated, KafkaError):
+                    raise validated
                 base_offset, append_time_ms = partition.append(
-                    given.records, acks, version, now_ms, verification
+                    given.records, acks, version, now_ms, verification, validated
                 )
                 if acks == ALL and not partition.state.is_alone:
                     waits.append((partition, base_offset))
@@ -103,6 +140,8 @@ def append(
                         log_start_offset=partition.log.log_start_offset,
                     )
                 )
+            except TakesLong:
+                raise
             except KafkaError as error:
                 if verified is None and not failed and not topics and not answers:
                     # Nothing is appended yet: the one batch may be that of a transaction without a name.

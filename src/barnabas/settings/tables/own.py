@@ -11,9 +11,16 @@ SETTINGS: tuple[Row, ...] = (
      "Address of the metrics endpoint."),
     ("barnabas.metrics.port", "int", -1, "[-1,...,65535]", "medium", "read-only",
      "Port of the Prometheus endpoint at /metrics; -1 turns it off, 0 takes a free port."),
+    ("barnabas.produce.validation", "string", "relaxed", "[none, relaxed, strict]", "medium", "cluster-wide",
+     "How closely produced records are looked at: all (strict), batches at both ends (relaxed), none."),
     ("barnabas.secret.key", "password", None, "", "medium", "read-only",
      "Key that passwords set while running are sealed with; the same on every node. A file if not set."),
     ("barnabas.secret.old.key", "password", None, "", "low", "read-only",
      "The key before this one: what it sealed is opened with it, and sealed anew."),
+)
+
+TOPIC_SETTINGS: tuple[Row, ...] = (
+    ("barnabas.produce.validation", "string", "relaxed", "[none, relaxed, strict]", "medium", "read-only",
+     "How closely produced records are looked at: all (strict), batches at both ends (relaxed), none."),
 )
 # fmt: on

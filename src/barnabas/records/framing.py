@@ -1,0 +1,304 @@
+"""Whether the bytes behind a batch's header are the records that the header declares.
+
+In: the bytes, the declared count. Out: `walk` looks at every field of every record and says what a leader
+wants to know of them all; `seems_sound` looks at both ends of a batch, which takes a microsecond. Neither
+says what is wrong: `record.scan` does, for those who have to tell. Does not know: headers, topics, rules.
+"""
+
+import re
+from collections.abc import Callable
+from itertools import islice
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.records import varint
+from barnabas.records.batch import BATCH_OVERHEAD
+from barnabas.records.compression import Compression, is_raw_snappy
+from barnabas.records.crc32c import Buffer
+from barnabas.records.record import skip_headers
+
+RECORD_BYTES_MIN = 7  # size, attributes, two deltas, and the sizes of key, value and headers
+WALKED_WHOLE_MAX = 4  # records of a batch that is small enough for the quick look to see all of it
+PIECE = 256  # records, a fraction of a millisecond: others get their turn between pieces
+TAIL_BYTES_MIN = 64  # beside twice the average record: how far from the end the last record is searched
+CANDIDATES = range(8)  # places that may be the last record's
+SHAPES_MAX = 4096  # remembered: those of small batches come first
+NO_SHAPE = b"\xff\xff\xff\xff\xff\xff\xff"
+ATTRIBUTES_AND_TIMESTAMP = rb"\0[\x80-\xff]{0,9}[\0-\x7f]"  # in a record, the former unused
+TWO_BYTES_END = 2048  # offsets; those of larger batches are encoded when they are met
+_two_bytes = [b"", *(varint.encode(number) for number in range(1, TWO_BYTES_END))]
+_patterns: dict[int, re.Pattern[bytes]] = {}  # by the last offset of a batch, for those below 64
+_first_bytes = Struct("7B").unpack_from
+NULL = 0x01  # the varint -1
+
+FIRST_BYTES: dict[int, bytes] = {
+    Compression.GZIP: b"\x1f\x8b",
+    Compression.SNAPPY: b"\x82SNAPPY\x00",
+    Compression.LZ4: b"\x04\x22\x4d\x18",
+    Compression.ZSTD: b"\x28\xb5\x2f\xfd",
+}
+"""How the bytes of each codec begin; snappy's may also begin with a length."""
+
+
+class Walked(NamedTuple):
+    timestamp_delta_min: int
+    timestamp_delta_max: int
+    offsets_in_order: bool  # 0, 1, 2, ...
+    has_null_key: bool
+
+
+def walk(data: bytes | bytearray, count: int, pause: Callable[[], None] | None = None) -> Walked | None:
+    """Check that `count` records fill `data` exactly. None: they do not, or not in an ordinary way.
+
+    Twice as fast as `scan`, which yields the records. `pause` is called every few hundred records.
+    """
+    position = 0
+    timestamp_min = timestamp_max = 0
+    in_order = True
+    has_null_key = False
+    last_byte = -1
+    decode = varint.decode
+    try:
+        for piece in range(0, count, PIECE):
+            for index in range(piece, piece + PIECE if piece + PIECE < count else count):
+                byte = data[position]
+                if byte < 0x80:
+                    position += 1
+                    end = position + (byte >> 1)
+                elif (second := data[position + 1]) < 0x80:
+                    position += 2
+                    end = position + ((byte & 0x7F) >> 1 | second << 6)
+                else:
+                    size, position = decode(data, position)
+                    end = position + size
+                    byte = size < 0
+                if byte & 1:
+                    return None  # a negative size
+                byte = data[position + 1]  # behind the attributes, of which none are in use
+                if byte < 0x80:
+                    position += 2
+                    if byte != last_byte:  # most records have the time of the record before them
+                        last_byte = byte
+                        delta = (byte >> 1) ^ -(byte & 1)
+                        if index == 0:
+                            timestamp_min = timestamp_max = delta
+                        elif delta > timestamp_max:
+                            timestamp_max = delta
+                        elif delta < timestamp_min:
+                            timestamp_min = delta
+                else:
+                    if (second := data[position + 2]) < 0x80:
+                        delta = ((byte & 0x7F | second << 7) >> 1) ^ -(byte & 1)
+                        position += 3
+                    else:
+                        delta, position = decode(data, position + 1, varint.INT64_BYTES_MAX)
+                    if index == 0:
+                        timestamp_min = timestamp_max = delta
+                    elif delta > timestamp_max:
+                        timestamp_max = delta
+                    elif delta < timestamp_min:
+                        timestamp_min = delta
+                byte = data[position]
+                if byte < 0x80:
+                    position += 1
+                    if byte != index + index:
+                        in_order = False
+                elif (second := data[position + 1]) < 0x80:
+                    position += 2
+                    if (byte & 0x7F | second << 7) != index + index:
+                        in_order = False
+                else:
+                    delta, position = decode(data, position)
+                    if delta != index:
+                        in_order = False
+                byte = data[position]
+                if byte == NULL:
+                    position += 1
+                    has_null_key = True
+                elif byte < 0x80:
+                    if byte & 1:
+                        return None
+                    position += 1 + (byte >> 1)
+                else:
+                    size, position = decode(data, position)
+                    if size < 0:
+                        return None
+                    position += size
+                byte = data[position]
+                if byte == NULL:
+                    position += 1
+                elif byte < 0x80:
+                    if byte & 1:
+                        return None
+                    position += 1 + (byte >> 1)
+                elif (second := data[position + 1]) < 0x80:
+                    if byte & 1:
+                        return None
+                    position += 2 + ((byte & 0x7F) >> 1 | second << 6)
+                else:
+                    size, position = decode(data, position)
+                    if size < 0:
+                        return None
+                    position += size
+                if byte := data[position]:
+                    header_count, position = decode(data, position)
+                    if not 0 < header_count <= end - position:
+                        return None
+                    position = skip_headers(data, position, header_count)
+                else:
+                    position += 1
+                if position != end:
+                    return None
+            if pause is not None:
+                pause()
+    except (IndexError, ValueError):
+        return None
+    if position != len(data):
+        return None
+    return tuple.__new__(Walked, (timestamp_min, timestamp_max, in_order, has_null_key))
+
+
+def shape_of(size: int) -> bytes | None:
+    """How a record without key and headers begins that fills a batch of `size` bytes alone; None: there is
+    no such record, since one byte more or less of it takes two in its sizes."""
+    length = size - BATCH_OVERHEAD
+    for size_bytes, value_size_bytes in ((1, 1), (2, 1), (2, 2)):
+        record_size = length - size_bytes
+        value_size = record_size - 5 - value_size_bytes  # attributes, deltas, key and headers: a byte each
+        if value_size >= 0:
+            sizes = varint.encode(record_size), varint.encode(value_size)
+            if (len(sizes[0]), len(sizes[1])) == (size_bytes, value_size_bytes):
+                return sizes[0] + b"\0\0\0\x01" + sizes[1]
+    return None
+
+
+_shapes: dict[int, bytes] = {}  # by the size of a batch, as they are met
+
+
+def is_one_plain_record(batch: Buffer, size: int) -> bool:
+    """Whether an uncompressed batch is one record without headers and nothing else; False: perhaps not.
+
+    The most common batch has no key either: the whole of it is looked at in a fifth of a microsecond.
+    """
+    try:
+        shape = _shapes[size]
+    except KeyError:
+        shape = shape_of(size) or NO_SHAPE
+        if len(_shapes) < SHAPES_MAX:
+            _shapes[size] = shape
+    if batch[BATCH_OVERHEAD : BATCH_OVERHEAD + len(shape)] == shape:
+        return not batch[size - 1]
+    if size < BATCH_OVERHEAD + RECORD_BYTES_MIN:
+        return False
+    length, byte, timestamp, offset, key, value, _ = _first_bytes(batch, BATCH_OVERHEAD)
+    position = BATCH_OVERHEAD + 5
+    if length >= 0x80:
+        length = length & 0x7F | byte << 7
+        timestamp, offset, key = offset, key, value
+        position += 1
+    if length != size - position + 4 << 1 or timestamp >= 0x80 or offset or key >= 0x80:
+        return False
+    if key != NULL:
+        if key & 1:
+            return False
+        position += key >> 1
+    if position >= size - 1:
+        return False
+    byte = batch[position]
+    if byte == NULL:
+        position += 1
+    elif byte & 1:
+        return False
+    elif byte < 0x80:
+        position += 1 + (byte >> 1)
+    else:
+        second = batch[position + 1]
+        if second >= 0x80:
+            return False
+        position += 2 + ((byte & 0x7F) >> 1 | second << 6)
+    return position == size - 1 and not batch[position]
+
+
+def seems_sound(batch: Buffer, size: int, count: int, codec: int) -> bool:
+    """Whether a batch of `size` bytes looks like `count` records at both of its ends. False: look closer.
+
+    Small batches are looked at as a whole, compressed ones at their first bytes only.
+    """
+    if codec:
+        return _begins_right(batch, codec, size, count)
+    if count == 1 and is_one_plain_record(batch, size):
+        return True
+    if count * RECORD_BYTES_MIN > size - BATCH_OVERHEAD:
+        return False
+    if count <= WALKED_WHOLE_MAX:
+        return walk(bytes(batch[BATCH_OVERHEAD:size]), count) is not None
+    byte = batch[BATCH_OVERHEAD]
+    if byte < 0x80:
+        length = byte >> 1
+    elif (second := batch[BATCH_OVERHEAD + 1]) < 0x80:
+        length = (byte & 0x7F) >> 1 | second << 6
+    else:
+        length = _long_size(batch)
+        byte = 0
+    if byte & 1 or not RECORD_BYTES_MIN - 1 <= length < size - BATCH_OVERHEAD:
+        return False  # the first record has no size, or leaves no room for the others
+    return _ends_right(batch, size, count)
+
+
+def _begins_right(batch: Buffer, codec: int, size: int, count: int) -> bool:
+    first = FIRST_BYTES[codec]
+    if batch[BATCH_OVERHEAD : BATCH_OVERHEAD + len(first)] == first:
+        return True
+    return codec == Compression.SNAPPY and is_raw_snappy(batch[BATCH_OVERHEAD:size], count * RECORD_BYTES_MIN)
+
+
+def _long_size(batch: Buffer) -> int:
+    """The first record's size where it takes three bytes or more; -1 where it is none."""
+    try:
+        return varint.decode(batch, BATCH_OVERHEAD)[0]
+    except (IndexError, ValueError):
+        return -1
+
+
+def _ends_right(batch: Buffer, size: int, count: int) -> bool:
+    """Whether the batch ends with a record whose offset is the last one.
+
+    Records cannot be read backwards: the last one is searched by its offset, and its size must lead exactly
+    to the end of the batch.
+    """
+    start = size - TAIL_BYTES_MIN - 2 * size // count
+    tail = bytes(batch[start if start > BATCH_OVERHEAD else BATCH_OVERHEAD : size])
+    last = count - 1
+    if last < 64:
+        return _ends_with_small_number(tail, last)
+    end = len(tail)
+    number = _two_bytes[last] if last < TWO_BYTES_END else varint.encode(last)
+    before = end - 3 - len(number)  # behind it are at least the sizes of key, value and headers
+    for _ in CANDIDATES:
+        before = tail.rfind(number, 0, before + len(number))
+        if before < 3:
+            return False
+        attributes = before - 2
+        if tail[attributes]:  # the timestamp takes more than a byte
+            attributes = tail.rfind(b"\0", max(before - varint.INT64_BYTES_MAX - 1, 0), attributes)
+        length = end - attributes
+        if 64 <= length < 8192:
+            if tail[attributes - 1] == length >> 6 and tail[attributes - 2] == (length << 1 & 0x7E | 0x80):
+                return True
+        elif attributes > 0 and tail.endswith(varint.encode(length), 0, attributes):
+            return True
+        before -= 1
+    return False
+
+
+def _ends_with_small_number(tail: bytes, last: int) -> bool:
+    """The same where the last offset takes one byte, which occurs everywhere: those in front of it are
+    searched for, too."""
+    pattern = _patterns.get(last)
+    if pattern is None:
+        pattern = _patterns[last] = re.compile(ATTRIBUTES_AND_TIMESTAMP + re.escape(varint.encode(last)))
+    for match in islice(pattern.finditer(tail), len(CANDIDATES)):
+        attributes = match.start()
+        if attributes and tail.endswith(varint.encode(len(tail) - attributes), 0, attributes):
+            return True
+    return False

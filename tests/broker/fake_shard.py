@@ -87,6 +87,13 @@ class FakeShard:
             self.offsets[where] = value.offset
             self.pending.committed(OffsetKey(*where))
 
+    def apply_all(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self.apply(entry)
+
+    def is_long(self, request: Message) -> bool:
+        return False
+
     def apply_pending(self, producer_id: int, entry: Entry) -> None:
         key: Any = entry.key
         value: Any = entry.value

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.broker.coordinator_topic import java_hash, partition_for
 from barnabas.protocol import ErrorCode
@@ -120,6 +122,14 @@ def test_groups_lie_where_apache_kafka_puts_them() -> None:
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("hello", 50) == 22
     assert partition_for("x" * 1000, 50) == abs(java_hash("x" * 1000)) % 50
+
+
+@given(st.text(st.characters(max_codepoint=0x17F), max_size=200))
+def test_the_quick_hash_of_plain_text_is_the_slow_one(text: str) -> None:
+    slow = 0
+    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
+        slow = 31 * slow + unit & 0xFFFF_FFFF
+    assert java_hash(text) & 0xFFFF_FFFF == slow
 
 
 # Finding

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LOADS_AT_ONCE_MAX = 2
 LOADS_REMEMBERED = 100
+PLACES_MAX = 1 << 16  # keys whose partition is remembered: begun anew beyond, so that memory stays bounded
+KEY_LENGTH_MAX = 128  # of those
 
 H = TypeVar("H", bound="CoordinatorHost[Any]")
 
@@ -48,6 +50,7 @@ class Coordinator(Generic[H]):
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
         self._partition_count = 0
+        self._places: dict[str, int] = {}  # partitions of keys that were asked for
         self._is_closed = False
 
     # -- what each kind of coordinator has of its own ----------------------------------------------
@@ -123,7 +126,9 @@ class Coordinator(Generic[H]):
                 self.configure(host)
         if delta.topics is None:
             return
-        self._partition_count = 0
+        if self._partition_count != self.topic.partition_count:
+            self._partition_count = 0
+            self._places.clear()
         changes = topic_changes(delta.topics)
         if not changes and not self.follows_leaders:
             return
@@ -151,9 +156,18 @@ class Coordinator(Generic[H]):
 
     def host_of(self, key: str) -> H | None:
         """The host of a key's partition, if this broker leads it."""
+        place = self._places.get(key)
+        return self.hosts.get(self._place_of(key) if place is None else place)
+
+    def _place_of(self, key: str) -> int:
         if not self._partition_count:
             self._partition_count = self.topic.partition_count
-        return self.hosts.get(partition_for(key, self._partition_count))
+        place = partition_for(key, self._partition_count)
+        if len(key) <= KEY_LENGTH_MAX:
+            if len(self._places) >= PLACES_MAX:
+                self._places.clear()
+            self._places[key] = place
+        return place
 
     def handle(self, key: str, request: Message, context: RequestContext) -> Message | Deferred | None:
         """The answer to a request for one key."""
@@ -164,7 +178,7 @@ class Coordinator(Generic[H]):
 
     def error_without_host(self, key: str) -> KafkaError:
         """Why there is no host for a key: its shard is not taken up yet, or another broker leads it."""
-        return LOADING if partition_for(key, self._partition_count) in self._led else NOT_HERE
+        return LOADING if self._place_of(key) in self._led else NOT_HERE
 
     def ask_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> Message | Deferred:
         """A request that names several keys, split by shard; the results keep the order of `keys`."""

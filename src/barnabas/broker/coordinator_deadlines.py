@@ -28,11 +28,14 @@ CLOCK_SET_MS = 250  # the two clocks drift apart by less between two looks
 
 class Deadlines:
     __slots__ = (
-        "_ahead_ms", "_broker", "_deadlines", "_is_closed", "_is_current", "_numbers", "_timer", "_timer_ms",
+        "_ahead_ms", "_broker", "_clock", "_deadlines", "_is_closed", "_is_current", "_last_ms", "_numbers",
+        "_timer", "_timer_ms",
     )  # fmt: skip
 
     def __init__(self, broker: Broker, is_current: Callable[[CoordinatorHost[Any]], bool]) -> None:
         self._broker = broker
+        self._clock = broker.clock
+        self._last_ms = 0  # what `now_ms` said last
         self._is_current = is_current  # whether the host was not closed since
         self._deadlines: list[tuple[int, int, CoordinatorHost[Any]]] = []
         self._numbers = count()  # breaks ties between equal deadlines
@@ -43,8 +46,11 @@ class Deadlines:
 
     def now_ms(self) -> int:
         """The wall clock's time, after shards know if it was set."""
-        now_ms = self._broker.clock.now_ms()
-        ahead_ms = now_ms - self._broker.clock.steady_ms()
+        now_ms = self._clock.now_ms()
+        passed_ms, self._last_ms = now_ms - self._last_ms, now_ms
+        if 0 <= passed_ms <= CLOCK_SET_MS:
+            return now_ms  # too little to compare the clocks
+        ahead_ms = now_ms - self._clock.steady_ms()
         if self._ahead_ms is None:
             self._ahead_ms = ahead_ms
         elif abs(ahead_ms - self._ahead_ms) > CLOCK_SET_MS:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from barnabas.broker.coordinator_journal import (
     LOADING,
@@ -51,12 +51,15 @@ class Outcome(Protocol):
     def waits_as(self) -> Token | None: ...
     @property
     def answers(self) -> Sequence[tuple[Token, Message]]: ...
+    @property
+    def encoded(self) -> Sequence[KeyAndValue] | None:
+        """The records' bytes, where they were made on the way."""
 
 
 class Shard(Protocol):
     """The state of one partition of the coordinator's topic."""
 
-    def apply(self, entry: Any, /) -> None: ...
+    def apply_all(self, entries: Sequence[Any], /) -> None: ...
     def next_deadline_ms(self) -> int | None: ...
     def clock_was_set(self, by_ms: int, /) -> None: ...
     def metadata_changed(
@@ -136,6 +139,9 @@ class CoordinatorHost(Generic[S]):
     def loaded(self, now_ms: int) -> Iterable[Any]:
         """The shard is complete: what follows from that."""
         raise NotImplementedError
+
+    sets_no_deadline: ClassVar[frozenset[type[Message]]] = frozenset()
+    """Requests after which no deadline is earlier than before."""
 
     def survives(self, error: KafkaError, request: Message | None) -> bool:
         """Whether the shard need not be dropped when records of this request were refused."""
@@ -240,12 +246,13 @@ class CoordinatorHost(Generic[S]):
 
     def deliver(self, answer: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
         """An answer to the request that is being handled, when everything it rests on is committed."""
-        if type(answer) is Deferred or self.journal.is_settled:
+        if type(answer) is Deferred:
             return answer
         assert isinstance(answer, Message)
-        if self.journal.settles_with_tick:
+        partition = self.partition
+        if partition.is_dirty and partition.state.is_alone:  # the end of this tick commits everything
             return context.channel.answer_after_tick(answer, self._not_written)
-        return self._when_committed(answer)
+        return answer if self.journal.is_settled else self._when_committed(answer)
 
     def ask(self, request: Message, context: RequestContext) -> Message | Deferred:
         """The same as `handle` for a request that is only part of what a client asked, or that waited."""
@@ -263,7 +270,8 @@ class CoordinatorHost(Generic[S]):
         now_ms = self._now_ms()
         outcome = self.decide(request, context, now_ms)
         self.take(outcome, now_ms, request)
-        self._arm(self)
+        if type(request) not in self.sets_no_deadline:
+            self._arm(self)
         if outcome.waits_as is not None:
             return self._wait(outcome.waits_as)
         assert outcome.reply is not None, f"{type(request).__name__} has no answer"
@@ -315,9 +323,7 @@ class CoordinatorHost(Generic[S]):
                     self.spoil(message, error)
                     self._answer(token, message)
                 raise
-            apply = self.shard.apply
-            for entry in outcome.records:
-                apply(entry)
+            self.shard.apply_all(outcome.records)
         if not outcome.answers:
             return
         if self.journal.is_settled:
@@ -330,7 +336,9 @@ class CoordinatorHost(Generic[S]):
 
     def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
         try:
-            encoded = self.encode_all(outcome.records)
+            encoded = outcome.encoded
+            if encoded is None:
+                encoded = self.encode_all(outcome.records)
             try:
                 self.journal.append(encoded, now_ms)
             except KafkaError as error:

@@ -8,7 +8,7 @@ Does not know: what the records mean, who is answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -37,7 +37,9 @@ NOT_HERE = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is not the coordin
 
 KeyAndValue = tuple[bytes, bytes | None]
 RECORD_OVERHEAD_MAX = 30  # sizes, deltas and attributes around key and value
-NULL = varint.encode(-1)
+NULL_AND_NO_HEADERS = varint.encode(-1) + b"\0"
+LENGTHS_MAX = 512
+LENGTHS = [varint.encode(length) for length in range(LENGTHS_MAX)]
 
 
 class CoordinatorJournal:
@@ -71,12 +73,6 @@ class CoordinatorJournal:
         partition = self.partition
         return partition.state.high_watermark >= partition.log.end_offset + len(self._collected)
 
-    @property
-    def settles_with_tick(self) -> bool:
-        """Whether the end of this tick commits everything: no other replica has to follow."""
-        partition = self.partition
-        return partition.is_dirty and partition.state.is_alone
-
     def append(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
         """Append records together: all of them are there after a crash, or none. They may share a batch with
         others of this tick. MESSAGE_TOO_LARGE leaves everything as it was."""
@@ -101,21 +97,7 @@ class CoordinatorJournal:
             self._base_timestamp = self._max_timestamp = now_ms
         elif now_ms > self._max_timestamp:
             self._max_timestamp = now_ms
-        encode = varint.encode
-        timestamp_delta = encode(now_ms - self._base_timestamp)
-        for key, value in records:
-            parts = (
-                b"\0",  # attributes
-                timestamp_delta,
-                encode(len(collected)),
-                encode(len(key)),
-                key,
-                NULL if value is None else encode(len(value)),
-                value or b"",
-                b"\0",  # headers
-            )
-            body = b"".join(parts)
-            collected.append(encode(len(body)) + body)
+        frame_records(records, now_ms - self._base_timestamp, collected)
         self._bytes += size
 
     def _append_alone(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
@@ -204,6 +186,22 @@ class CoordinatorJournal:
         """Append records in as many batches as they need: for those that mean something each alone."""
         for record in records:
             self.append([record], now_ms)
+
+
+def frame_records(records: Iterable[KeyAndValue], timestamp_delta: int, out: list[bytes]) -> None:
+    """Append the records of a batch to `out`, each as it stands in the batch behind those before it."""
+    encode, lengths = varint.encode, LENGTHS
+    head = b"\0" + encode(timestamp_delta)  # attributes in front
+    for key, value in records:
+        size = len(key)
+        front = head + encode(len(out)) + (lengths[size] if size < LENGTHS_MAX else encode(size)) + key
+        if value is None:
+            body = front + NULL_AND_NO_HEADERS
+        else:
+            size = len(value)
+            body = b"%b%b%b\0" % (front, lengths[size] if size < LENGTHS_MAX else encode(size), value)
+        size = len(body)
+        out.append((lengths[size] if size < LENGTHS_MAX else encode(size)) + body)
 
 
 def as_coordinator_error(error: KafkaError) -> KafkaError:

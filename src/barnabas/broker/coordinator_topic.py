@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.coordinator")
 
-REMEMBERED_LENGTH_MAX = 128  # longer keys are hashed each time, so that memory stays bounded
+ASCII_LENGTH_MAX = 128  # of keys that are hashed the quick way
+POWERS = [31**exponent & 0xFFFF_FFFF for exponent in reversed(range(ASCII_LENGTH_MAX))]
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 Topic = CreateTopicsRequest.CreatableTopic
@@ -33,6 +34,9 @@ Fitted = Mapping[str, int]
 
 def java_hash(text: str) -> int:
     """`String.hashCode`: over UTF-16 units, in 32 bits with a sign."""
+    if len(text) <= ASCII_LENGTH_MAX and text.isascii():
+        found: int = sum(map(mul, text.encode(), POWERS[-len(text) :])) & 0xFFFF_FFFF
+        return found - (1 << 32) if found >> 31 else found
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -46,13 +50,8 @@ def hash_of(key: str) -> int:
     return 0 if found == -(1 << 31) else abs(found)
 
 
-_remembered_hash = lru_cache(maxsize=1 << 15)(hash_of)
-
-
 def partition_for(key: str, partitions: int) -> int:
-    if len(key) > REMEMBERED_LENGTH_MAX:
-        return hash_of(key) % partitions
-    return _remembered_hash(key) % partitions
+    return hash_of(key) % partitions
 
 
 class TopicLayout(NamedTuple):

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import random
 
     from barnabas.broker.broker import Broker
+    from barnabas.broker.context import RequestContext
     from barnabas.broker.group_host import GroupHost
     from barnabas.broker.partition import Partition
+    from barnabas.groups.outcome import Caller
     from barnabas.groups.settings import GroupSettings
     from barnabas.groups.shard import GroupShard
 
@@ -30,6 +32,9 @@ class GroupCoordinator(Coordinator["GroupHost"]):
     def __init__(self, broker: Broker, rng: random.Random) -> None:
         super().__init__(broker, LAYOUT)
         self._rng = rng
+        self._asked: RequestContext | None = None  # of `_caller`
+        self._asked_id: str | None = None
+        self._caller: Caller
         self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
 
     def new_host(self, partition: Partition) -> GroupHost:
@@ -48,6 +53,17 @@ class GroupCoordinator(Coordinator["GroupHost"]):
 
         settings = GroupSettings.of(self.broker.settings)
         return replace(settings, record_bytes_max=partition.rules.batch_bytes_max)
+
+    def caller(self, context: RequestContext) -> Caller:
+        """Who asks. Requests of one connection come in runs, so the last one is remembered."""
+        is_same = context is self._asked and context.client_id is self._asked_id
+        if is_same and context.version == self._caller.version:
+            return self._caller
+        from barnabas.groups.outcome import Caller
+
+        self._asked, self._asked_id = context, context.client_id
+        self._caller = Caller(context.client_id or "", "/" + context.host, context.version)
+        return self._caller
 
     def configure(self, host: GroupHost) -> None:
         host.shard.configure(self._settings(host.partition))

@@ -72,5 +72,7 @@ def by_protocol(groups: GroupCoordinator) -> Labelled:
 
 
 def consumer_states(groups: GroupCoordinator) -> Labelled:
-    found = Counter(group.group_state for shard in shards(groups) for group in shard.consumer.listed())
+    found = Counter(
+        group.state.value for shard in shards(groups) for group in shard.consumer.state.groups.values()
+    )
     return [({"state": state}, found[state]) for state in CONSUMER_STATES]

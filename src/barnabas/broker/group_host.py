@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.group_loading import GroupLoading
 from barnabas.broker.group_refusals import refusal, spoil
-from barnabas.groups.outcome import Caller, Outcome
+from barnabas.groups.outcome import Outcome
 from barnabas.groups.records import encode
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
@@ -34,6 +36,8 @@ class GroupHost(CoordinatorHost["GroupShard"]):
 
     encode = staticmethod(encode)
     refusal = staticmethod(refusal)
+    # Commits and heartbeats only make sessions longer.
+    sets_no_deadline = frozenset((OffsetCommitRequest, HeartbeatRequest, OffsetFetchRequest))
     spoil = staticmethod(spoil)
 
     def __init__(self, coordinator: GroupCoordinator, partition: Partition) -> None:
@@ -59,8 +63,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         return GroupLoading(self.partition.log, self.shard)
 
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
-        caller = Caller(context.client_id or "", "/" + context.host, context.version)
-        return self.shard.handle(request, caller, self._broker.image, now_ms)
+        return self.shard.handle(request, self._coordinator.caller(context), self._broker.image, now_ms)
 
     def decide_by_time(self, now_ms: int) -> Iterable[Outcome]:
         return self.shard.on_time(now_ms, self._broker.image)

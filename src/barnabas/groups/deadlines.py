@@ -33,7 +33,7 @@ Timed = TypeVar("Timed", bound=Timer)
 
 
 class Deadlines(Generic[Timed]):
-    __slots__ = ("_bucket_starts", "_buckets", "_count", "_heap", "_opened_ms")
+    __slots__ = ("_bucket_starts", "_buckets", "_count", "_heap", "_last_set_ms", "_opened_ms")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timed]] = []
@@ -41,11 +41,17 @@ class Deadlines(Generic[Timed]):
         self._bucket_starts: list[int] = []  # a heap
         self._opened_ms = -1  # buckets that start up to here are in the heap
         self._count = 0
+        self._last_set_ms = -1
 
     def __len__(self) -> int:
         return len(self._heap) + sum(len(bucket) for bucket in self._buckets.values())
 
     def set(self, timer: Timed, deadline_ms: int) -> None:
+        # One number for all that are set in a millisecond: most of what a timer costs is its numbers.
+        if deadline_ms == self._last_set_ms:
+            deadline_ms = self._last_set_ms
+        else:
+            self._last_set_ms = deadline_ms
         timer.deadline_ms = deadline_ms
         queued_ms = timer.queued_ms
         if queued_ms is None or deadline_ms < queued_ms:
@@ -109,7 +115,7 @@ class Deadlines(Generic[Timed]):
         if bucket is None:
             bucket = self._buckets[start_ms] = []
             heappush(self._bucket_starts, start_ms)
-        # One number for all in the bucket: most of what a timer costs is its numbers.
+        # One number for all in the bucket.
         timer.queued_ms = bucket[0].queued_ms if bucket and bucket[0].queued_ms == start_ms else start_ms
         bucket.append(timer)
 

@@ -6,7 +6,7 @@ over; the questions below them are those of offsets and administration, the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.groups.outcome import Caller, Outcome, Token
@@ -82,5 +82,8 @@ class GroupKind(Protocol):
     def expires_since(self, group_id: str) -> int | None:
         """From when retention counts: a time in ms, SINCE_COMMIT or KEEP_ALL."""
 
-    def listed(self) -> Iterable[ListGroupsResponse.ListedGroup]:
-        """All groups, with state and type as ListGroups names them."""
+    def group_ids(self) -> list[str]:
+        """All groups."""
+
+    def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
+        """A group with state and type as ListGroups names them; None for one that is gone."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from barnabas.groups.pending_offsets import OffsetKey, PendingOffsets
 from barnabas.groups.records import Entry
+from barnabas.groups.steps import Steps, portions
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 NO_EXPIRY = -1
@@ -128,9 +129,12 @@ class Offsets:
 
     # Tombstones
 
-    def tombstones(self, group_id: str) -> list[Entry]:
+    def tombstones(self, group_id: str) -> Steps[list[Entry]]:
         """Records that remove every offset of a group, pending ones too."""
-        found = [tombstone(group_id, *place) for place, _ in self._items(group_id)]
+        found = []
+        for places in portions(self.places(group_id)):
+            found += [tombstone(group_id, *place) for place in places]
+            yield
         found += [tombstone(*key) for key in self.pending.of_group(group_id) if self.get(*key) is None]
         return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
-from barnabas.groups.records import Entry
+from barnabas.groups.records import Entry, KeyAndValue
 from barnabas.protocol import Message
 
 Token = NewType("Token", int)
@@ -32,6 +32,7 @@ class Outcome:
     reply: Message | None = None
     waits_as: Token | None = None
     answers: list[tuple[Token, Message]] = field(default_factory=list)
+    encoded: list[KeyAndValue] | None = None  # the records' bytes, where they were made on the way
 
     @property
     def is_nothing(self) -> bool:

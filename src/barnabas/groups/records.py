@@ -20,14 +20,17 @@ TYPE_SIZE = 2
 SHORT_MAX = 2**15 - 1
 ONE_BYTE_VARINT_MAX = 127
 TOPIC_ID_SIZE = 16
-SIZE = Struct(">h")
-PARTITION = Struct(">i")
-OFFSET_HEAD = Struct(">hqiB")  # version, offset, leader epoch, size of the metadata
-OFFSET_TAIL = Struct(">qBBB")  # time, one tagged field, its number, its size
+pack_size = Struct(">h").pack
+pack_partition = Struct(">i").pack
+pack_head = Struct(">hqiB").pack  # version, offset, leader epoch, size of the metadata
+pack_tail = Struct(">qBBB").pack  # time, one tagged field, its number, its size
 VALUE_VERSIONS = {"GroupMetadataValue": 3}  # all others are written in version 0, offsets as below
 VALUE_VERSION_WITH_EXPIRY = 1
 VALUE_VERSION_OF_OFFSETS = 3
 VALUE_VERSION_WITH_TOPIC_ID = 4
+
+
+KeyAndValue = tuple[bytes, bytes | None]
 
 
 class Entry(NamedTuple):
@@ -37,43 +40,54 @@ class Entry(NamedTuple):
     value: Message | None
 
 
-def encode(entry: Entry) -> tuple[bytes, bytes | None]:
+def encode(entry: Entry) -> KeyAndValue:
     """Key and value as they stand in a record."""
     key, value = entry
-    if type(value) is OffsetCommitValue and type(key) is OffsetCommitKey:
-        return encode_offset(key, value) or encode_any(entry)
+    if type(value) is OffsetCommitValue and type(key) is OffsetCommitKey and value.expire_timestamp == -1:
+        frame = offset_frame(key.group, key.topic, value.topic_id, value.commit_timestamp)
+        if frame is not None:
+            found = frame.encode(key.partition, value.offset, value.leader_epoch, value.metadata)
+            if found is not None:
+                return found
     return encode_any(entry)
 
 
-def encode_offset(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
-    """What most records are, written out: clients commit all the time. None for rare forms."""
-    if value.expire_timestamp != -1 or value.topic_id == NULL_UUID:
+class OffsetFrame:
+    """What the records of one commit to one topic share, as bytes: most records are offsets, and clients
+    commit all the time."""
+
+    __slots__ = ("_head", "_tail")
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        self._head = head  # of keys
+        self._tail = tail  # of values
+
+    def encode(self, partition: int, offset: int, leader_epoch: int, metadata: str) -> KeyAndValue | None:
+        """None for metadata that is not short."""
+        key = self._head + pack_partition(partition)
+        if not metadata:
+            return key, pack_head(VALUE_VERSION_WITH_TOPIC_ID, offset, leader_epoch, 1) + self._tail
+        data = metadata.encode()
+        size = len(data) + 1
+        if size > ONE_BYTE_VARINT_MAX:
+            return None
+        return key, pack_head(VALUE_VERSION_WITH_TOPIC_ID, offset, leader_epoch, size) + data + self._tail
+
+
+def offset_frame(group: str, topic: str, topic_id: bytes, commit_timestamp: int) -> OffsetFrame | None:
+    """None for rare forms: offsets of no topic id, very long names."""
+    if topic_id == NULL_UUID:
         return None
-    group, topic, metadata = key.group.encode(), key.topic.encode(), value.metadata.encode()
-    if len(group) > SHORT_MAX or len(topic) > SHORT_MAX or len(metadata) >= ONE_BYTE_VARINT_MAX:
+    group_name, topic_name = group.encode(), topic.encode()
+    if len(group_name) > SHORT_MAX or len(topic_name) > SHORT_MAX:
         return None
-    return (
-        b"\0\1%b%b%b%b%b"
-        % (
-            SIZE.pack(len(group)),
-            group,
-            SIZE.pack(len(topic)),
-            topic,
-            PARTITION.pack(key.partition),
-        ),
-        b"%b%b%b%b"
-        % (
-            OFFSET_HEAD.pack(
-                VALUE_VERSION_WITH_TOPIC_ID, value.offset, value.leader_epoch, len(metadata) + 1
-            ),
-            metadata,
-            OFFSET_TAIL.pack(value.commit_timestamp, 1, 0, TOPIC_ID_SIZE),
-            value.topic_id,
-        ),
+    return OffsetFrame(
+        b"\0\1%b%b%b%b" % (pack_size(len(group_name)), group_name, pack_size(len(topic_name)), topic_name),
+        pack_tail(commit_timestamp, 1, 0, TOPIC_ID_SIZE) + topic_id,
     )
 
 
-def encode_any(entry: Entry) -> tuple[bytes, bytes | None]:
+def encode_any(entry: Entry) -> KeyAndValue:
     key, value = entry
     key_bytes = type_prefix(type(key)) + key.encode(0)
     if value is None:

@@ -7,30 +7,24 @@ Does not know: the log, sockets, the clock, who may do what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.groups import offset_commit, transactional_commit
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.consumer.coordinator import ConsumerGroups
 from barnabas.groups.expiry import Expiry
 from barnabas.groups.kind import GroupKind
 from barnabas.groups.member_ids import Rng
-from barnabas.groups.offset_requests import (
-    TOPIC_ID_VERSION,
-    Commit,
-    Deletion,
-    FetchedGroup,
-    asked_groups,
-    fetch_group,
-    fetch_response,
-)
+from barnabas.groups.offset_decisions import OffsetDecisions
+from barnabas.groups.offset_requests import is_long_deletion, is_long_fetch
 from barnabas.groups.offsets import Offsets
 from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
+from barnabas.groups.steps import PORTION, Steps, at_once, portions
 from barnabas.groups.topic_removal import TopicRemoval
-from barnabas.groups.transactional_commit import TransactionalCommit
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -41,7 +35,10 @@ from barnabas.protocol.log_records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -50,16 +47,16 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-GROUP_NOT_FOUND_VERSION = 9  # of OffsetCommit: older clients know only that their generation is wrong
 NOT_FOUND_IS_AN_ERROR_VERSION = 6  # of DescribeGroups: before, such a group is shown as Dead
 CONSUMER_RECORDS = "ConsumerGroup"
 
 Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
+StepsHandler = Callable[[Any, Caller, MetadataImage, int], Steps[Outcome]]
 
 
 class GroupShard:
@@ -77,6 +74,7 @@ class GroupShard:
         self.consumer = ConsumerGroups(settings, rng, self.classic, assignors)
         self.offsets = Offsets()
         self._kinds: list[GroupKind] = [self.classic, self.consumer]
+        self.decisions = OffsetDecisions(settings, self.offsets, self._kind_of)
         self._expiry = Expiry(settings, self.offsets)
         self._removal = TopicRemoval(self.offsets)
         self._now_ms = now_ms
@@ -85,15 +83,46 @@ class GroupShard:
 
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         """Decides on a request; its records must be applied before the next one."""
+        if now_ms != self._now_ms:
+            self._now_ms = now_ms  # one object for what is kept of it
         handler = HANDLERS.get(type(request))
         if handler is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"groups take no {type(request).__name__}")
-        if now_ms != self._now_ms:
-            self._now_ms = now_ms
-        outcome = handler(self, request, caller, image, self._now_ms)  # one object for what is kept of it
+            return at_once(self.steps(request, caller, image, now_ms))
+        outcome = handler(self, request, caller, image, self._now_ms)
         if outcome.waits_as is not None:
             answer_if_done(outcome)
         return outcome
+
+    def is_long(self, request: Message) -> bool:
+        """Whether deciding takes so long that it should be done in steps."""
+        is_long = IS_LONG.get(type(request))
+        return is_long is not None and is_long(self, request)
+
+    def steps(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Steps[Outcome]:
+        """The same as `handle` in steps. Nothing else may be decided or applied between them, unless the
+        request only looks (`LOOKS_ONLY`)."""
+        found = IN_STEPS.get(type(request))
+        if found is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"groups take no {type(request).__name__}")
+        if now_ms != self._now_ms:
+            self._now_ms = now_ms
+        return found(self)(request, caller, image, self._now_ms)
+
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """The same as `apply` for each: a commit has many offsets of one group."""
+        group_id: str | None = None
+        for entry in entries:
+            key, value = entry
+            if type(key) is OffsetCommitKey and type(value) is OffsetCommitValue:
+                if key.group != group_id:
+                    self._create_for(key.group, value)
+                    group = self.classic.get(key.group)
+                    group_id = key.group if group is None else group.group_id
+                key.group = group_id  # one object for both tables
+                self.offsets.apply(key, value)
+            else:
+                group_id = None
+                self.apply(entry)
 
     def apply(self, entry: Entry) -> None:
         """Takes over a record, decided or replayed. Cannot fail, does not look at the clock."""
@@ -124,7 +153,8 @@ class GroupShard:
 
     def configure(self, settings: GroupSettings) -> None:
         """Settings were changed while running."""
-        self.settings = self.classic.state.settings = self.consumer.state.settings = settings
+        self.settings = self.decisions.settings = settings
+        self.classic.state.settings = self.consumer.state.settings = settings
 
     def loaded(self, now_ms: int) -> None:
         """Everything was replayed: members that were restored get fresh sessions."""
@@ -180,6 +210,14 @@ class GroupShard:
     def _group_ids(self) -> list[str]:
         return [*self.classic.state.groups, *self.consumer.state.groups]
 
+    @property
+    def group_count(self) -> int:
+        return len(self.classic.state.groups) + len(self.consumer.state.groups)
+
+    def is_much_to_delete(self, request: DeleteGroupsRequest) -> bool:
+        names = request.groups_names
+        return len(names) > PORTION or sum(map(self.offsets.count_of, names)) > PORTION
+
     def _apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
             self._create_for(key.group, value)
@@ -209,110 +247,14 @@ class GroupShard:
     def _consumer_protocol(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         return self.consumer.handle(request, caller, image, now_ms)
 
-    # Offsets
-
-    def _commit(
-        self, request: OffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        commit = Commit(request, caller.version, image.topics)
-        if not commit.accepted:
-            return Outcome(reply=commit.response)
-        epoch = request.generation_id_or_member_epoch
-        check = None
-        kind = self._kind_of(request.group_id)
-        if kind is None:
-            if epoch >= 0:
-                is_old = caller.version < GROUP_NOT_FOUND_VERSION
-                error = ErrorCode.ILLEGAL_GENERATION if is_old else ErrorCode.GROUP_ID_NOT_FOUND
-                return Outcome(reply=commit.refuse(error))
-        else:
-            try:
-                check = kind.check_commit(
-                    request.group_id,
-                    request.member_id,
-                    request.group_instance_id,
-                    epoch,
-                    caller.version,
-                    now_ms,
-                )
-            except KafkaError as refused:
-                return Outcome(reply=commit.refuse(refused.code))
-        if not commit.fits(self.settings.record_bytes_max, self.settings.offset_metadata_bytes_max):
-            return Outcome(reply=commit.refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
-        error = commit.first_error(check) if check is not None else ErrorCode.NONE
-        if error:
-            return Outcome(reply=commit.refuse(error))
-        records = commit.records(self.settings.offset_metadata_bytes_max, now_ms)
-        return Outcome(records, commit.response)
-
-    def _commit_in_transaction(
-        self, request: TxnOffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        """The host appends the records as part of the producer's transaction, and applies them as pending."""
-        commit = TransactionalCommit(request, image.topics)
-        if not commit.accepted:
-            return Outcome(reply=commit.refuse(ErrorCode.NONE))
-        group_id = request.group_id
-        kind = self._kind_of(group_id)
-        try:
-            if not group_id:
-                raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-            if kind is None and request.generation_id >= 0:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-            if kind is not None:
-                check = kind.check_transactional_commit(
-                    group_id, request.member_id, request.group_instance_id, request.generation_id
-                )
-                commit.check(check, self.settings.offset_metadata_bytes_max)
-        except KafkaError as refused:
-            return Outcome(reply=commit.refuse(refused.code))
-        records, response = commit.records(self.settings.offset_metadata_bytes_max, now_ms)
-        return Outcome(records, response)
-
-    def _fetch(
-        self, request: OffsetFetchRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        version = caller.version
-        groups = []
-        for asked in asked_groups(request, version):
-            kind = self._kind_of(asked.group_id)
-            try:
-                if kind is not None:
-                    kind.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
-            except KafkaError as refused:
-                groups.append(FetchedGroup(group_id=asked.group_id, error_code=refused.code))
-                continue
-            uses_ids = version >= TOPIC_ID_VERSION
-            groups.append(
-                fetch_group(
-                    self.offsets, asked, image.topics, uses_ids=uses_ids, is_stable=request.require_stable
-                )
-            )
-        return Outcome(reply=fetch_response(groups, version))
-
-    def _delete_offsets(
-        self, request: OffsetDeleteRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        group_id = request.group_id
-        if not group_id:
-            return Outcome(reply=OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID))
-        kind = self._kind_of(group_id)
-        if kind is None:
-            return Outcome(reply=OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
-        try:
-            kind.check_offset_delete(group_id)
-        except KafkaError as refused:
-            return Outcome(reply=OffsetDeleteResponse(error_code=refused.code))
-        deletion = Deletion(request, image.topics)
-        names = {topic for topic, _ in deletion.accepted}
-        subscribed = {topic for topic in names if kind.is_subscribed(group_id, topic)}
-        return Outcome(deletion.records(self.offsets, subscribed), deletion.response)
+    def _commit(self, request: Any, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
+        return self.decisions.commit(request, caller, image, now_ms)
 
     # Administration
 
     def _delete_groups(
         self, request: DeleteGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
+    ) -> Steps[Outcome]:
         response = DeleteGroupsResponse()
         records: list[Entry] = []
         for group_id in dict.fromkeys(request.groups_names):
@@ -327,33 +269,48 @@ class GroupShard:
             except KafkaError as refused:
                 result.error_code = refused.code
             else:
-                records += self.offsets.tombstones(group_id)
+                records += yield from self.offsets.tombstones(group_id)
                 records += kind.tombstones(group_id)
+            yield
         return Outcome(records, response)
 
     def _list_groups(
         self, request: ListGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
+    ) -> Steps[Outcome]:
         """Filters do not mind case; names that no state or type has match nothing."""
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
-        listed = [
-            group
-            for kind in self._kinds
-            for group in kind.listed()
-            if (not states or group.group_state.lower() in states)
-            and (not types or group.group_type.lower() in types)
-        ]
+        listed = []
+        for kind in self._kinds:
+            for some in portions(kind.group_ids()):
+                for group_id in some:
+                    group = kind.listed(group_id)
+                    if (
+                        group is not None
+                        and (not states or group.group_state.lower() in states)
+                        and (not types or group.group_type.lower() in types)
+                    ):
+                        listed.append(group)
+                yield
         return Outcome(reply=ListGroupsResponse(groups=listed))
 
     def _describe_groups(
         self, request: DescribeGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
-        return Outcome(
-            reply=DescribeGroupsResponse(
-                groups=[self._describe(group_id, caller.version) for group_id in request.groups]
-            )
-        )
+    ) -> Steps[Outcome]:
+        response = DescribeGroupsResponse()
+        for group_id in request.groups:
+            response.groups.append(self._describe(group_id, caller.version))
+            yield
+        return Outcome(reply=response)
+
+    def _describe_consumer_groups(
+        self, request: ConsumerGroupDescribeRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Steps[Outcome]:
+        response = ConsumerGroupDescribeResponse()
+        for group_id in request.group_ids:
+            response.groups.append(self.consumer.describe(group_id, image))
+            yield
+        return Outcome(reply=response)
 
     def _describe(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
         found = self.classic.describe(group_id)
@@ -394,12 +351,27 @@ HANDLERS: dict[type[Message], Handler] = {
     SyncGroupRequest: GroupShard._classic_protocol,
     LeaveGroupRequest: GroupShard._classic_protocol,
     ConsumerGroupHeartbeatRequest: GroupShard._consumer_protocol,
-    ConsumerGroupDescribeRequest: GroupShard._consumer_protocol,
     OffsetCommitRequest: GroupShard._commit,
-    TxnOffsetCommitRequest: GroupShard._commit_in_transaction,
-    OffsetFetchRequest: GroupShard._fetch,
-    OffsetDeleteRequest: GroupShard._delete_offsets,
-    DeleteGroupsRequest: GroupShard._delete_groups,
-    ListGroupsRequest: GroupShard._list_groups,
-    DescribeGroupsRequest: GroupShard._describe_groups,
 }
+IN_STEPS: dict[type[Message], Callable[[GroupShard], StepsHandler]] = {
+    OffsetCommitRequest: lambda shard: shard.decisions.commit_in_steps,
+    TxnOffsetCommitRequest: lambda shard: shard.decisions.commit_in_transaction,
+    OffsetFetchRequest: lambda shard: shard.decisions.fetch,
+    OffsetDeleteRequest: lambda shard: shard.decisions.delete,
+    DeleteGroupsRequest: lambda shard: shard._delete_groups,
+    ListGroupsRequest: lambda shard: shard._list_groups,
+    DescribeGroupsRequest: lambda shard: shard._describe_groups,
+    ConsumerGroupDescribeRequest: lambda shard: shard._describe_consumer_groups,
+}
+IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
+    OffsetCommitRequest: lambda shard, request: offset_commit.is_long(request),
+    TxnOffsetCommitRequest: lambda shard, request: transactional_commit.is_long(request),
+    OffsetFetchRequest: lambda shard, request: is_long_fetch(request, shard.offsets),
+    OffsetDeleteRequest: lambda shard, request: is_long_deletion(request),
+    DeleteGroupsRequest: lambda shard, request: shard.is_much_to_delete(request),
+    ListGroupsRequest: lambda shard, request: shard.group_count > PORTION,
+    DescribeGroupsRequest: lambda shard, request: len(request.groups) > PORTION,
+    ConsumerGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
+}
+LOOKS_ONLY = frozenset((ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest))
+"""Requests whose steps may see changes of others in between: every group is shown as it is at some moment."""

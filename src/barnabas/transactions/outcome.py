@@ -87,6 +87,7 @@ class TransactionOutcome:
     waits_as: Token | None = None
     answers: list[tuple[Token, Message]] = field(default_factory=list)
     markers: list[Markers] = field(default_factory=list)
+    encoded: None = None  # hosts make the bytes of the records
 
     @property
     def is_nothing(self) -> bool:

@@ -8,7 +8,7 @@ Does not know: the log, sockets, the clock, the partitions that markers go to, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from barnabas.metadata.image import MetadataImage
@@ -146,6 +146,10 @@ class TransactionShard:
             self._timeouts.ongoing[transactional_id] = transaction
         else:
             self._timeouts.ongoing.pop(transactional_id, None)
+
+    def apply_all(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.apply(entry)
 
     def configure(self, settings: TransactionSettings) -> None:
         """Settings were changed while running."""

@@ -83,6 +83,7 @@ def commit(
 
 def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:
     """The error for every partition that there is."""
+    from barnabas.groups.steps import at_once
     from barnabas.groups.transactional_commit import TransactionalCommit
 
     code = as_coordinator_error(error).code
@@ -90,4 +91,6 @@ def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: Kaf
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.version < LOADING_SINCE:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return TransactionalCommit(request, context.broker.image.topics).refuse(code)
+    commit = TransactionalCommit(request)
+    at_once(commit.look_up(context.broker.image.topics))
+    return commit.refuse(code)

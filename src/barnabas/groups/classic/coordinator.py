@@ -7,8 +7,6 @@ Does not know: offsets, other kinds of groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due, PendingMember
 from barnabas.groups.classic.joining import join
 from barnabas.groups.classic.member import ClassicMember
@@ -236,14 +234,19 @@ class ClassicGroups:
             return SINCE_COMMIT
         return KEEP_ALL
 
-    def listed(self) -> Iterator[ListGroupsResponse.ListedGroup]:
-        for group in self.state.groups.values():
-            yield ListGroupsResponse.ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=GROUP_TYPE,
-            )
+    def group_ids(self) -> list[str]:
+        return list(self.state.groups)
+
+    def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
+        group = self.state.groups.get(group_id)
+        if group is None:
+            return None
+        return ListGroupsResponse.ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=GROUP_TYPE,
+        )
 
     def describe(self, group_id: str) -> DescribedGroup | None:
         group = self.state.groups.get(group_id)

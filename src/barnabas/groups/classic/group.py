@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from barnabas.groups.classic.member import ClassicMember, Protocols, restored
+from barnabas.groups.classic.members import Members
 from barnabas.groups.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -86,7 +87,7 @@ class ClassicGroup(Timer):
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None  # invariant: None or one of the members
-        self.members: dict[str, ClassicMember] = {}
+        self.members = Members()
         # Of most groups these are empty most of the time, and then one object for all: see `own`.
         self.static_members: dict[str, str] = NONE_YET  # member ids by instance id
         self.pending: dict[str, PendingMember] = NONE_YET  # ids that nobody joined with yet
@@ -197,7 +198,7 @@ class ClassicGroup(Timer):
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
             if known != member_id:
                 raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
-        member = self.members.get(member_id)
+        member: ClassicMember | None = self.members.get(member_id)
         if member is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member

@@ -7,7 +7,7 @@ Does not know: offsets, the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.classic.coordinator import ClassicGroups
@@ -39,10 +39,7 @@ from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
-from barnabas.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -83,8 +80,6 @@ class ConsumerGroups:
                     error_code=error.code, error_message=error.message or None
                 )
                 return Outcome(reply=reply)
-        if isinstance(request, ConsumerGroupDescribeRequest):
-            return Outcome(reply=self.describe(request, image))
         return self._mixed.handle(request, caller, image, now_ms)
 
     def _heartbeat(
@@ -142,17 +137,11 @@ class ConsumerGroups:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         return self.state.group(group_id)
 
-    def describe(
-        self, request: ConsumerGroupDescribeRequest, image: MetadataImage
-    ) -> ConsumerGroupDescribeResponse:
-        described = []
-        for group_id in request.group_ids:
-            group = self.state.groups.get(group_id)
-            if group is None:
-                described.append(describing.not_found(group_id, self.classic.owns(group_id)))
-            else:
-                described.append(describing.described(group, self.state.default_assignor, image))
-        return ConsumerGroupDescribeResponse(groups=described)
+    def describe(self, group_id: str, image: MetadataImage) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        group = self.state.groups.get(group_id)
+        if group is None:
+            return describing.not_found(group_id, self.classic.owns(group_id))
+        return describing.described(group, self.state.default_assignor, image)
 
     # Records
 
@@ -270,5 +259,6 @@ class ConsumerGroups:
     def expires_since(self, group_id: str) -> int | None:
         return SINCE_COMMIT
 
-    def listed(self) -> Iterator[ListGroupsResponse.ListedGroup]:
-        return (describing.listed(group) for group in self.state.groups.values())
+    def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
+        group = self.state.groups.get(group_id)
+        return None if group is None else describing.listed(group)

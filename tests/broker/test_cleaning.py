@@ -23,6 +23,9 @@ from barnabas.records.record import read_records
 from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
+from broker import conversation
+from broker.conversation import Conversation
+from poisoned_batches import UNCOMPRESSED
 
 MEGABYTE = 1 << 20
 EAGER = {"log.cleaner.backoff.ms": 100, "log.cleaner.min.cleanable.ratio": 0.01}
@@ -278,6 +281,32 @@ def test_a_damaged_log_is_marked_and_the_others_go_on(tmp_path: Path) -> None:
         assert metric(port, "kafka_log_logcleanermanager_uncleanable_bytes") == size
         assert metric(port, "kafka_log_logcleaner_deadthreadcount") == 0
         assert not files(broker, "damaged-0", ".cleaned")
+
+
+def test_records_that_are_none_are_named_and_the_other_logs_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They came while nobody looked at records, and the log was not compacted."""
+    [port] = free_ports(1)
+    settings = {**EAGER, "barnabas.metrics.port": port, "barnabas.produce.validation": "none"}
+    with Broker(tmp_path / "data", overrides=settings) as broker:
+        broker.create_topic("poisoned", configs={"segment.ms": 1000, "retention.ms": -1})
+        produce(broker, "poisoned", *((("key", f"{n} " * 20)) for n in range(100)))
+        with Conversation(broker) as talk:
+            for name in ("text instead of a record", "a million records declared"):
+                answer = talk.ask(*conversation.produce("poisoned", UNCOMPRESSED[name]))
+                assert answer.responses[0].partition_responses[0].error_code == 0
+        produce(broker, "poisoned", ("other", "1"), at_ms=LONG_AGO_MS + HOUR_MS)
+        before = files(broker, "poisoned-0")
+        set_topic(broker, "poisoned", cleanup_policy="compact")
+        wait_until(lambda: "poisoned-0 cannot be cleaned" in caplog.text, 60)
+        assert "the batch of offsets 100 to 100 cannot be read" in caplog.text
+        size = dirty(broker, "sound")
+        wait_until(lambda: is_cleaned(broker, "sound", size), 60)
+        assert metric(port, "kafka_log_logcleanermanager_uncleanable_partitions_count") == 1
+        assert metric(port, "kafka_log_logcleaner_deadthreadcount") == 0
+        assert caplog.text.count("poisoned-0 cannot be cleaned") == 1
+        assert files(broker, "poisoned-0") == before
 
 
 def test_nothing_is_cleaned_where_the_cleaner_is_off(tmp_path: Path) -> None:

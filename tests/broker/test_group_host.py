@@ -28,11 +28,13 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.records.batch import BatchHeader, validate
+from barnabas.records.compression import Compression
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch, read_records
 from barnabas.replication.verification import NOT_REQUIRED
 from barnabas.testing.waiting import PATIENCE_S
 from groups.host import image_of
+from poisoned_batches import UNCOMPRESSED, compressed
 
 from .coordinator_world import SETTINGS, CoordinatorWorld, disk_is_full, resolved, run
 from .fake_shard import FakeShard
@@ -443,5 +445,23 @@ def test_a_damaged_log_has_no_coordinator(play: Play) -> None:
         assert host.load_task is not None
         await host.load_task
         assert world.ask(fetch()).error_code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "poison", [UNCOMPRESSED["text instead of a record"], compressed(Compression.ZSTD)["no compressed bytes"]]
+)
+def test_a_batch_that_cannot_be_read_is_named_while_loading(
+    play: Play, caplog: pytest.LogCaptureFixture, poison: bytes
+) -> None:
+    async def scenario(world: World) -> None:
+        world.write(build_batch([Record(key=b"\x7f\x00?", value=b"?")]))
+        world.write(bytearray(poison))
+        host = world.lead()
+        assert host.load_task is not None
+        await host.load_task
+        assert world.ask(fetch()).error_code == ErrorCode.NOT_COORDINATOR
+        assert "the batch of offsets 1 to 1 cannot be read" in caplog.text
 
     play(scenario)

@@ -89,6 +89,6 @@ def test_what_comes_before_a_damaged_batch_is_given_first() -> None:
     damaged[-1] ^= 1
     data = batch(0, b"a") + damaged
     assert values(data) == ([b"a"], 1)
-    with pytest.raises(DamagedBatch, match="the batch at offset 1 of t-0 cannot be read") as caught:
+    with pytest.raises(DamagedBatch, match="offsets 1 to 1 of t-0 cannot be read") as caught:
         values(data, 1)
     assert caught.value.next_offset == 2

@@ -2,10 +2,11 @@
 
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barnabas.records.batch import BatchHeader
+from barnabas.records.batch import BatchHeader, seal
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch
 from barnabas.storage import Log, LogSettings
@@ -51,6 +52,18 @@ def test_the_record_with_the_largest_timestamp_is_found_in_its_batch(log: Log) -
     )
 
     assert log.max_timestamp_offset() == (900, 2, 2)
+
+
+def test_a_batch_that_cannot_be_read_is_found_as_a_whole(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    poison = batch_at(2, count=3, timestamp=500)
+    poison[61:] = b"?" * len(poison[61:])
+    append(log, batch_at(0, count=2, timestamp=100), seal(poison), batch_at(5, timestamp=900))
+
+    assert log.offset_for_timestamp(300) == (502, 2, 0)
+    assert "the batch at offset 2" in caplog.text
+    assert log.offset_for_timestamp(600) == (900, 5, 0)
+    log.advance_log_start(4)
+    assert log.offset_for_timestamp(300) == (502, 4, 0)
 
 
 def test_an_empty_log_has_no_largest_timestamp(log: Log) -> None:

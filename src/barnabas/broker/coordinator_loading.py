@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from barnabas.protocol import KafkaError, ProtocolError
 from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.record import iter_records
 
@@ -49,7 +50,11 @@ class Loading:
         data = found.read()
         for position, header in headers(data):
             if header.next_offset > self.next_offset:
-                self.replay(data, position, header)
+                try:
+                    self.replay(data, position, header)
+                except (KafkaError, ProtocolError, ValueError, IndexError) as error:
+                    where = f"offsets {header.base_offset} to {header.last_offset}"
+                    raise ValueError(f"the batch of {where} cannot be read: {error}") from error
                 self.next_offset = header.next_offset
         if not data:
             self.next_offset = upper_offset  # the end was compacted away

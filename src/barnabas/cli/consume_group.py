@@ -18,6 +18,7 @@ from barnabas.cli.output import Output
 from barnabas.cli.parsing import ToolError
 from barnabas.cli.record_printer import Printer
 from barnabas.cli.topic_filter import compile_include
+from barnabas.cli.unreadable import SILENCE_S, skip, unreadable_batches
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import Unreachable
 from barnabas.client.fetched import ConsumerRecord
@@ -93,6 +94,7 @@ async def read_as_member(
     loop = asyncio.get_running_loop()
     patience_s = inf if options.timeout_ms is None or options.timeout_ms < 0 else options.timeout_ms / 1000
     last_at, looked_at = loop.time(), -inf
+    last_look = last_at  # for batches that cannot be read
     try:
         while not printer.is_done and (left_s := last_at + patience_s - loop.time()) > 0:
             if loop.time() - looked_at > DISCOVERY_S:
@@ -102,7 +104,14 @@ async def read_as_member(
             if records:
                 printer.show(records)
                 consumer.done(records)
-                last_at = loop.time()
+                last_at = last_look = loop.time()
+            elif loop.time() - last_look > SILENCE_S:
+                for damaged in await unreadable_batches(consumer.member, cluster):
+                    if not options.skip_message_on_error:
+                        raise damaged
+                    printer.note(f"skipped: {damaged.message}")
+                    await skip(consumer.member, damaged)
+                last_look = loop.time()
     finally:
         await consumer.close()
 
@@ -158,7 +167,7 @@ class GroupConsumer:
         self._told: set[str] = set()
         self.subscribed: list[str] = []
         self._failure: str | None = None
-        self._consumer = self._make(settings | {"error_cb": self._on_error})
+        self.member = self._make(settings | {"error_cb": self._on_error})
 
     def _make(self, settings: dict[str, Any]) -> Any:
         """Without the settings that only Kafka's own consumer has."""
@@ -182,7 +191,7 @@ class GroupConsumer:
         wanted = sorted(set(topics))
         if wanted and wanted != self.subscribed:
             self.subscribed = wanted
-            await asyncio.to_thread(self._consumer.subscribe, wanted)
+            await asyncio.to_thread(self.member.subscribe, wanted)
 
     async def poll(self, count: int, timeout_s: float) -> list[ConsumerRecord]:
         """At most so many records, or none when the time is up."""
@@ -204,10 +213,10 @@ class GroupConsumer:
 
     def _take(self, count: int, timeout_s: float) -> list[Any]:
         """The first message as soon as it is there, and what came with it."""
-        first = self._consumer.poll(timeout_s)
+        first = self.member.poll(timeout_s)
         if first is None:
             return []
-        return [first, *(self._consumer.consume(count - 1, 0) if count > 1 else ())]
+        return [first, *(self.member.consume(count - 1, 0) if count > 1 else ())]
 
     def done(self, records: Iterable[ConsumerRecord]) -> None:
         """These may be committed."""
@@ -218,13 +227,13 @@ class GroupConsumer:
         for where, record in last.items():
             place = Place(*where, record.offset + 1, leader_epoch=record.leader_epoch)
             try:
-                self._consumer.store_offsets(offsets=[place])
+                self.member.store_offsets(offsets=[place])
             except KafkaException:
                 continue  # the partition went to another member meanwhile, which reads them again
 
     async def close(self) -> None:
         """Leave the group; what may be committed is."""
-        await asyncio.to_thread(self._consumer.close)
+        await asyncio.to_thread(self.member.close)
 
     def _is_record(self, message: Any) -> bool:
         if message.error() is None:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from barnabas.client.cluster import Cluster, error_of
 from barnabas.client.errors import Unreachable
-from barnabas.client.fetched import ConsumerRecord, PartitionData, read_partition
+from barnabas.client.fetched import ConsumerRecord, DamagedBatch, PartitionData, read_partition
 from barnabas.client.offset_admin import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.topology import Node, TopicPartition
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
@@ -55,6 +55,7 @@ class Consumer:
         self._fetches: dict[Node, asyncio.Task[Fetched]] = {}
         self._fetching: set[TopicPartition] = set()
         self._not_before: dict[TopicPartition, float] = {}
+        self._damaged: DamagedBatch | None = None  # met beside records of other partitions
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions too, each from its offset."""
@@ -76,7 +77,11 @@ class Consumer:
             self.positions[where] = each.offset
 
     async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
-        """Records of one answer, or none when the time is up."""
+        """Records of one answer, or none when the time is up. `DamagedBatch`: assign the partition behind the
+        batch to go on."""
+        if self._damaged is not None:
+            damaged, self._damaged = self._damaged, None
+            raise damaged
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while True:
@@ -193,14 +198,21 @@ class Consumer:
             if data.error_code:
                 await self._handle_error(where, error_of(data.error_code))
                 continue
-            found, self.positions[where] = read_partition(
-                where, data, position, read_committed=self.settings.read_committed
-            )
+            try:
+                found, self.positions[where] = read_partition(
+                    where, data, position, read_committed=self.settings.read_committed
+                )
+            except DamagedBatch as error:
+                self._damaged = error
+                continue
             records += found
         # The partitions that were read go to the end: those behind them come first the next time.
         for where, _ in task.result():
             if where in self.positions:
                 self.positions[where] = self.positions.pop(where)
+        if self._damaged is not None and not records:
+            damaged, self._damaged = self._damaged, None
+            raise damaged
         return records
 
     async def _handle_error(self, where: TopicPartition, error: KafkaError) -> None:

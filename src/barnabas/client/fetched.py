@@ -33,7 +33,7 @@ class DamagedBatch(KafkaError):
     """A batch that cannot be read; `next_offset` is where one may go on behind it."""
 
     def __init__(self, where: TopicPartition, base_offset: int, next_offset: int, cause: KafkaError) -> None:
-        text = f"the batch at offset {base_offset} of {where} cannot be read: {cause.message}"
+        text = f"offsets {base_offset} to {next_offset - 1} of {where} cannot be read: {cause.message}"
         super().__init__(cause.code, text)
         self.where = where
         self.next_offset = next_offset

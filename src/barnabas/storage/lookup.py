@@ -5,8 +5,10 @@ index lead to a batch; only that batch is decompressed. May run in a thread whil
 Does not know: earliest and latest (the log's own attributes), isolation levels, remote storage.
 """
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.protocol import KafkaError
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record import iter_records
 from barnabas.storage.reading import look_into
@@ -15,6 +17,9 @@ from barnabas.storage.segment import Segment
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
+
+
+logger = logging.getLogger(__name__)
 
 
 class TimestampOffset(NamedTuple):
@@ -67,7 +72,13 @@ def _first_record(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampOffset | None:
     batch = segment.pread(header.size, position)
-    for record in iter_records(batch):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    epoch = header.partition_leader_epoch
+    try:
+        for record in iter_records(batch):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return TimestampOffset(record.timestamp, record.offset, epoch)
+    except KafkaError as error:
+        # The batch has a record of that time somewhere: readers begin with the batch, and see for themselves.
+        logger.warning("the batch at offset %d of %s: %s", header.base_offset, segment.path, error.message)
+        return TimestampOffset(header.max_timestamp, max(header.base_offset, start_offset), epoch)
     return None

@@ -10,6 +10,7 @@ cleaning.
 import time
 from collections.abc import Callable, Generator, Iterator
 
+from barnabas.protocol import KafkaError
 from barnabas.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.records.crc32c import Buffer
 from barnabas.storage import names
@@ -18,6 +19,7 @@ from barnabas.storage.compaction.grouping import SegmentSizes, group_segments
 from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningStats
 from barnabas.storage.compaction.last_offsets import LastOffsets
 from barnabas.storage.compaction.reading import Batches, read_batches
+from barnabas.storage.compaction.record_bytes import BadRecords
 from barnabas.storage.compaction.throttle import Throttle
 from barnabas.storage.compaction.transactions import CleanedTransactions
 from barnabas.storage.context import LogContext
@@ -27,7 +29,18 @@ from barnabas.storage.segment_writer import SegmentWriter
 from barnabas.storage.transaction_index import AbortedTransaction, encode
 
 COPIED_BYTES_MAX = 4096
+UNREADABLE = (KafkaError, BadRecords, ValueError, IndexError)  # what records that are none make of readers
 WRITTEN_BUFFERS_MAX = 512  # in one call to the system
+
+
+class UnreadableBatch(Exception):
+    """The checksum of a batch is right, but its records are none: a log that holds it cannot be cleaned."""
+
+    def __init__(self, header: BatchHeader, cause: Exception) -> None:
+        reason = cause.message if isinstance(cause, KafkaError) else str(cause)
+        super().__init__(
+            f"the batch of offsets {header.base_offset} to {header.last_offset} cannot be read: {reason}"
+        )
 
 
 class Cleaner:
@@ -105,7 +118,10 @@ class Cleaner:
                 if header.attributes & CONTROL_FLAG:
                     transactions.pass_control(header, batch)
                 elif not header.attributes & TRANSACTIONAL_FLAG or not transactions.pass_data(header):
-                    offsets.add(header, batch)
+                    try:
+                        offsets.add(header, batch)
+                    except UNREADABLE as error:
+                        raise UnreadableBatch(header, error) from error
                 offsets.latest_offset = last_offset
         return True
 
@@ -127,7 +143,10 @@ class Cleaner:
             self.stats.bytes_read += segment.size
             for found in self._read(segment, 0, check=check):
                 for header, batch in found:
-                    kept = batch_filter(header, batch)
+                    try:
+                        kept = batch_filter(header, batch)
+                    except UNREADABLE as error:
+                        raise UnreadableBatch(header, error) from error
                     if kept is not None:
                         output.add(header if kept is batch else BatchHeader(kept), kept)
         output.finish(transactions.take_kept())

@@ -30,6 +30,8 @@ def starts_of(data: bytes, count: int) -> list[int]:
                 position += 2 + ((byte & 0x7F | second << 7) >> 1)
             else:
                 size, position = varint.decode(data, position)
+                if size < 0:  # it would lead back, again and again
+                    raise ValueError(f"its size is {size}")
                 position += size
             add(position)
     except (IndexError, ValueError) as error:
@@ -56,6 +58,8 @@ def keys_of(data: bytes, count: int) -> tuple[list[bytes | None], list[int]]:
                 position += 3
             else:
                 size, position = varint.decode(data, position)
+                if size < 0:
+                    raise ValueError(f"its size is {size}")
                 end = position + size
                 position += 1
             while data[position] >= 0x80:  # timestamp

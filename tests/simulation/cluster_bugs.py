@@ -5,6 +5,7 @@ As in `bugs`: where a bug is planted is as close as can be to the place where a 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -15,6 +16,7 @@ import pytest
 from barnabas.broker import follower_fetch, reading
 from barnabas.broker.broker import Broker
 from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.leader_fetcher import LeaderFetcher
 from barnabas.broker.partition import Partition
 from barnabas.controller import alter_partition, partition_change
 from barnabas.metadata.partitions import PartitionRegistration
@@ -34,6 +36,7 @@ from barnabas.simulation.histories.cluster_stage import KILLED, ONE_LOST, SYNCED
 from barnabas.simulation.histories.records import Known
 from barnabas.simulation.history import Make
 from barnabas.storage.log import Log
+from barnabas.storage.truncation import Truncation
 
 from .bugs import Plant
 
@@ -170,6 +173,38 @@ def skip_the_truncation(patch: pytest.MonkeyPatch) -> None:
     """A leader does not tell a follower that they have parted."""
     patch.setattr(follower_fetch, "divergence", lambda *_: None)
     patch.setattr(reading, "divergence", lambda *_: None)
+
+
+@bug(one_after_another(Kind.ISOLATE, 5.5))
+def fetch_into_a_log_that_is_being_cut(patch: pytest.MonkeyPatch) -> None:
+    """A partition goes on being fetched while a thread is at its files."""
+
+    def cut(fetcher: LeaderFetcher, key: Any, each: Any, truncation: Truncation | None) -> None:
+        fetcher._changed[key] = None
+        if truncation is not None:  # other work is before it
+            asyncio.get_running_loop().call_later(0.1, fetcher._broker.truncations.start, truncation)
+
+    patch.setattr(LeaderFetcher, "_cut", cut)
+    patch.setattr(LeaderFetcher, "_is_of_the_past", lambda *_: False)
+    patch.setattr(Log, "check_whole", lambda _: None)
+
+
+@bug(one_after_another(Kind.ISOLATE, 2.6))
+def cut_a_log_when_it_has_grown_again(patch: pytest.MonkeyPatch) -> None:
+    """Where to cut is decided now, and the log is cut a little later, whatever was fetched since and whoever
+    leads by then."""
+    truncate = Partition.truncate
+
+    def decide(partition: Partition, offset: int) -> Truncation | None:
+        def cut() -> None:
+            begun = truncate(partition, offset)
+            if begun is not None:
+                begun.finish()
+
+        asyncio.get_running_loop().call_later(0.3, cut)
+        return None
+
+    patch.setattr(Partition, "truncate", decide)
 
 
 @bug(away_from_the_controller(Kind.CUT_NODES, 3.2))

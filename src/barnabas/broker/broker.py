@@ -19,6 +19,7 @@ from barnabas.broker.marker_sending import MarkerSending
 from barnabas.broker.other_brokers import OtherBrokers
 from barnabas.broker.preparing import Preparing
 from barnabas.broker.replication_throttle import ReplicationThrottle
+from barnabas.broker.truncations import Truncations
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.unexpected import UnexpectedErrors
@@ -76,6 +77,7 @@ class Broker:
         self.purgatory = Purgatory(self.loop)
         self.preparing = Preparing(threads)
         self.auto_creation = AutoCreation(self)
+        self.truncations = Truncations(threads)
         self.others = OtherBrokers(self)
         self.markers = MarkerSending(self.others, self.loop)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time

@@ -3,21 +3,23 @@
 In: partitions with the leader epoch they are followed in. Out: batches appended as the leader sent them, logs
 cut where they part from the leader's, the leader's high watermark. One fetch is under way at any time; the
 next leaves when what the last one brought is in the files, and names only what changed (KIP-227). Where new
-partitions shall be fetched, a second one follows at once, upon which our leaders end the first.
-Does not know: who leads what, the metadata log.
+partitions shall be fetched, a second one follows at once, upon which our leaders end the first. A partition
+whose log is being cut, or is out of the leader's range, is left out meanwhile; the others go on.
+Does not know: who leads what, the metadata log, how logs are cut.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch_templates import FetchTemplate
+from barnabas.broker.follower_repairs import FollowerRepairs
 from barnabas.broker.leader_link import LeaderLink
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.replication.divergence import truncation_offset
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.replication_throttle import ReplicationThrottle
     from barnabas.broker.tick import Tick
+    from barnabas.storage.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
 Key = tuple[bytes, int]
@@ -35,19 +38,23 @@ Data = FetchResponse.FetchableTopicResponse.PartitionData
 BACKOFF_MS, BACKOFF_MS_MAX = 50, 1_000
 CONNECT_SECONDS_MAX = 10.0
 INT32_MAX = 2**31 - 1
-LATEST, EARLIEST = -1, -2
+NOT_FETCHED = 2**63
 
 
 class Followed:
     """One partition that is fetched."""
 
-    __slots__ = ("epoch", "fetch_offset", "is_delayed", "partition")
+    __slots__ = ("epoch", "fetch_number", "fetch_offset", "is_delayed", "is_out_of_range", "partition")
 
     def __init__(self, partition: Partition, epoch: int) -> None:
         self.partition = partition
         self.epoch = epoch
         self.fetch_offset = -1  # as asked for last
-        self.is_delayed = False
+        self.fetch_number = (
+            INT32_MAX  # of the fetch that named it last: answers to earlier ones are not of it
+        )
+        self.is_delayed = False  # not to be fetched for a while
+        self.is_out_of_range = False  # the leader was asked where its log begins and ends
 
 
 class LeaderFetcher:
@@ -71,11 +78,13 @@ class LeaderFetcher:
         self._session_id = self._session_epoch = 0
         self._shape: Shape | None = None  # of the last fetch of one partition
         self._template: FetchTemplate | None = None  # for more of that shape
-        self._repairs: list[Followed] = []  # out of the leader's range: where does its log begin and end?
+        self._repairs = FollowerRepairs(broker.node_id)
         self._link: LeaderLink | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_ms = BACKOFF_MS
-        self._asks = 0  # requests under way
+        self._asks = 0  # fetches under way
+        self._fetches = self._answers = 0  # sent and answered over this connection
+        self._is_urgent = False  # something is to be fetched that the session does not have
         self._hurries = False
         self._is_closed = False
 
@@ -86,13 +95,13 @@ class LeaderFetcher:
 
     def add(self, partition: Partition, epoch: int) -> None:
         key = partition.topic_id, partition.index
-        self._followed[key] = Followed(partition, epoch)
-        self._changed[key] = None
-        self._forgotten.pop(key, None)
-        self._go()
-        if self._asks == 1 and not self._hurries and self._link is not None:
-            self._hurries = True
-            self._broker.loop.call_soon(self._hurry)
+        each = self._followed[key] = Followed(partition, epoch)
+        truncation = partition.log.truncation
+        if truncation is not None:  # begun in an epoch before
+            self._hold(key, each)
+            truncation.when_done(partial(self._again, key, each))
+        else:
+            self._fetch(key)
 
     def remove(self, key: Key) -> None:
         self._followed.pop(key, None)
@@ -118,10 +127,14 @@ class LeaderFetcher:
     # -- connecting ------------------------------------------------------------------------------
 
     def _go(self) -> None:
-        """Ask for more, if nothing is asked yet."""
-        if self._asks or self._is_closed:
+        """Ask for more, if nothing is asked yet or something is to be fetched that was not before."""
+        if self._is_closed:
             return
-        if self._link is not None:
+        if self._asks:
+            if self._asks == 1 and self._is_urgent and not self._hurries and self._link is not None:
+                self._hurries = True
+                self._broker.loop.call_soon(self._hurry)
+        elif self._link is not None:
             try:
                 self._ask()
             except Exception:
@@ -133,7 +146,7 @@ class LeaderFetcher:
     def _hurry(self) -> None:
         """Do not wait for the answer that is under way: a leader may wait long for records to send."""
         self._hurries = False
-        if self._asks == 1 and self._link is not None and self._session_epoch and not self._repairs:
+        if self._asks == 1 and self._link is not None and self._session_epoch:
             self._ask()
 
     async def _connect(self) -> None:
@@ -178,7 +191,11 @@ class LeaderFetcher:
         if self._link is not link:
             return
         self._link = None
-        self._asks = 0
+        self._asks = self._fetches = self._answers = 0
+        self._repairs.lost()
+        for each in self._followed.values():
+            if each.is_out_of_range:
+                each.is_delayed = each.is_out_of_range = False
         self._start_anew()
         if not self._is_closed and self._connecting is None:
             log.info("the connection to leader %d is lost: %s", self.leader_id, reason)
@@ -192,16 +209,13 @@ class LeaderFetcher:
         self._session_id = self._session_epoch = 0
         self._shape = None
         self._named, self._forgotten = {}, {}
-        self._repairs = []
         self._changed = dict.fromkeys(self._followed)
 
     # -- asking ----------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         assert self._link is not None
-        if self._repairs:
-            self._ask_for_end()
-            return
+        self._is_urgent = False
         followed = self._followed
         names = [key for key in self._changed if not followed[key].is_delayed]
         held_back = self._throttle.held_back(followed[key].partition for key in names)
@@ -209,6 +223,8 @@ class LeaderFetcher:
             for partition in held_back:
                 self._delay((partition.topic_id, partition.index), self._throttle.retry_ms)
             names = [key for key in names if not followed[key].is_delayed]
+        if not names and self._asks:
+            return  # nothing to hurry for
         forgotten = list(self._forgotten)
         if not names and len(self._named) == len(forgotten):
             # Nothing to fetch: the session would end, so it begins anew when there is.
@@ -220,8 +236,10 @@ class LeaderFetcher:
         self._changed, self._forgotten = {}, {}
         for key in forgotten:
             self._named.pop(key, None)
+        self._fetches += 1
         for key in names:
             self._named[key] = None
+            followed[key].fetch_number = self._fetches
         if self._session_epoch:
             self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
         self._asks += 1
@@ -292,6 +310,7 @@ class LeaderFetcher:
 
     def _answered(self, response: FetchResponse) -> None:
         self._asks -= 1
+        self._answers += 1
         if response.error_code:
             log.info(
                 "leader %d answered a fetch with %s",
@@ -319,12 +338,13 @@ class LeaderFetcher:
         partition = each.partition
         if partition.is_leader or each.epoch != partition.leader_epoch:
             return  # followed in another epoch by now, or not at all
+        if self._is_of_the_past(each):
+            return
+        partition_log = partition.log
         try:
             if data.error_code:
                 self._refused(key, each, ErrorCode(data.error_code))
             elif data.diverging_epoch.epoch >= 0:
-                self._changed[key] = None
-                partition_log = partition.log
                 offset = truncation_offset(
                     partition_log.epochs,
                     partition_log.end_offset,
@@ -333,8 +353,8 @@ class LeaderFetcher:
                 )
                 if offset < partition_log.end_offset:
                     log.info("%s parts from its leader: it is cut at %d", partition, offset)
-                partition.truncate(offset)
-            elif each.fetch_offset != partition.log.end_offset:
+                self._cut(key, each, partition.truncate(offset))
+            elif each.fetch_offset != partition_log.end_offset:
                 self._changed[key] = None  # asked for before it was cut
             else:
                 self._append(key, partition, data, now_ms)
@@ -344,6 +364,15 @@ class LeaderFetcher:
         except Exception:
             self._broker.unexpected.note("following", partition)
             self._delay(key)
+
+    def _is_of_the_past(self, each: Followed) -> bool:
+        """Whether what a leader sent was asked for before the log was, or will be, cut: it is fetched again
+        from where it ends then."""
+        return (
+            each.fetch_number > self._answers
+            or each.is_out_of_range
+            or each.partition.log.truncation is not None
+        )
 
     def _append(self, key: Key, partition: Partition, data: Data, now_ms: int) -> None:
         if data.records:
@@ -359,92 +388,71 @@ class LeaderFetcher:
 
     def _refused(self, key: Key, each: Followed, code: ErrorCode) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._repairs.append(each)
+            self._hold(key, each)
+            each.is_out_of_range = True
+            self._repairs.add(each.partition, each.epoch, partial(self._repair, key, each), self._link)
             return
         log.debug("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
         self._delay(key)
 
-    def _delay(self, key: Key, delay_ms: int | None = None) -> None:
-        """Fetch the others, and this one again a little later."""
-        each = self._followed[key]
+    # -- leaving partitions out ------------------------------------------------------------------
+
+    def _hold(self, key: Key, each: Followed) -> None:
+        """Fetch the others; this one again when `_again` says so."""
         each.is_delayed = True
         self._changed.pop(key, None)
         if key in self._named:
             self._forgotten[key] = None
+
+    def _delay(self, key: Key, delay_ms: int | None = None) -> None:
+        """Fetch the others, and this one again a little later."""
+        each = self._followed[key]
+        self._hold(key, each)
         if delay_ms is None:
             delay_ms = min(2 * BACKOFF_MS, self._broker.settings["replica.fetch.backoff.ms"])
         self._broker.loop.call_later(delay_ms / 1000, self._again, key, each)
 
     def _again(self, key: Key, each: Followed) -> None:
-        if self._followed.get(key) is each:
+        if self._followed.get(key) is each and each.partition.log.truncation is None:
             each.is_delayed = False
-            self._changed[key] = None
-            self._forgotten.pop(key, None)
-            self._go()
+            self._fetch(key)
 
-    # -- out of range ----------------------------------------------------------------------------
-
-    def _ask_for_end(self) -> None:
-        each = self._repairs[0]
-        self._asks += 1
-
-        def ends(latest: int) -> None:
-            partition = each.partition
-            if latest < partition.log.end_offset:
-                self._repaired(each, latest, None)
-            else:
-                self._ask_offset(each, EARLIEST, lambda earliest: self._repaired(each, latest, earliest))
-
-        self._ask_offset(each, LATEST, ends)
-
-    def _ask_offset(self, each: Followed, timestamp: int, then: object) -> None:
-        partition = each.partition
-        topic = ListOffsetsRequest.ListOffsetsTopic
-        request = ListOffsetsRequest(
-            replica_id=self._broker.node_id,
-            topics=[
-                topic(
-                    name=partition.topic,
-                    partitions=[
-                        topic.ListOffsetsPartition(
-                            partition_index=partition.index,
-                            current_leader_epoch=each.epoch,
-                            timestamp=timestamp,
-                        )
-                    ],
-                )
-            ],
-        )
-
-        def answered(response: ListOffsetsResponse) -> None:
-            found = response.topics[0].partitions[0]
-            if found.error_code:
-                self._repaired(each, None, None)
-            else:
-                then(found.offset)  # type: ignore[operator]
-
-        assert self._link is not None
-        self._link.ask(request, ListOffsetsResponse, answered)
-
-    def _repaired(self, each: Followed, latest: int | None, earliest: int | None) -> None:
-        self._asks -= 1
-        partition = each.partition
-        key = partition.topic_id, partition.index
-        if each in self._repairs:
-            self._repairs.remove(each)
-        if self._followed.get(key) is each and not partition.is_leader:
-            end = partition.log.end_offset
-            try:
-                if latest is not None and latest < end:
-                    log.warning("%s is cut at %d, where its leader's log ends", partition, latest)
-                    partition.truncate(latest)
-                elif earliest is not None and earliest > end:
-                    log.warning("%s starts anew at %d, where its leader's log begins", partition, earliest)
-                    partition.start_anew(earliest)
-                self._changed[key] = None
-                if latest is None:
-                    self._delay(key)
-            except KafkaError as error:
-                log.warning("%s does not follow its leader: %s", partition, error.message)
-                self._delay(key)
+    def _fetch(self, key: Key) -> None:
+        """Name it in the next fetch, which leaves soon."""
+        self._changed[key] = None
+        self._forgotten.pop(key, None)
+        self._is_urgent = True
         self._go()
+
+    def _cut(self, key: Key, each: Followed, truncation: Truncation | None) -> None:
+        """Leave it out until its log is cut."""
+        if truncation is None:
+            self._changed[key] = None
+            return
+        self._hold(key, each)
+        truncation.when_done(partial(self._again, key, each))
+        self._broker.truncations.start(truncation)
+
+    def _repair(self, key: Key, each: Followed, latest: int | None, earliest: int | None) -> None:
+        """The leader has told where its log ends and begins, or refused to."""
+        partition = each.partition
+        each.is_out_of_range = False
+        if self._followed.get(key) is not each or partition.is_leader or each.epoch != partition.leader_epoch:
+            return
+        if partition.log.truncation is not None:
+            return  # whoever began it goes on
+        end = partition.log.end_offset
+        try:
+            if latest is None:
+                self._delay(key)
+            elif latest < end:
+                log.warning("%s is cut at %d, where its leader's log ends", partition, latest)
+                self._cut(key, each, partition.truncate(latest))
+            elif earliest is not None and earliest > end:
+                log.warning("%s starts anew at %d, where its leader's log begins", partition, earliest)
+                self._cut(key, each, partition.start_anew(earliest))
+            else:
+                self._again(key, each)
+        except KafkaError as error:
+            log.warning("%s does not follow its leader: %s", partition, error.message)
+            self._delay(key)

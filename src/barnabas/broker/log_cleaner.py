@@ -79,6 +79,7 @@ class LogCleaner:
             if partition.log.settings.compact
             and len(partition.log.segments) > 1
             and not partition.log.is_claimed
+            and partition.log.truncation is None
             and partition.log.topic_partition not in self._broker.log_dirs.future_logs  # it moves
             and not self._state.is_uncleanable(partition.log.topic_partition)
         ]
@@ -125,8 +126,11 @@ class LogCleaner:
             100 * cleanable.dirty_ratio,
         )
 
+        truncations = found.truncations
+
         async def place(group: CleanedGroup) -> bool:
-            return await self._place(found, group, now_ms)
+            # Once the log was cut, segments of the same names may hold something else.
+            return found.truncations == truncations and await self._place(found, group, now_ms)
 
         try:
             expiration_ms = self._broker.settings["producer.id.expiration.ms"]

@@ -190,7 +190,7 @@ class LogDirMoves:
         """The rest, and the exchange; nothing else happens on the loop meanwhile. False when it has to be
         tried again: too much was written since, or somebody works on the log's segments."""
         source = partition.log
-        if not source.claim():
+        if source.truncation is not None or not source.claim():
             return False
         try:
             self._replicas.write_all()

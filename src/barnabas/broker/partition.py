@@ -15,11 +15,9 @@ from barnabas.broker.commit_waits import CommitCall, Committed, CommitWaiter, Co
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import (
     APPEND_TIME_FLAG,
-    BATCH_OVERHEAD,
     TRANSACTIONAL_FLAG,
     BatchHeader,
-    next_size,
-    validate,
+    whole_batches,
 )
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.validation import validate_produce
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import SessionPartition
     from barnabas.replication.verification import Verification
     from barnabas.storage.log import Log
+    from barnabas.storage.truncation import Truncation
     from barnabas.transactions.outcome import TransactionEnd
 
 Waiter = Callable[["Partition"], None]
@@ -292,6 +291,8 @@ class Partition:
             end_offset = self.log.written_offset
         elif end_offset < state.log_end_offset:  # a later tick was synced first
             return
+        elif end_offset > self.log.written_offset:  # it was cut while the disk was busy
+            end_offset = self.log.written_offset
         if state.is_alone:
             moved = state.advance_log_end(end_offset)
         elif self.is_leader:
@@ -338,15 +339,8 @@ class Partition:
     def append_followed(self, records: memoryview, high_watermark: int, now_ms: int) -> None:
         """Stage batches that the leader sent, as they are; one that is cut off at the end comes again."""
         log = self.log
-        position, size = 0, len(records)
         self.leader_high_watermark = high_watermark
-        while size - position >= BATCH_OVERHEAD:
-            batch_size = next_size(records, position)
-            if batch_size is None or batch_size > size - position:
-                break
-            batch = records[position : position + batch_size]
-            position += batch_size
-            header = validate(batch)
+        for batch, header in whole_batches(records):
             if header.base_offset < log.end_offset:
                 if header.next_offset <= log.end_offset:
                     continue  # it is here already
@@ -378,17 +372,18 @@ class Partition:
         if not self.is_dirty and self.state.learn_high_watermark(high_watermark):
             self._moved()
 
-    def truncate(self, offset: int) -> None:
-        """The leader has something else from here on."""
-        self.log.truncate_to(offset)
+    def truncate(self, offset: int) -> Truncation | None:
+        """The leader has something else from here on. Out: what is left to do; None: nothing was cut."""
+        begun = self.log.begin_truncation(offset)
         self.state.truncate(self.log.end_offset)
+        return begun
 
-    def start_anew(self, offset: int) -> None:
-        """The leader has nothing of what is here any more: go on where its log begins."""
-        self.log.truncate_fully_and_start_at(offset)
-        state = self.state
-        state.truncate(offset)
-        state.high_watermark = offset
+    def start_anew(self, offset: int) -> Truncation:
+        """The leader has nothing of what is here any more: go on where its log begins. Out: as above."""
+        begun = self.log.begin_anew(offset)
+        self.state.truncate(offset)
+        self.state.high_watermark = offset
+        return begun
 
     def when_committed(self, offset: int, done: Committed) -> CommitCall:
         """Call `done` once when what was staged at `offset` is committed (as with acks=all), or with the

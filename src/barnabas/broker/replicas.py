@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.closest_replica import selector_of
@@ -36,6 +37,7 @@ from barnabas.storage.settings import LogSettings
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.tick import Tick
+    from barnabas.storage.truncation import Truncation
 
 log = logging.getLogger("barnabas.replicas")
 
@@ -48,6 +50,9 @@ class Replicas:
         self._due: deque[Steps[None]] = deque()  # changes that were not begun yet, in the log's order
         self._work: Work[None] | None = None  # applies them, one after the other
         self._is_applying = False
+        # What became of partitions whose logs are being truncated: they follow when that is done.
+        self._held: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}
+        self._is_closed = False
         self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
         self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
         broker.in_sync_replicas = self.in_sync
@@ -90,7 +95,9 @@ class Replicas:
     async def close(self) -> None:
         """Follow nobody any more."""
         await self.settled()  # folders of deleted topics would be left behind
+        self._is_closed = True
         self.following.close()
+        await self._broker.truncations.close()
         await self.in_sync.close()
 
     def _is_stray(self, found: Log) -> bool:
@@ -183,11 +190,16 @@ class Replicas:
     def _become(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         broker = self._broker
         partition = broker.partitions.get(topic, index)
+        self._held.pop((topic, index), None)
         if broker.node_id not in registration.replicas:
             self._remove(topic, index)
             return
         if partition is None:
             if broker.partitions.is_offline(topic, index):
+                return
+            left = broker.log_dirs.logs.get(TopicPartition(topic, index))
+            if left is not None and left.truncation is not None:  # to be deleted when that is done
+                self._hold(left.truncation, topic, topic_id, index, registration)
                 return
             try:
                 partition = self._add(topic, topic_id, index, registration)
@@ -203,6 +215,9 @@ class Replicas:
             self._tick.close()  # what was taken in as leader, or from another one
         if registration.leader == broker.node_id:
             self.following.stop(partition)
+            if partition.log.truncation is not None:  # its producers are not known yet
+                self._hold(partition.log.truncation, topic, topic_id, index, registration)
+                return
             try:
                 partition.lead(
                     registration.leader_epoch,
@@ -222,6 +237,23 @@ class Replicas:
             else:
                 self.following.follow(partition, registration.leader, registration.leader_epoch)
         self._tell(partition)
+
+    def _hold(
+        self,
+        truncation: Truncation,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        registration: PartitionRegistration,
+    ) -> None:
+        """Apply this when the log is whole, unless something newer is applied before."""
+        self._held[topic, index] = topic_id, registration
+        truncation.when_done(partial(self._go_on, topic, index))
+
+    def _go_on(self, topic: str, index: int) -> None:
+        held = self._held.pop((topic, index), None)
+        if held is not None and not self._is_closed:
+            self._update(topic, held[0], index, held[1])
 
     def _tell(self, partition: Partition) -> None:
         if partition.is_internal and self.on_leadership is not None:
@@ -270,6 +302,7 @@ class Replicas:
 
     def _remove(self, topic: str, index: int) -> None:
         broker = self._broker
+        self._held.pop((topic, index), None)
         broker.partitions.forget_offline(topic, index)
         partition = broker.partitions.get(topic, index)
         if partition is None:
@@ -277,7 +310,17 @@ class Replicas:
         self._stop(partition)
         broker.partitions.remove(partition)
         self._tell(partition)
-        where, now_ms = TopicPartition(topic, index), broker.clock.now_ms()
+        truncation = partition.log.truncation
+        if truncation is not None:  # a thread works in its folder, which keeps its name until that is done
+            truncation.when_done(partial(self._delete_log, partition.log))
+        else:
+            self._delete_log(partition.log)
+
+    def _delete_log(self, gone: Log) -> None:
+        broker = self._broker
+        where, now_ms = gone.topic_partition, broker.clock.now_ms()
+        if broker.log_dirs.logs.get(where) is not gone:
+            return  # its dir has failed meanwhile
         try:
             if where in broker.log_dirs.future_logs:
                 future_logs.drop(broker.log_dirs, where, now_ms)

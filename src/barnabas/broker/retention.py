@@ -41,10 +41,12 @@ class Retention:
             claims = [partition.log for partition in claimed]
             try:
                 looks = [(partition.log, partition.high_watermark) for partition in claimed]
+                cuts = [partition.log.truncations for partition in claimed]
                 now_ms = self._broker.clock.now_ms()
-                for partition, count in zip(claimed, await self._count(looks, now_ms), strict=True):
+                counts = await self._count(looks, now_ms)
+                for partition, count, truncations in zip(claimed, counts, cuts, strict=True):
                     try:
-                        await self._delete(partition, count, now_ms)
+                        await self._delete(partition, count, truncations, now_ms)
                     except KafkaError as error:  # the others have their turn all the same
                         log.error("retention of %s failed: %s", partition, error.message)
             finally:
@@ -57,10 +59,12 @@ class Retention:
 
         return await self._broker.threads.run(count)
 
-    async def _delete(self, partition: Partition, count: int, now_ms: int) -> None:
+    async def _delete(self, partition: Partition, count: int, truncations: int, now_ms: int) -> None:
         found = partition.log
         if not count or self._broker.log_dirs.logs.get(found.topic_partition) is not found:
             return  # nothing to do, or deleted meanwhile
+        if found.truncation is not None or found.truncations != truncations:
+            return  # what was looked at may be gone: the next round looks again
         # Records of a transaction that may still be committed stay, however old.
         count = min(count, retention.count_below(found, partition.last_stable_offset))
         gone = retention.take_out(found, count)

@@ -293,3 +293,15 @@ def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
             )
         yield position, BatchHeader(buffer, position)
         position += size
+
+
+def whole_batches(records: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """The batches that a leader sent, each checked when its turn comes, without one that is cut off."""
+    position, size = 0, len(records)
+    while size - position >= BATCH_OVERHEAD:
+        batch_size = next_size(records, position)
+        if batch_size is None or batch_size > size - position:
+            return
+        batch = records[position : position + batch_size]
+        position += batch_size
+        yield batch, validate(batch)

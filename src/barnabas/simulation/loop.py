@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 THREAD_MS_MEAN = 2.0
+BUSY_CHANCE, BUSY_FACTOR = 0.02, 30  # now and then the disk, or the pool, has other things to do
 STEPS_AT_ONE_MOMENT_MAX = 200_000
 UNWINDING_STEPS_MAX = 10_000
 
@@ -196,7 +197,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return future
 
     def _latency_s(self) -> float:
-        return self._rng.expovariate(2000 / self.thread_ms_mean)
+        factor = BUSY_FACTOR if self._rng.random() < BUSY_CHANCE else 1
+        return factor * self._rng.expovariate(2000 / self.thread_ms_mean)
 
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], host: str, port: int, **options: object

@@ -71,10 +71,10 @@ def load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
         return LeaderEpochs()
 
 
-def store_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
+def store_epochs(disk: Disk, directory: str, entries: Iterable[EpochEntry]) -> None:
     """Replace the file; it is durable once it and the folder are synced."""
     path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
-    disk.replace_file(path, encode_epochs(epochs.entries), sync=False)
+    disk.replace_file(path, encode_epochs(entries), sync=False)
 
 
 def _entries(data: bytes) -> list[str]:

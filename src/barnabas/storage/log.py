@@ -28,6 +28,7 @@ from barnabas.storage.lookup import TimestampOffset
 from barnabas.storage.segment import Segment
 from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.storage.truncation import Truncation
 
 HOT_BYTES = 16 << 20  # how far behind its end a log is taken to be in the page cache
 
@@ -196,13 +197,28 @@ class Log(LogTail):
     def truncate_to(self, offset: int) -> bool:
         """Drop everything from `offset` on, with the batch that holds it; False when there was nothing to
         drop."""
+        begun = self.begin_truncation(offset)
+        if begun is None:
+            return False
+        begun.finish()
+        return True
+
+    def begin_truncation(self, offset: int) -> Truncation | None:
+        """The same in steps, of which the slow one may run in a thread; None when there is nothing to
+        drop."""
+        self.check_whole()
         self.write_staged()
-        return truncation.truncate_to(self, offset)
+        return truncation.begin(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop everything; the log goes on at `offset`."""
+        self.begin_anew(offset, log_start_offset).finish()
+
+    def begin_anew(self, offset: int, log_start_offset: int | None = None) -> Truncation:
+        """The same in steps."""
+        self.check_whole()
         self.discard_staged()
-        truncation.truncate_fully_and_start_at(self, offset, log_start_offset)
+        return truncation.begin_anew(self, offset, log_start_offset)
 
     def advance_log_start(self, offset: int) -> bool:
         """Records below `offset` are no more (DeleteRecords, retention); their segments may be dropped."""
@@ -211,7 +227,8 @@ class Log(LogTail):
         self.log_start_offset = offset
         if self.epochs.truncate_from_start(offset):
             self.epochs_dirty = True
-        self.producers.advance_log_start(offset)
+        if self.truncation is None:  # else when that ends
+            self.producers.advance_log_start(offset)
         return True
 
     # Old segments leave, others take their place
@@ -304,9 +321,10 @@ class Log(LogTail):
     def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
         """Bring what `read` will need into memory; slow, for a thread."""
         found = self.read_cold(offset, max_bytes, upper_offset)
-        position = 0
-        while position < len(found):
-            position += len(found.read_part(position, WARM_BYTES))
+        position, part = 0, b" "
+        while part and position < len(found):  # the file may have been cut meanwhile
+            part = found.read_part(position, WARM_BYTES)
+            position += len(part)
 
     def read(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True

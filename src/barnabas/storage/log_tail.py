@@ -27,6 +27,7 @@ from barnabas.storage.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
     from barnabas.replication.producers import ProducerStates
+    from barnabas.storage.truncation import Truncation
 
 STAGED_BYTES_MAX = 32 << 20
 SEGMENT_BYTES_MAX = 2**31 - 1  # positions in an index have 32 bits
@@ -73,6 +74,7 @@ class LogTail:
         "settings",
         "topic_id",
         "topic_partition",
+        "truncation",
         "truncations",
         "written_offset",
     )
@@ -123,6 +125,7 @@ class LogTail:
         self.is_new = False  # its folder's own name is not durable yet
         self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
         self.is_moving = False  # it is being copied to another dir: not to be compacted
+        self.truncation: Truncation | None = None  # under way: see `truncation`
         self.truncations = 0
         self._lost: KafkaError | None = None  # why batches that were staged are gone; `write_staged` tells
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
@@ -221,6 +224,7 @@ class LogTail:
         refusal = self.failure or self._lost
         if refusal is not None:
             raise refusal
+        self.check_whole()
         settings = self.settings
         if header.base_offset < self.end_offset:
             raise KafkaError(
@@ -253,6 +257,15 @@ class LogTail:
         self._set_size_limit()
         if header.partition_leader_epoch != self._epoch:
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+
+    def check_whole(self) -> None:
+        """Refuse to append to or read a log that is being truncated. Only followers truncate: clients ask the
+        leader instead, and followers append when it is done."""
+        if self.truncation is not None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self.topic_partition} is being truncated to offset {self.truncation.offset}",
+            )
 
     def write_early(self) -> None:
         """Write in the middle of a tick. Should that fail, those who staged before must hear of it: from
@@ -422,7 +435,7 @@ class LogTail:
 
     def store_epochs(self) -> None:
         """Write `leader-epoch-checkpoint` as it is in memory; `sync` makes it durable."""
-        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs)
+        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs.entries)
         self.epochs_dirty = False
         self.names_dirty = True
 
@@ -472,6 +485,7 @@ class LogTail:
                 if name == "epochs":
                     self.load_epochs()
                 elif name == "producers":
+                    self.check_whole()
                     self.reload_producers()
                 elif name == "topic_id":
                     self.topic_id = partition_metadata.load(self.context.disk, self.directory)

@@ -47,7 +47,7 @@ def look_into(log: "Log", look: Callable[[], T]) -> T:
     """Run something that reads files. A file that is gone belonged to a segment that retention or compaction
     took away meanwhile, if there are other segments now: then look again."""
     while True:
-        segments = log.segments
+        segments, truncations = log.segments, log.truncations
         try:
             return look()
         except FileNotFoundError as error:
@@ -55,11 +55,14 @@ def look_into(log: "Log", look: Callable[[], T]) -> T:
                 raise log.context.failure("read", log.directory, error) from error
         except OSError as error:
             raise log.context.failure("read", log.directory, error) from error
-        except CorruptLog as error:
+        except (CorruptLog, struct.error) as error:
+            if truncations != log.truncations:  # cut while it was read, by another thread
+                continue
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
 def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
+    log.check_whole()
     truncations, segments = log.truncations, log.segments
     upper_offset = min(upper_offset, log.written_offset)
     empty = LogSlice(None, 0, 0, offset, offset)

@@ -36,6 +36,8 @@ def exchange(log: "Log", old: list[Segment], new: list[Segment]) -> bool:
     """Put `new` where `old` is; False, and nothing changed, when `old` is no longer a part of the log's
     closed segments (then `discard` the new ones)."""
     segments = log.segments
+    if log.truncation is not None:
+        return False
     first = next((index for index, segment in enumerate(segments) if segment is old[0]), None)
     if first is None or first + len(old) >= len(segments):
         return False

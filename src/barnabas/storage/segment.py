@@ -214,6 +214,10 @@ class Segment:
     def add_transaction(self, transaction: AbortedTransaction) -> None:
         self.transactions().append(self.context.disk, self.path_of(names.TRANSACTION_INDEX), transaction)
 
+    def replace_transactions(self, transactions: TransactionIndex) -> None:
+        """The file was cut short, and this is what it holds."""
+        self._transactions = transactions
+
     def forget_transactions(self) -> None:
         """An empty transaction index, whatever the file holds."""
         self._transactions = TransactionIndex()

@@ -125,40 +125,16 @@ class SegmentWriter:
             segment.resize(segment.size)
         segment.writer = None
 
-    def truncate(self, offset: int) -> None:
-        """Forget the batches that end at or after `offset`; the rest of the segment stays as it is."""
-        segment = self.segment
-        found = segment.find(offset)
-        self.offset_index.truncate(offset)
-        self.time_index.truncate(offset)
-        # Files first: an index that names bytes which are gone would be a lie.
-        self._stored_offset_bytes = self._cut(
-            names.OFFSET_INDEX, len(self.offset_index.data), self._stored_offset_bytes
-        )
-        self._stored_time_bytes = self._cut(
-            names.TIME_INDEX, len(self.time_index.data), self._stored_time_bytes
-        )
-        segment.transactions().truncate(
-            segment.context.disk, segment.path_of(names.TRANSACTION_INDEX), offset
-        )
-        if found is not None:
-            segment.resize(found[0])
-            segment.size = found[0]
-        self.bytes_since_index = 0
-        self._forget_recent(offset)
-        self._find_largest_timestamp()
+    @property
+    def stored_bytes(self) -> tuple[int, int]:
+        """How much of the offset index and the time index is in their files."""
+        return self._stored_offset_bytes, self._stored_time_bytes
 
-    def _forget_recent(self, end_offset: int) -> None:
-        self.recent_start = end_offset
-        self.recent_next_offsets = array("q")
-        self.recent_positions = array("q")
-
-    def _find_largest_timestamp(self) -> None:
-        timestamp, offset = self.time_index.last_entry()
-        for _, header in self.segment.headers(self.offset_index.position_before(offset)):
-            if header.max_timestamp > timestamp:
-                timestamp, offset = header.max_timestamp, header.last_offset
-        self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+    def begin_cut(self, stored_bytes: tuple[int, int], largest: tuple[int, int]) -> None:
+        """Begin with a segment that was cut short: its index files may lack entries, and its last batches
+        are in no index."""
+        self._stored_offset_bytes, self._stored_time_bytes = stored_bytes
+        self.max_timestamp, self.max_timestamp_offset = largest
 
     def _store(self, kind: str, data: bytearray, stored: int) -> int:
         if len(data) == stored:
@@ -172,14 +148,3 @@ class SegmentWriter:
         finally:
             disk.close(descriptor)
         return stored
-
-    def _cut(self, kind: str, length: int, stored: int) -> int:
-        if stored <= length:
-            return stored
-        disk = self.segment.context.disk
-        descriptor = disk.open(self.segment.path_of(kind), CREATE, FILE_MODE)
-        try:
-            disk.ftruncate(descriptor, length)
-        finally:
-            disk.close(descriptor)
-        return length

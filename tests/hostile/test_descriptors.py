@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.runtime.descriptors import Shares
 from barnabas.testing import Broker
+from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation
@@ -148,6 +149,24 @@ def test_a_new_client_gets_in_beside_connections_that_say_nothing() -> None:
         broker.create_topic("honest")
         with flood(broker.port, 600), honest(broker.bootstrap, "honest"):
             pass
+
+
+def test_a_flood_of_every_node_does_not_harm_replication() -> None:
+    cluster = Cluster(combined=3, overrides={**LONG_QUEUE, "min.insync.replicas": 2})
+    for node in cluster.nodes.values():
+        node.open_files = 256
+    with cluster:
+        cluster.create_topic("honest", partitions=3, replication_factor=3)
+        with honest(cluster.bootstrap, "honest") as worker, contextlib.ExitStack() as stack:
+            for node in cluster.nodes.values():
+                ports = [int(each.rpartition(":")[2]) for each in node.properties["listeners"].split(",")]
+                for port in ports:
+                    connections = stack.enter_context(flood(port, 400))
+                    wait_until(lambda: is_closed(connections[-1]))  # noqa: B023
+            worker.has_delivered(50)
+            for node in cluster.nodes.values():
+                assert node.is_running
+                assert open_descriptors(node.pid) < 256
 
 
 def test_a_flood_of_one_listener_does_not_keep_others_from_the_controllers() -> None:

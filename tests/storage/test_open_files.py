@@ -100,3 +100,37 @@ def test_cached_indexes_are_bounded(log: Log) -> None:
     assert len(found) > 10
     assert all(position > 0 for position in found)
     assert len(log.context.indexes) <= 4
+
+
+def test_readers_cannot_hold_all_files_open(tmp_path: Path) -> None:
+    files = OpenFiles(REAL_DISK, limit=2)
+    owners = [Owner(tmp_path / str(number)) for number in range(files.held_max + 2)]
+    held = [files.open(owner) for owner in owners[: files.held_max]]
+
+    with pytest.raises(OSError, match="readers hold too many"):
+        files.open(owners[-1])
+    assert files.open(owners[-2], is_writer=True)
+    del held
+    gc.collect()
+    assert files.open(owners[-1])
+
+
+def test_files_are_given_back_when_the_process_has_no_descriptor_left(tmp_path: Path) -> None:
+    files = OpenFiles(REAL_DISK, limit=1000)
+    owners = [Owner(tmp_path / str(number)) for number in range(50)]
+    for owner in owners[:-1]:
+        files.open(owner)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(owner.file.descriptor for owner in owners[:-1] if owner.file is not None)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, limits[1]))
+    fillers = []
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                fillers.append(os.open(os.devnull, os.O_RDONLY))
+        assert files.open(owners[-1])
+        assert REAL_DISK.can_open(4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for each in fillers:
+            os.close(each)

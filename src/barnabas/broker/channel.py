@@ -459,6 +459,11 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.transport.abort()
 
     @property
+    def last_api_key(self) -> int:
+        """Of the last request that took the ordinary path; -1 before there was one."""
+        return self._route.key if hasattr(self, "_route") else -1
+
+    @property
     def has_spoken(self) -> bool:
         """Whether a request has come."""
         return self._client_raw is not None

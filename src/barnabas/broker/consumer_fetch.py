@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetching import ColdRead, Fetching, Results
-from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, read
+from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, nothing_now, read
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.runtime.shortage import Shortage
 
 if TYPE_CHECKING:
     from barnabas.broker.channel import Channel
@@ -104,6 +105,9 @@ class ConsumerFetch(Fetching):
                     )
                 total += len(data.records or b"")
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
+                can_wait = True
+            except Shortage:  # of descriptors: others read too many files at this moment
+                data = nothing_now(partition)
                 can_wait = True
             except KafkaError as error:
                 data = self.refuse(asked, error)

@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetching import ColdRead, Fetching, Results
-from barnabas.broker.reading import NOT_KNOWN, PartitionData, divergence, read
+from barnabas.broker.reading import NOT_KNOWN, PartitionData, divergence, nothing_now, read
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.runtime.shortage import Shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,6 +140,7 @@ class FollowerFetch(Fetching):
 
     def read(self, asked: SessionPartition, total: int) -> PartitionData:
         """One partition's part of an answer that has `total` bytes already."""
+        partition = None
         try:
             partition = self.find(asked)
             waits = self._broker.leader_throttle.holds_back(partition, self._follower)
@@ -152,6 +154,8 @@ class FollowerFetch(Fetching):
                 is_follower=True,
             )
         except KafkaError as error:
+            if isinstance(error, Shortage) and partition is not None:
+                return nothing_now(partition)
             return self.refuse(asked, error)
 
     def count(self, partition: Partition, size: int) -> None:

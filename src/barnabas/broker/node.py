@@ -13,7 +13,7 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -63,6 +63,7 @@ from barnabas.storage.meta_properties import random_directory_id
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
+    from barnabas.broker.server import Listener
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
     from barnabas.storage.log import Log
@@ -399,6 +400,11 @@ class Node:
             self._metrics_server = await serve_metrics(self.broker.metrics, host, port)
         except OSError as error:
             raise StartError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
+
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """Those that are open."""
+        return self._listening.listeners if hasattr(self, "_listening") else ()
 
     @property
     def bootstrap(self) -> str:

@@ -66,6 +66,10 @@ class Outbox:
         self._parts += joined(parts) if has_slices else parts
         return self._pump()
 
+    @property
+    def queued_parts(self) -> int:
+        return len(self._parts)
+
     def pause(self) -> None:
         self._is_paused = True
 

@@ -2,6 +2,7 @@
 
 In: properties. Out: the exit status: 0 after a graceful stop (SIGTERM, SIGINT), 1 with one line on standard
 error when the node cannot start. A second signal while stopping ends the process at once, as after a crash.
+SIGUSR1 writes the state of the node to the log (see `watching`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.broker.node import Node, StartError
+from barnabas.broker.watching import Watching
 from barnabas.protocol import KafkaError
 from barnabas.runtime import descriptors, garbage
 from barnabas.settings import BrokerSettings, SettingsError
@@ -65,6 +67,15 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
+    watching = Watching(node)
+    watching.start()
+    try:
+        await serve_watched(node, on_ready, watching)
+    finally:
+        watching.stop()
+
+
+async def serve_watched(node: Node, on_ready: Callable[[Node], None] | None, watching: Watching) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -90,8 +101,10 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
         return
     pid_file = Path(node.settings.log_dirs[0]) / PROCESS_ID
     pid_file.write_text(f"{os.getpid()}\n")
+    watching.show()
     garbage.keep_what_is_there()
     try:
+        log.info("the process may have %s", descriptors.Shares.of_process())
         log.info(
             "node %d of cluster %s is ready at %s",
             node.settings.node_id,
@@ -103,6 +116,7 @@ async def serve(node: Node, on_ready: Callable[[Node], None] | None) -> None:
         await stopping.wait()
         if failures:
             raise failures[0]  # as after a crash: what the disk holds is not to be touched any more
+        watching.stop()  # from here on nobody waits for the loop
         await node.stop()
     finally:
         with contextlib.suppress(OSError):

@@ -22,6 +22,18 @@ READ_COMMITTED = 1
 EMPTY = b""
 
 
+def nothing_now(partition: Partition) -> PartitionData:
+    """As if other partitions had used up the size of the answer: the client asks again."""
+    return PartitionData(
+        partition_index=partition.index,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log.log_start_offset,
+        aborted_transactions=None,
+        records=EMPTY,
+    )
+
+
 def read(
     partition: Partition,
     asked: Asked,

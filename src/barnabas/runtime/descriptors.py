@@ -67,6 +67,12 @@ class Shares:
         files = bounded(rest // 2, FILES_MIN, FILES_MAX)
         return cls(limit, reserve, files, Share(max(rest - files, CLIENTS_MIN)), Share(peers))
 
+    def __str__(self) -> str:
+        return (
+            f"{self.limit} open files: {self.clients.limit} for clients, {self.peers.limit} for other nodes, "
+            f"{self.files} for log files, {self.reserve} in reserve"
+        )
+
     @classmethod
     def of_process(cls) -> Shares:
         return cls.of(open_files_max())
@@ -82,22 +88,11 @@ def open_files_max() -> int:
     return UNLIMITED if soft == resource.RLIM_INFINITY else min(soft, UNLIMITED)
 
 
-def raise_limit() -> int:
-    """Raise the soft limit to the hard one, where the system lets us; the limit in force then."""
+def raise_limit() -> None:
+    """Raise the soft limit to the hard one, where the system lets us."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError) as error:
             log.warning("the limit of open files stays at %d: %s", soft, error)
-    limit = open_files_max()
-    shares = Shares.of(limit)
-    log.info(
-        "the process may open %d files: %d for clients, %d for other nodes, %d for log files, %d in reserve",
-        limit,
-        shares.clients.limit,
-        shares.peers.limit,
-        shares.files,
-        shares.reserve,
-    )
-    return limit

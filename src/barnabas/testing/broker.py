@@ -165,6 +165,7 @@ class InProcess:
     def _run(self, properties: Mapping[str, str], ready: threading.Event) -> None:
         from barnabas.broker.node import Node
         from barnabas.broker.process import run
+        from barnabas.broker.watching import Watching
         from barnabas.runtime import descriptors
         from barnabas.settings import BrokerSettings
 
@@ -173,9 +174,15 @@ class InProcess:
         async def serve() -> None:
             node: Node = Node(BrokerSettings.load(properties), format_empty=True)
             self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-            await node.start()
-            ready.set()
-            await self._stopping.wait()
+            watching = Watching(node)
+            watching.start()
+            try:
+                await node.start()
+                watching.show()
+                ready.set()
+                await self._stopping.wait()
+            finally:
+                watching.stop()
             await node.stop()
 
         try:

@@ -44,6 +44,7 @@ class ClusterNode:
         self.roles = roles
         self.properties = properties
         self.log_level = "INFO"
+        self.open_files: int | None = None  # RLIMIT_NOFILE of its next life, soft and hard
         self.class_path = ""  # in front of Apache Kafka's own: a logger, to see what it does
         self.release_version: str | None = None  # whose features a new cluster begins with; the newest's
         self.product = BARNABAS  # or Apache Kafka, on the same folder: it may change between two lives
@@ -95,7 +96,8 @@ class ClusterNode:
             flags = (*memory, "-Djava.awt.headless=true", "-Dlog4j2.statusLoggerLevel=OFF")
             paths = self.class_path + f"{apache.jars()}/*"
             return [*apache.jvm(*flags), "-cp", paths, "kafka.Kafka", str(path)]
-        return [sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
+        limit = [] if self.open_files is None else ["prlimit", f"--nofile={self.open_files}"]
+        return [*limit, sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
 
     def _read(self, stream: Any, ready: threading.Event) -> None:
         with stream:

@@ -1,0 +1,133 @@
+"""The event loop watched: how late it is, and what kept it.
+
+In: a loop. Out: its lag as numbers, and a log line for every callback that held it for about 100 ms or more,
+with the functions that were seen running. A beat measures how late it comes, and puts off an alarm (SIGALRM);
+while a callback holds the loop the alarm goes off, and its handler notes the stack. A busy loop has a beat
+every 25 ms. One at rest is not woken so often: there, only what takes 300 ms is certain to be seen. Where the
+loop is not the main thread's there are no alarms: the lag is measured, the names are missing.
+Does not know: what runs on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from time import monotonic, thread_time
+from types import FrameType
+
+log = logging.getLogger("barnabas.loop")
+
+BEAT_S = 0.025
+REST_S = 0.25  # between beats at rest
+BUSY_SHARE = 0.05  # of a processor: from this on the loop is not at rest
+SLOW_S = 0.1
+LOG_EVERY_S = 1.0
+WINDOW_S = 60.0
+FRAMES_MAX = 8  # of a stack that are named
+SAMPLES_MAX = 3
+LOOP_FILES = tuple(f"asyncio{os.sep}{name}" for name in ("runners.py", "base_events.py", "events.py"))
+
+
+class LoopWatch:
+    """`lag_s` is that of the last beat, `slow_count` how often the loop was held."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._has_alarms = threading.current_thread() is threading.main_thread()
+        self._due = self._last_at = self._used_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._samples: list[str] = []
+        self._told_at = -LOG_EVERY_S
+        self._untold = 0
+        self._window_from = 0.0
+        self._window_max = self._window_max_before = 0.0
+        self.is_telling = False  # starting takes long steps, and nobody waits for them
+        self.lag_s = 0.0
+        self.slow_count = 0
+
+    def start(self) -> None:
+        if self._has_alarms:
+            signal.signal(signal.SIGALRM, self._alarmed)
+        self._window_from = self._due = self._last_at = monotonic()
+        self._beat()
+
+    def stop(self) -> None:
+        """To be called before the loop ends: an alarm that nobody puts off would go off after it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._has_alarms:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(
+                signal.SIGALRM, signal.SIG_IGN
+            )  # the default ends the process: one may be on its way
+
+    @property
+    def lag_max_s(self) -> float:
+        """The largest lag of the last one to two minutes."""
+        return max(self._window_max, self._window_max_before)
+
+    def _beat(self) -> None:
+        now = monotonic()
+        lag = self.lag_s = max(now - self._due, 0.0)
+        if lag > self._window_max:
+            self._window_max = lag
+        if now - self._window_from >= WINDOW_S:
+            self._window_from = now
+            self._window_max_before, self._window_max = self._window_max, 0.0
+        if lag >= SLOW_S - BEAT_S and self.is_telling:
+            self._held(now, lag)
+        if self._samples:
+            self._samples = []
+        used_s, passed_s = thread_time(), now - self._last_at
+        is_busy = used_s - self._used_s > BUSY_SHARE * passed_s
+        self._used_s, self._last_at = used_s, now
+        wait_s = BEAT_S if is_busy else REST_S
+        self._due = now + wait_s
+        self._timer = self._loop.call_later(wait_s, self._beat)
+        if self._has_alarms:
+            # Halfway to the time that counts as slow, and then as often again.
+            signal.setitimer(signal.ITIMER_REAL, wait_s + SLOW_S / 2, SLOW_S / 2)
+
+    def _held(self, now: float, lag: float) -> None:
+        self.slow_count += 1
+        if now - self._told_at < LOG_EVERY_S:
+            self._untold += 1
+            return
+        more = f" ({self._untold} times more in between)" if self._untold else ""
+        self._told_at, self._untold = now, 0
+        seen = "; then in ".join(self._samples) or "no callback: the process itself had to wait"
+        log.warning("the event loop was held for %.0f ms%s, seen in %s", lag * 1000, more, seen)
+
+    def _alarmed(self, number: int, frame: FrameType | None) -> None:
+        # Between any two instructions of whatever runs: nothing here may log or take a lock.
+        if len(self._samples) < SAMPLES_MAX:
+            names = " < ".join(names_of(frame))
+            # In the beat itself: the loop is free again, and it was the process that had to wait.
+            if names and names not in self._samples and not names.startswith("LoopWatch."):
+                self._samples.append(names)
+
+
+def names_of(frame: FrameType | None) -> list[str]:
+    """The functions of a stack, the innermost first, up to the one that the loop called."""
+    found: list[str] = []
+    while frame is not None and not is_loop(frame):
+        code = frame.f_code
+        found.append(f"{code.co_qualname} ({short(code.co_filename)}:{frame.f_lineno})")
+        frame = frame.f_back
+    if len(found) > FRAMES_MAX:
+        found = [*found[: FRAMES_MAX - 3], "...", *found[-2:]]
+    return found
+
+
+def is_loop(frame: FrameType) -> bool:
+    """Whether this is the code that runs loops, not what they run."""
+    name = frame.f_code.co_filename
+    return name.endswith(LOOP_FILES) or f"{os.sep}uvloop{os.sep}" in name
+
+
+def short(path: str) -> str:
+    folder, _, name = path.rpartition(os.sep)
+    return f"{folder.rpartition(os.sep)[2]}/{name}"

@@ -101,11 +101,15 @@ class Barnabas:
             )
         while not answers("127.0.0.1", self.port):
             if self.process.poll() is not None or time.perf_counter() - began > START_TIMEOUT_S:
-                printed = (self._work / "output.txt").read_text()[-2000:]
+                printed = self.printed()
                 self.close()
                 raise BrokerError(f"Barnabas did not start: {printed}")
             time.sleep(0.002)
         return time.perf_counter() - began
+
+    def printed(self) -> str:
+        """The end of what it wrote to standard output and error."""
+        return (self._work / "output.txt").read_text()[-2000:]
 
     def stop(self) -> None:
         if self.process is not None:

@@ -327,6 +327,9 @@ def main(arguments: list[str]) -> int:
                 shown = cells(name, measured)
                 table.add_row(*shown)
                 fails += shown[-1] == "FAIL"
+        except Exception:
+            console.print(broker.printed())
+            raise
         finally:
             broker.close()
     console.print(table)

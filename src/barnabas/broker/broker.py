@@ -14,6 +14,7 @@ from barnabas.broker import topology
 from barnabas.broker.auto_creation import AutoCreation
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.dynamic_settings import DynamicSettings
+from barnabas.broker.encoded_topics import EncodedTopics
 from barnabas.broker.held_answers import Purgatory
 from barnabas.broker.marker_sending import MarkerSending
 from barnabas.broker.other_brokers import OtherBrokers
@@ -74,6 +75,7 @@ class Broker:
         self.loop = asyncio.get_running_loop()
         self.unexpected = UnexpectedErrors()
         self.pieces = Pieces(clock.work_s)
+        self.encoded_topics = EncodedTopics()
         self.purgatory = Purgatory(self.loop)
         self.preparing = Preparing(threads)
         self.auto_creation = AutoCreation(self)

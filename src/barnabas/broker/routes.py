@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Answer = Message | Awaitable[Message | None] | None
 Handler = Callable[[Any, "RequestContext"], Answer]
+Encoder = Callable[[int], Callable[[Any, Callable[[Any], object]], None]]
 H = TypeVar("H", bound=Callable[..., Any])
 
 
@@ -41,6 +42,7 @@ class Endpoint:
     listeners: frozenset[str]
     fallback: Handler | None = None  # answers versions that nobody knows, in the form of version 0
     unstable_max: int | None = None  # only where `unstable.api.versions.enable` says so
+    encoder: Encoder | None = None  # instead of the codec's, for parts that are encoded already
 
     def last_version(self, serves_unstable: bool) -> int:
         if serves_unstable and self.unstable_max is not None:
@@ -71,7 +73,8 @@ class Route:
         self.times = times
         self.handler = handler or endpoint.handler
         self.decode = codec(apis.request_class(key), version).decode
-        self.encode = codec(apis.response_class(key), version).encode
+        encoder = endpoint.encoder
+        self.encode = encoder(version) if encoder else codec(apis.response_class(key), version).encode
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
 
@@ -88,6 +91,7 @@ def handles(
     listeners: str = "broker",
     fallback: Handler | None = None,
     unstable_max: int | None = None,
+    encoder: Encoder | None = None,
 ) -> Callable[[H], H]:
     """Declare the decorated function as the handler of `request` in `versions` ("0-4").
 
@@ -108,6 +112,7 @@ def handles(
             listeners=frozenset(listeners.split()),
             fallback=fallback,
             unstable_max=unstable_max,
+            encoder=encoder,
         )
         for kind in endpoint.listeners:
             _endpoints[kind][key] = endpoint

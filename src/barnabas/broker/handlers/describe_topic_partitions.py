@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from barnabas.broker import authorized
+from collections.abc import Awaitable
+
+from barnabas.broker import authorized, topology
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_topics
 from barnabas.broker.routes import handles
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_topic_partitions import (
@@ -15,13 +19,21 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = Topic.DescribeTopicPartitionsResponsePartition
+PARTITIONS_A_STEP = 16
 
 
 @handles(DescribeTopicPartitionsRequest, "0-0", needs=describe_topics("topics.name"))
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: RequestContext
-) -> DescribeTopicPartitionsResponse:
-    broker = context.broker
+) -> Awaitable[DescribeTopicPartitionsResponse]:
+    return context.broker.pieces.run(describe(request, context))
+
+
+def describe(
+    request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> Steps[DescribeTopicPartitionsResponse]:
+    """All of one image: what changes meanwhile is in the next response."""
+    broker, image = context.broker, context.broker.image
     cursor = request.cursor
     first_topic = cursor.topic_name if cursor is not None else ""
     named = {topic.name for topic in request.topics}
@@ -29,7 +41,8 @@ def describe_topic_partitions(
         return DescribeTopicPartitionsResponse(
             topics=[Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name) for topic in request.topics]
         )
-    asked = sorted(named or broker.image.topics.by_name.keys())
+    asked = sorted(named or image.topics.by_name.keys())
+    yield
     room = max(1, min(request.response_partition_limit, broker.settings["max.request.partition.size.limit"]))
     topics: list[Topic] = []
     following = None
@@ -40,12 +53,13 @@ def describe_topic_partitions(
         if room <= 0:
             following = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=first)
             break
-        found = broker.image.topics.by_name.get(name)
+        found = image.topics.by_name.get(name)
+        yield
         if found is None:
             topics.append(unknown(name, context))
             continue
         last = min(first + room, len(found.partitions))
-        topics.append(known(found, range(max(first, 0), last), context))
+        topics.append((yield from known(found, range(max(first, 0), last), image)))
         room -= max(last - first, 0)
         if last < len(found.partitions):
             following = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=last)
@@ -66,9 +80,11 @@ def unknown(name: str, context: RequestContext) -> Topic:
     )
 
 
-def known(topic: TopicImage, indexes: range, context: RequestContext) -> Topic:
+def known(topic: TopicImage, indexes: range, image: MetadataImage) -> Steps[Topic]:
     partitions = []
     for index in indexes:
+        if not index % PARTITIONS_A_STEP:
+            yield
         found = topic.partitions[index]
         partitions.append(
             Partition(
@@ -80,13 +96,13 @@ def known(topic: TopicImage, indexes: range, context: RequestContext) -> Topic:
                 isr_nodes=list(found.isr),
                 eligible_leader_replicas=list(found.elr),
                 last_known_elr=list(found.last_known_elr),
-                offline_replicas=context.broker.offline_replicas(found),
+                offline_replicas=topology.offline_replicas(image, found),
             )
         )
     return Topic(
         name=topic.name,
         topic_id=topic.id,
-        is_internal=context.broker.is_internal(topic.name),
+        is_internal=topic.name in topology.INTERNAL_TOPICS,
         partitions=partitions,
         topic_authorized_operations=authorized.ON_TOPIC,
     )

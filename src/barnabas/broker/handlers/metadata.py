@@ -6,11 +6,15 @@ Kafka's does. Clients rely on that: a topic that was just deleted must not look 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
+
 from barnabas.broker import authorized
 from barnabas.broker.context import RequestContext
+from barnabas.broker.encoded_topics import Form, PackedTopics, encoder
 from barnabas.broker.needs import describe_topics
 from barnabas.broker.routes import handles
-from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import at_once
 from barnabas.metadata.topics import TopicImage
 from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -18,16 +22,28 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 Topic = MetadataResponse.MetadataResponseTopic
 NO_CONTROLLER = -1
 TOPIC_IDS_SINCE = 12  # earlier versions carry the field and must not use it
+TOPICS_AT_ONCE_MAX, PARTITIONS_AT_ONCE_MAX = 500, 100  # more are packed in pieces
 
 
-@handles(MetadataRequest, "0-13", needs=describe_topics("topics.name"))
-def metadata(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+@handles(MetadataRequest, "0-13", needs=describe_topics("topics.name"), encoder=encoder)
+def metadata(
+    request: MetadataRequest, context: RequestContext
+) -> MetadataResponse | Awaitable[MetadataResponse]:
     missing = names_to_create(request, context)
     throttle_ms = create(missing, context) if missing else 0
     response = answer(request, context)
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
         context.channel.mute(throttle_ms)
+    topics = wanted(request, context)
+    if isinstance(topics, PackedTopics):
+        response.topics = topics
+        return response
+    return when_packed(response, topics)
+
+
+async def when_packed(response: MetadataResponse, packing: Awaitable[PackedTopics]) -> MetadataResponse:
+    response.topics = await packing
     return response
 
 
@@ -60,40 +76,68 @@ def create(names: list[str], context: RequestContext) -> int:
     return mutations.wait_ms()
 
 
-def answer(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+def wanted(request: MetadataRequest, context: RequestContext) -> PackedTopics | Awaitable[PackedTopics]:
+    """The topics of the response; many that nobody asked for since they changed take a while."""
     broker = context.broker
-    image = broker.image
-    wants_operations = request.include_topic_authorized_operations
-    if context.version < TOPIC_IDS_SINCE and any(
-        topic.topic_id != NULL_UUID or topic.name is None for topic in request.topics or ()
-    ):
-        return MetadataResponse(
-            cluster_id=None,
-            controller_id=NO_CONTROLLER,
-            topics=[
-                Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
-                for topic in request.topics or ()
-            ],
-        )
-    topics: list[Topic] = []
+    image, cache = broker.image, broker.encoded_topics
+    form = Form(context.version, request.include_topic_authorized_operations)
     if request.topics is None or (context.version == 0 and not request.topics):
-        topics = [known(topic, context, wants_operations) for topic in image.topics.by_name.values()]
-    else:
-        by_id = any(asked.topic_id != NULL_UUID for asked in request.topics)
-        for asked in {(each.name, each.topic_id): each for each in request.topics}.values():
-            found = (
-                image.topics.by_id.get(asked.topic_id)
-                if by_id
-                else image.topics.by_name.get(asked.name or "")
-            )
-            if found is not None:
-                topics.append(known(found, context, wants_operations))
-            elif by_id:
-                topics.append(
-                    Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
-                )
-            else:
-                topics.append(unknown(asked.name or ""))
+        packed = cache.all_packed(form, image)
+        if packed is not None:
+            return packed
+        everything = image.topics.by_name.values()
+        is_small = len(everything) <= TOPICS_AT_ONCE_MAX
+        if is_small and cache.missing(everything, form, image) <= PARTITIONS_AT_ONCE_MAX:
+            return at_once(cache.pack_all(form, image))
+        return broker.pieces.run(cache.pack_all(form, image))
+    topics = named(request, context, image)
+    is_small = len(topics) <= TOPICS_AT_ONCE_MAX
+    if is_small and cache.missing(images_in(topics), form, image) <= PARTITIONS_AT_ONCE_MAX:
+        return at_once(cache.pack(topics, form, image))
+    return broker.pieces.run(cache.pack(topics, form, image))
+
+
+def images_in(topics: Sequence[TopicImage | Topic]) -> list[TopicImage]:
+    return [topic for topic in topics if isinstance(topic, TopicImage)]
+
+
+def named(
+    request: MetadataRequest, context: RequestContext, image: MetadataImage
+) -> Sequence[TopicImage | Topic]:
+    """The topics that the request names, each once; those that are not there as errors."""
+    asked_for = request.topics or ()
+    if is_mixed_up(request, context.version):
+        return [
+            Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in asked_for
+        ]
+    topics: list[TopicImage | Topic] = []
+    by_id = any(asked.topic_id != NULL_UUID for asked in asked_for)
+    for asked in {(each.name, each.topic_id): each for each in asked_for}.values():
+        found = (
+            image.topics.by_id.get(asked.topic_id) if by_id else image.topics.by_name.get(asked.name or "")
+        )
+        if found is not None:
+            topics.append(found)
+        elif by_id:
+            topics.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id))
+        else:
+            topics.append(unknown(asked.name or ""))
+    return topics
+
+
+def is_mixed_up(request: MetadataRequest, version: int) -> bool:
+    """Whether the request uses ids in a version that has the field and must not use it."""
+    return version < TOPIC_IDS_SINCE and any(
+        topic.topic_id != NULL_UUID or topic.name is None for topic in request.topics or ()
+    )
+
+
+def answer(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    """All but the topics."""
+    broker = context.broker
+    if is_mixed_up(request, context.version):
+        return MetadataResponse(cluster_id=None, controller_id=NO_CONTROLLER)
     return MetadataResponse(
         brokers=[
             MetadataResponse.MetadataResponseBroker(
@@ -103,7 +147,6 @@ def answer(request: MetadataRequest, context: RequestContext) -> MetadataRespons
         ],
         cluster_id=broker.cluster_id,
         controller_id=broker.any_broker_id(),
-        topics=topics,
         cluster_authorized_operations=authorized.ON_CLUSTER
         if request.include_cluster_authorized_operations
         else authorized.NOT_ASKED,
@@ -116,28 +159,3 @@ def unknown(name: str) -> Topic:
     is_valid = reason_invalid(name) is None
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION
     return Topic(error_code=code, name=name)
-
-
-def known(topic: TopicImage, context: RequestContext, wants_operations: bool) -> Topic:
-    broker = context.broker
-    return Topic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=broker.is_internal(topic.name),
-        partitions=[partition(index, found, context) for index, found in topic.partitions.items()],
-        topic_authorized_operations=authorized.ON_TOPIC if wants_operations else authorized.NOT_ASKED,
-    )
-
-
-def partition(
-    index: int, found: PartitionRegistration, context: RequestContext
-) -> Topic.MetadataResponsePartition:
-    return Topic.MetadataResponsePartition(
-        error_code=ErrorCode.NONE if found.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=index,
-        leader_id=found.leader,
-        leader_epoch=found.leader_epoch,
-        replica_nodes=list(found.replicas),
-        isr_nodes=list(found.isr),
-        offline_replicas=context.broker.offline_replicas(found),
-    )

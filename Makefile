@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9092
 
-.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline demo soak package clean tools
+.PHONY: help run install test test-slowest test-apache test-long mutate simulate lint format bench bench-quick bench-stalls bench-cluster bench-spark bench-pipeline demo soak soak-kills package clean tools
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -47,8 +47,14 @@ test-apache: install  ## the client tests on Apache Kafka as well (needs Java an
 test-long: install  ## everything, with what takes minutes: pipelines in trouble and under kill -9, Spark clusters, rolling replacement, more seeds
 	@$(BIN)/python tests/lanes run --long $(ARGS)
 
-soak: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
-	$(BIN)/python -m pytest -q tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
+soak: $(VENV)/.dev  ## SECONDS=1800 of clients at work beside connections that come and go, on one node and on three: build/soak.txt, build/soak-3.txt
+	$(BIN)/python -m pytest -q -n 2 tests/soak --soak-seconds $(or $(SECONDS),300) $(ARGS)
+
+soak-kills: $(VENV)/.dev  ## the long versions: many kill -9, a million hostile frames, minutes of retention and compaction
+	$(BIN)/python -m pytest -q --long tests/crash tests/hostile tests/spark/test_killed.py tests/pipeline/test_kills.py --kills 50 --frames 1000000 --soak-seconds 300 --timeout 3600 $(ARGS)
+
+mutate: $(VENV)/.dev  ## plant bugs in the core, one at a time, and show those that no quick test notices (MODULES=, parts of names)
+	$(BIN)/python tests/mutations $(MODULES)
 
 simulate: $(VENV)/.dev  ## SEEDS=N histories of each kind on simulated nodes; SEED=n one of them again (HISTORY=records|groups|cluster|..., JOBS=)
 	$(BIN)/python -m barnabas.simulation --history $(or $(HISTORY),all) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100) --first $(or $(FIRST),0) --jobs $(or $(JOBS),1))

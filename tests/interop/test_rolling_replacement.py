@@ -12,7 +12,7 @@ from barnabas.testing.cluster import APACHE, BARNABAS, Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 from cluster.replicated import QUIET, Writer, read
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.usefixtures("java"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.usefixtures("java"), pytest.mark.timeout(400)]
 SETTINGS = {
     "min.insync.replicas": 2,
     "offsets.topic.num.partitions": 4,

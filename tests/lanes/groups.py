@@ -16,7 +16,7 @@ TOGETHER = {
 }
 
 # Tests that share nothing: a file of these is cut into tests, which any worker may run.
-APART: tuple[str, ...] = ()
+APART = ("tests/soak/",)
 
 # Without the durations of an earlier run: what takes longest begins first, so that no worker ends alone.
 BEGIN_FIRST = ("pipeline", "spark", "tests/simulation/", "tests/cluster/", "tests/interop/", "tests/crash/")

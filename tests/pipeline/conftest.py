@@ -23,7 +23,7 @@ _numbers = count()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    parametrize_broker(metafunc)
+    parametrize_broker(metafunc, "session")
 
 
 @pytest.fixture(scope="package")

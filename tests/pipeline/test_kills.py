@@ -378,7 +378,7 @@ def world(folder: Path, seed: int) -> Iterator[World]:
             found.run.end()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_zones_hold_each_input_once(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     asked: int = request.config.getoption("--kills")

@@ -68,7 +68,7 @@ class Served:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    parametrize_broker(metafunc)
+    parametrize_broker(metafunc, "session")
 
 
 @pytest.fixture(scope="session")

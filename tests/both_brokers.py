@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 NEVER_MS = 86_400_000
@@ -11,10 +13,13 @@ KEEPS_ALL = {  # tests produce records of any age; none of them is to disappear 
 }
 
 
-def parametrize_broker(metafunc: pytest.Metafunc) -> None:
-    """For `pytest_generate_tests` of a folder whose fixture `broker` takes the kind as its parameter."""
+def parametrize_broker(metafunc: pytest.Metafunc, scope: Literal["module", "session"] = "module") -> None:
+    """For `pytest_generate_tests` of a folder whose fixture `broker` takes the kind as its parameter.
+
+    A broker in the process of the tests lives for one file: tests of other files plant bugs in its classes.
+    """
     if "broker" in metafunc.fixturenames:
         kinds: list[object] = ["barnabas"]
         if metafunc.config.getoption("--apache"):
             kinds.append(pytest.param("apache", marks=pytest.mark.java))
-        metafunc.parametrize("broker", kinds, indirect=True, scope="session")
+        metafunc.parametrize("broker", kinds, indirect=True, scope=scope)

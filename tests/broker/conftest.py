@@ -9,7 +9,7 @@ from barnabas.testing import Broker
 NEVER_MS = 86_400_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     # Tests produce records of any age; none of them is to disappear while they look.
     overrides = {

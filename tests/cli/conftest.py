@@ -63,7 +63,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrize_broker(metafunc)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a broker: ours, and Apache Kafka's too with --apache."""
     if request.param == "apache":

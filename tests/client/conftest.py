@@ -17,7 +17,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrize_broker(metafunc)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "apache":
         yield request.getfixturevalue("apache_kafka").bootstrap

@@ -39,9 +39,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrize_broker(metafunc)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
-    """One broker for the whole run; every test makes topics of its own."""
+    """One broker for a file; every test makes topics of its own."""
     if request.param == "apache":
         yield Served("apache", request.getfixturevalue("apache_kafka").bootstrap)
         return

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from barnabas.raft.voters import Voter, VoterEndpoint
 from barnabas.testing.cluster import Cluster, ClusterNode
+from barnabas.testing.ports import claim
 
-# Several runs may share a machine: names and addresses are this process's own.
+# Workers and other runs share the machine: names and addresses are this process's own.
 MARK = os.getpid() % 100_000
-NETWORK = f"10.213.{MARK % 250 + 1}"
+NETWORK = f"10.213.{next((each for each in range(1, 255) if claim(f'network-{each}')), 0)}"
 BRIDGE = f"bn{MARK}-bridge"
 CLIENT = f"{NETWORK}.254"
 PORT, CONTROLLER_PORT = 9092, 9093

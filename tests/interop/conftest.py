@@ -1,4 +1,4 @@
-"""Our broker for the whole folder, set up like the Apache Kafka node it is compared with."""
+"""Our broker for a file, set up like the Apache Kafka node it is compared with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def our_ports() -> Iterator[Ports]:
     """Of our brokers that answer the scenarios."""
     with Broker(overrides=ALIKE) as broker, Broker(overrides=ALIKE | CONFIGURED) as configured:
@@ -42,7 +42,7 @@ def our_ports() -> Iterator[Ports]:
         yield Ports(broker.port, int(controller), configured.port)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def our_answers(our_ports: Ports) -> Iterator[Conversations]:
     with Conversations(our_ports) as conversations:
         yield conversations
@@ -57,10 +57,10 @@ def apache_ports(apache_kafka: ApacheKafka) -> Iterator[Ports]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "node" in metafunc.fixturenames:
         kinds = ["barnabas", *(["apache"] if metafunc.config.getoption("--apache") else [])]
-        metafunc.parametrize("node", kinds, indirect=True, scope="session")
+        metafunc.parametrize("node", kinds, indirect=True, scope="module")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """The broker that Kafka's own tools are pointed at: ours, and with --apache Apache Kafka too."""
     if request.param == "apache":

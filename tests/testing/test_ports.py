@@ -32,9 +32,17 @@ def test_processes_that_live_at_once_are_given_different_ports() -> None:
 
 
 def test_a_port_that_is_in_use_is_not_given() -> None:
-    with socket.create_server(("127.0.0.1", free_ports(1)[0])) as taken:
-        port = taken.getsockname()[1]
-        assert port not in free_ports(BLOCK * BLOCKS_MAX - 1)  # all that this process will claim
+    taken = free_ports(1)[0]
+    with socket.create_server(("127.0.0.1", taken)):
+        everything = set[int]()
+        for _ in range(2 * BLOCKS_MAX):  # all that this process will claim, and those again
+            everything.update(free_ports(BLOCK))
+        assert taken not in everything
+
+
+def test_more_ports_than_there_are_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="ports are free"):
+        free_ports(BLOCK * BLOCKS_MAX + 1)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's setting")

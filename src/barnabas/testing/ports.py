@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from itertools import islice
 
 FIRST, BLOCK, BLOCKS = 14_000, 100, 180  # 14000 to 31999; Linux's ephemeral ports begin at 32768
 BLOCKS_MAX = 8  # of one process; then it uses its first ports again
@@ -27,12 +28,13 @@ def free_ports(count: int) -> list[int]:
     with _lock:
         if _ports is None or _owner != os.getpid():  # a forked child claims its own
             _ports, _owner = _endless_ports(), os.getpid()
-        found: list[int] = []
-        while len(found) < count:
-            port = next(_ports)
+        found: dict[int, None] = {}
+        for port in islice(_ports, 2 * BLOCK * BLOCKS_MAX):  # each port of this process at least once
+            if len(found) == count:
+                return list(found)
             if port not in found and _is_free(port):
-                found.append(port)
-        return found
+                found[port] = None
+        raise RuntimeError(f"only {len(found)} of {count} ports are free")
 
 
 def claim(name: str) -> bool:

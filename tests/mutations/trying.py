@@ -14,6 +14,7 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import resource
 import select
 import signal
 import sys
@@ -24,7 +25,8 @@ from types import CodeType, ModuleType
 import hypothesis
 import pytest
 
-TRIAL_S_MAX = 60.0
+TRIAL_CPU_S_MAX = 60  # a loop without an end
+TRIAL_S_MAX = 300.0  # a wait without an end, on a machine that is busy
 QUICK = "quick"
 # The same examples each time, and no search for a smaller one: that one failed is enough.
 hypothesis.settings.register_profile(
@@ -69,6 +71,7 @@ def is_noticed(name: str, tree: ast.Module, tests: Sequence[str]) -> bool:
         with contextlib.suppress(BaseException):
             os.setpgid(0, 0)
             os.close(reading)
+            resource.setrlimit(resource.RLIMIT_CPU, (TRIAL_CPU_S_MAX, TRIAL_CPU_S_MAX))
             status = run_tests(name, code, tests)
         os._exit(status)
     os.close(writing)  # the child's end of the pipe closes when it ends

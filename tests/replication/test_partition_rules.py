@@ -73,6 +73,10 @@ def test_a_follower_has_no_followers_and_no_isr() -> None:
     assert state.followers == {}
     assert not state.is_alone
     assert (state.isr, state.maximal_isr, state.proposed_isr) == ((), (), None)
+    alone = PartitionState(1)
+    alone.lead(0, [1])
+    alone.follow(1, 1)
+    assert not alone.is_alone
 
 
 def test_a_follower_learns_the_high_watermark_as_far_as_its_own_log_goes() -> None:
@@ -130,9 +134,10 @@ def test_a_follower_where_the_log_ended_at_its_last_fetch_was_caught_up_then() -
 
 def test_a_follower_short_of_where_the_log_ended_at_its_last_fetch_proves_nothing() -> None:
     state = leading((1, 2))
+    state.advance_log_end(12, now_ms=600)
     state.advance_follower(2, 8, now_ms=700)
     state.advance_log_end(20, now_ms=800)
-    state.advance_follower(2, 9, now_ms=900)
+    state.advance_follower(2, 11, now_ms=900)
 
     assert state.lagging(LAG_MS + 1) == (2,)
 

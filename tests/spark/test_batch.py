@@ -11,6 +11,8 @@ from confluent_kafka import Producer
 
 from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
+from broker.conversation import Conversation, produce
+from poisoned_batches import UNCOMPRESSED
 
 from .topics import fill, new_topic, reading, texts, values
 
@@ -231,3 +233,18 @@ def test_sparks_own_connector_shows_the_same_rows(spark: Any, broker: Broker) ->
     ours, theirs = (frame.orderBy("partition", "offset").collect() for frame in frames)
     assert len(ours) == 47 and ours == theirs
     assert [each.dataType for each in frames[0].schema] == [each.dataType for each in frames[1].schema]
+
+
+def test_a_batch_that_cannot_be_read_is_named_or_skipped(spark: Any, broker: Broker) -> None:
+    """Garbage behind a right checksum, from a time when nobody looked."""
+    topic = new_topic(broker, 1, {"barnabas.produce.validation": "none"})
+    values(broker, topic, ["a", "b"])
+    with Conversation(broker) as talk:
+        for poison in (UNCOMPRESSED["text instead of a record"], UNCOMPRESSED["a null header key"]):
+            answer = talk.ask(*produce(topic, poison))
+            assert answer.responses[0].partition_responses[0].error_code == 0
+    values(broker, topic, ["c"])
+    with pytest.raises(Exception, match=f"the batch at offset 2 of {topic}-0 cannot be read"):
+        reading(spark.read, broker, topic, includeHeaders="true").collect()
+    kept = reading(spark.read, broker, topic, includeHeaders="true", failOnCorruptRecords="false")
+    assert texts(kept) == ["a", "b", "c"]

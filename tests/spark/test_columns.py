@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow", reason="needs the extra `spark`")
 
 from barnabas.protocol import KafkaError
+from barnabas.records.batch import BatchHeader
 from barnabas.records.compression import Compression
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch
-from barnabas.spark.batches import Aborted, Chunk, next_offset_of, read_chunks
+from barnabas.spark.batches import Aborted, Chunk, Unreadable, next_offset_of, read_chunks
 from barnabas.spark.columns import COLUMNS, HEADERS, Table
 from barnabas.spark.unpacking import ROOM_BYTES, Room
+from poisoned_batches import UNCOMPRESSED, compressed
 
 ALL = (*COLUMNS, HEADERS)
 data = st.none() | st.binary(max_size=40)
@@ -109,8 +111,55 @@ def test_a_lying_batch_is_an_error_not_a_crash(contents: Any, at: int, byte: int
 def test_a_wrong_checksum_is_named() -> None:
     fetched = bytearray(build_batch([Record(offset=5, timestamp=0, key=None, value=b"x")], base_offset=5))
     fetched[-2] ^= 1
-    with pytest.raises(KafkaError, match="checksum of the batch at offset 5"):
+    with pytest.raises(KafkaError, match=r"the batch at offset 5 of .*: its checksum is wrong"):
         decoded(fetched, 0, 100, Table("t", 0, ALL))
+
+
+POISONS = UNCOMPRESSED | compressed(Compression.LZ4) | compressed(Compression.SNAPPY)
+NULLS = ("a key of size -2", "a value of size -2", "a header value of size -2")  # Kafka takes them for null
+GARBAGE = (
+    "text instead of a record",
+    "a million records declared",
+    "plain records under a codec",
+    "compressed bytes cut off",
+    "a value larger than its record",
+    "a null header key",
+    "a billion headers",
+)
+
+
+def between_sound_ones(poison: bytes) -> tuple[bytes, list[bytes]]:
+    """Bytes as a fetch brings them: the poison at offset 1, and the values of the batches around it."""
+    batch = bytearray(poison)
+    header = BatchHeader(batch)
+    header.assign(batch, 1, 0)
+    offsets = 0, header.next_offset, header.next_offset + 1
+    before, *after = (
+        bytes(build_batch([Record(each, 1, b"k", b"%d" % each)], base_offset=each)) for each in offsets
+    )
+    return before + bytes(batch) + b"".join(after), [b"%d" % each for each in offsets]
+
+
+@pytest.mark.parametrize("name", [name for name in POISONS if name != "a header key that is not UTF-8"])
+def test_what_is_around_a_batch_that_cannot_be_read_is_read(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fetched, expected = between_sound_ones(POISONS[name])
+    unreadable = Unreadable("t-0", fails=False)
+    table = Table("t", 0, ("value", HEADERS), unreadable)
+    chunks = read_chunks(memoryview(fetched), 0, 2**40, None, Room(), unreadable=unreadable)
+    found = [row["value"] for chunk in chunks for row in table.batch(chunk, 0, 2**40).to_pylist()]
+    assert [value for value in found if value in expected] == expected
+    is_named = "the batch at offset 1 of t-0 cannot be read" in caplog.text
+    assert is_named or name not in GARBAGE
+    assert not (is_named and name in NULLS)
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_batch_that_cannot_be_read_is_an_error_with_its_offset(name: str) -> None:
+    fetched, _ = between_sound_ones(POISONS[name])
+    with pytest.raises(KafkaError, match=r"the batch at offset 1 of .* failOnCorruptRecords"):
+        decoded(fetched, 0, 2**40, Table("t", 0, ALL))
 
 
 def test_a_batch_that_is_cut_off_waits_for_the_next_fetch() -> None:

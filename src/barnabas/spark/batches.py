@@ -9,6 +9,7 @@ Does not know: connections, columns.
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -30,9 +31,30 @@ from barnabas.records.control import read_end_marker
 from barnabas.records.crc32c import crc32c
 from barnabas.spark.unpacking import Room, RoomFull
 
+log = logging.getLogger("barnabas.spark")
 CHUNK_BYTES = 4 * 1024 * 1024
 NO_TIME = -1
 GUESS_MARGIN = 1.1
+
+
+class Unreadable:
+    """What happens at a batch that cannot be read: an error that names it, or a warning."""
+
+    def __init__(self, place: object, *, fails: bool = True) -> None:
+        self._place = place
+        self._fails = fails
+
+    def __call__(self, base_offset: int, error: KafkaError) -> None:
+        text = f"the batch at offset {base_offset} of {self._place} cannot be read: {error.message}"
+        if self._fails:
+            raise KafkaError(
+                error.code,
+                f"{text}. Set the option failOnCorruptRecords to false to go on without its records.",
+            ) from error
+        log.warning("%s; the query goes on without its records", text)
+
+
+FAIL = Unreadable("the partition")
 
 
 class Aborted:
@@ -72,10 +94,19 @@ class Chunk:
     def record_count(self) -> int:
         return sum(self.counts)
 
+    def alone(self, index: int) -> Chunk:
+        """One of the batches, without the others."""
+        chosen = slice(index, index + 1)
+        return Chunk(
+            self.data, self.first, self.ends[index] - self.starts[index], self.starts[chosen],
+            self.ends[chosen], self.counts[chosen], self.base_offsets[chosen], self.base_timestamps[chosen],
+            self.append_times[chosen],
+        )  # fmt: skip
+
     def add(self, start: int, end: int, count: int, base: int, base_timestamp: int, time: int) -> None:
         """The records of one batch, from `start` to `end` in the data."""
         if count < 0 or count > end - start:
-            raise broken(base)
+            raise broken()
         self.bytes += end - start
         self.starts.append(start)
         self.ends.append(end)
@@ -107,6 +138,7 @@ def read_chunks(
     room: Room,
     *,
     checks_crc: bool = True,
+    unreadable: Unreadable = FAIL,
 ) -> Iterator[Chunk]:
     """The batches that have records in [offset, stop), those that are compressed unpacked into the room."""
     chunk = Chunk(records, offset)
@@ -120,8 +152,14 @@ def read_chunks(
         size = length + LOG_OVERHEAD
         if size > end - position:
             break
-        check_batch(records, position, size, magic, crc, base_offset, checks_crc=checks_crc)
         start, position = position, position + size
+        try:
+            check_batch(records, start, size, magic, crc, checks_crc=checks_crc)
+        except KafkaError as error:
+            if size < BATCH_OVERHEAD:
+                raise  # nobody knows where the next one begins
+            unreadable(base_offset, error)
+            continue
         last_offset = base_offset + last_delta
         if attributes & CONTROL_FLAG:
             if aborted is not None and attributes & TRANSACTIONAL_FLAG:
@@ -144,40 +182,41 @@ def read_chunks(
         if not codec:
             if not chunk.counts:
                 chunk = Chunk(records, offset)
-            chunk.add(start + BATCH_OVERHEAD, position, count, base_offset, base_timestamp, time)
+            try:
+                chunk.add(start + BATCH_OVERHEAD, position, count, base_offset, base_timestamp, time)
+            except KafkaError as error:
+                unreadable(base_offset, error)
             continue
         body = records[start + BATCH_OVERHEAD : position]
         if not chunk.counts:
             room.clear()
         try:
-            unpacked = room.unpack(codec, body)
-        except RoomFull:
-            yield chunk
-            chunk = Chunk(records, offset)
-            room.clear()
-            unpacked = room.unpack(codec, body)
+            try:
+                unpacked = room.unpack(codec, body)
+            except RoomFull:
+                yield chunk
+                chunk = Chunk(records, offset)
+                room.clear()
+                unpacked = room.unpack(codec, body)
+            filled = room.filled
+            chunk.add(filled - unpacked, filled, count, base_offset, base_timestamp, time)
+        except KafkaError as error:
+            unreadable(base_offset, error)
+            continue
         chunk.data = room.data
         expansion = max(expansion, unpacked / packed * GUESS_MARGIN)
-        filled = room.filled
-        chunk.add(filled - unpacked, filled, count, base_offset, base_timestamp, time)
     if chunk.counts:
         yield chunk
 
 
 def check_batch(
-    records: memoryview, position: int, size: int, magic: int, crc: int, base_offset: int, *, checks_crc: bool
+    records: memoryview, position: int, size: int, magic: int, crc: int, *, checks_crc: bool
 ) -> None:
     if size < BATCH_OVERHEAD or records[position + MAGIC_AT] != MAGIC:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {base_offset} has the unknown format {magic}"
-        )
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes of the unknown format {magic}")
     if checks_crc and crc32c(records[position + ATTRIBUTES_AT : position + size]) != crc:
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"the checksum of the batch at offset {base_offset} is wrong"
-        )
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "its checksum is wrong")
 
 
-def broken(offset: int) -> KafkaError:
-    return KafkaError(
-        ErrorCode.CORRUPT_MESSAGE, f"the records of the batch at offset {offset} do not fit together"
-    )
+def broken() -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, "its records do not fit together")

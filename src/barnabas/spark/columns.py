@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol import KafkaError
 from barnabas.spark import kernel
-from barnabas.spark.batches import Chunk
+from barnabas.spark.batches import FAIL, Chunk, Unreadable, broken
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS = "headers"
@@ -63,20 +63,13 @@ class Rows:
         arguments: list[Any] = [self.data, *batches, first, stop, *numbers[:2], types, *numbers[2:]]
         count = kernel.scan(*arguments)
         if count == kernel.BROKEN:
-            raise broken(chunk)
+            raise broken()
         self.count = int(count)
         self.timestamp_types = types[:count]
         (
             self.offsets, self.timestamps, self.key_at, self.key_sizes, self.value_at, self.value_sizes,
             self.headers_at, self.headers_end,
         ) = (each[:count] for each in numbers)  # fmt: skip
-
-
-def broken(chunk: Chunk) -> KafkaError:
-    return KafkaError(
-        ErrorCode.CORRUPT_MESSAGE,
-        f"the records of the batches from offset {chunk.base_offsets[0]} on do not fit together",
-    )
 
 
 def binary(data: Any, at: Any, sizes: Any, arrow_type: pa.DataType) -> pa.Array:
@@ -94,15 +87,15 @@ def binary(data: Any, at: Any, sizes: Any, arrow_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, count, [valid, offsets_buffer, values], nulls)
 
 
-def headers(rows: Rows, chunk: Chunk) -> pa.Array:
+def headers(rows: Rows) -> pa.Array:
     """Null for records that have none, as Spark's connector shows them."""
     offsets = np.empty(rows.count + 1, np.int32)
     total = kernel.count_headers(rows.data, rows.headers_at, rows.headers_end, offsets)
     if total == kernel.BROKEN:
-        raise broken(chunk)
+        raise broken()
     places = [np.empty(total, np.int64) for _ in range(4)]
     if kernel.scan_headers(rows.data, rows.headers_at, rows.headers_end, *places) != total:
-        raise broken(chunk)
+        raise broken()
     key_at, key_sizes, value_at, value_sizes = places
     entries = pa.StructArray.from_arrays(
         [
@@ -126,7 +119,10 @@ def repeated(text: bytes, count: int) -> pa.Array:
 class Table:
     """Makes record batches of the records of one partition."""
 
-    def __init__(self, topic: str, partition: int, columns: Sequence[str]) -> None:
+    def __init__(
+        self, topic: str, partition: int, columns: Sequence[str], unreadable: Unreadable = FAIL
+    ) -> None:
+        self._unreadable = unreadable
         self._topic = topic.encode()
         self._partition = partition
         self._schema = schema_of(columns)
@@ -137,11 +133,24 @@ class Table:
 
     def batch(self, chunk: Chunk, first: int, stop: int) -> pa.RecordBatch:
         """The records of a chunk with offsets in [first, stop)."""
-        rows = Rows(chunk, first, stop)
-        arrays = [self._array(name, rows, chunk) for name in self._columns]
+        try:
+            rows = Rows(chunk, first, stop)
+            arrays = [self._array(name, rows) for name in self._columns]
+            return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        except KafkaError as error:
+            if len(chunk.counts) > 1:
+                return self._one_by_one(chunk, first, stop)
+            self._unreadable(chunk.base_offsets[0], error)
+            return pa.RecordBatch.from_pylist([], schema=self._schema)
+
+    def _one_by_one(self, chunk: Chunk, first: int, stop: int) -> pa.RecordBatch:
+        """The same where one of the batches cannot be read: the others can."""
+        found = [self.batch(chunk.alone(index), first, stop) for index in range(len(chunk.counts))]
+        columns = pa.Table.from_batches(found).combine_chunks()
+        arrays = [column.combine_chunks() for column in columns.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _array(self, name: str, rows: Rows, chunk: Chunk) -> pa.Array:
+    def _array(self, name: str, rows: Rows) -> pa.Array:
         count = rows.count
         if name == "key":
             return binary(rows.data, rows.key_at, rows.key_sizes, pa.binary())
@@ -162,4 +171,4 @@ class Table:
             return pa.Array.from_buffers(ARROW_TYPES["timestamp"], count, [None, times], 0)
         if name == "timestampType":
             return pa.array(rows.timestamp_types)
-        return headers(rows, chunk)
+        return headers(rows)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from barnabas.client.errors import Unreachable
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.spark.batches import Aborted, Chunk, next_offset_of, read_chunks
+from barnabas.spark.batches import FAIL, Aborted, Chunk, Unreadable, next_offset_of, read_chunks
 from barnabas.spark.cluster import RETRIABLE, BlockingCluster, Place, Retry
 from barnabas.spark.connection import BlockingConnection
 from barnabas.spark.unpacking import Room
@@ -49,11 +49,18 @@ class OffsetRange:
 
 class Fetcher:
     def __init__(
-        self, cluster: BlockingCluster, asked: OffsetRange, *, fails_on_loss: bool, timeout_ms: int
+        self,
+        cluster: BlockingCluster,
+        asked: OffsetRange,
+        *,
+        fails_on_loss: bool,
+        timeout_ms: int,
+        unreadable: Unreadable = FAIL,
     ) -> None:
         self._cluster = cluster
         self._range = asked
         self._fails_on_loss = fails_on_loss
+        self._unreadable = unreadable
         self._timeout_ms = timeout_ms
         self._position = asked.start
         self._connection: BlockingConnection | None = None
@@ -123,7 +130,15 @@ class Fetcher:
         if following < self._range.stop:
             self._request(connection, following)  # it travels while these chunks are decoded
         checks_crc = self._cluster.settings.check_crcs
-        return read_chunks(view, start, self._range.stop, aborted, self._room, checks_crc=checks_crc)
+        return read_chunks(
+            view,
+            start,
+            self._range.stop,
+            aborted,
+            self._room,
+            checks_crc=checks_crc,
+            unreadable=self._unreadable,
+        )
 
     def _at_end(self, data: PartitionData) -> Iterable[Chunk] | None:
         """An empty answer: more may come, unless what can be read ends before the range does."""

@@ -76,13 +76,13 @@ def scan(
             if position < 0:
                 return BROKEN
             key_length, position = varint(data, position, record_end)
-            if position < 0 or key_length < -1 or key_length > record_end - position:
+            if position < 0 or key_length > record_end - position:
                 return BROKEN
             key_position = position
             if key_length > 0:
                 position += key_length
             value_length, position = varint(data, position, record_end)
-            if position < 0 or value_length < -1 or value_length > record_end - position:
+            if position < 0 or value_length > record_end - position:
                 return BROKEN
             offset = base_offsets[batch] + offset_delta
             if first <= offset < stop:
@@ -94,9 +94,9 @@ def scan(
                     timestamps[row] = (base_timestamps[batch] + timestamp_delta) * 1000
                     timestamp_types[row] = 0
                 key_at[row] = key_position
-                key_size[row] = key_length
+                key_size[row] = max(key_length, -1)  # any negative size is null
                 value_at[row] = position
-                value_size[row] = value_length
+                value_size[row] = max(value_length, -1)
                 headers_at[row] = position + max(value_length, 0)
                 headers_end[row] = record_end
                 row += 1
@@ -169,10 +169,10 @@ def scan_headers(
             key_size[found] = size
             position += size
             size, position = varint(data, position, end)
-            if position < 0 or size < -1 or size > end - position:
+            if position < 0 or size > end - position:
                 return BROKEN
             value_at[found] = position
-            value_size[found] = size
+            value_size[found] = max(size, -1)
             position += max(size, 0)
             found += 1
     return found

@@ -34,6 +34,7 @@ SOURCE_OPTIONS = (
     "endingOffsetsByTimestamp",
     "endingTimestamp",
     "failOnDataLoss",
+    "failOnCorruptRecords",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -59,6 +60,7 @@ class SourceOptions:
     pattern: str | None = None
     assigned: tuple[Place, ...] = ()
     fails_on_data_loss: bool = True
+    fails_on_corrupt_records: bool = True
     poll_timeout_ms: int = 120_000
     offset_retries: int = 3
     offset_retry_interval_ms: int = 1000
@@ -88,6 +90,7 @@ def source_options(
         pattern=pattern,
         assigned=assigned,
         fails_on_data_loss=flag(options.get("failondataloss", "true"), "failOnDataLoss"),
+        fails_on_corrupt_records=flag(options.get("failoncorruptrecords", "true"), "failOnCorruptRecords"),
         poll_timeout_ms=whole(options, "kafkaConsumer.pollTimeoutMs", 120_000, 1),
         offset_retries=whole(options, "fetchOffset.numRetries", 3, 0),
         offset_retry_interval_ms=whole(options, "fetchOffset.retryIntervalMs", 1000, 0),

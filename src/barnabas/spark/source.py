@@ -28,6 +28,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.spark import worker
+from barnabas.spark.batches import Unreadable
 from barnabas.spark.cluster import shared_cluster
 from barnabas.spark.columns import Table
 from barnabas.spark.decoding import Decoding, ddl_of
@@ -97,13 +98,15 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     if asked is None:  # what Spark makes of a plan without partitions
         return
+    unreadable = Unreadable(asked.place, fails=options.fails_on_corrupt_records)
     fetcher = Fetcher(
         shared_cluster(options.client),
         asked,
         fails_on_loss=options.fails_on_data_loss,
         timeout_ms=options.poll_timeout_ms,
+        unreadable=unreadable,
     )
-    table = Table(asked.topic, asked.partition, decoding.raw_columns)
+    table = Table(asked.topic, asked.partition, decoding.raw_columns, unreadable)
     for chunk in fetcher.chunks():
         batch = table.batch(chunk, chunk.first, asked.stop)
         for start in range(0, batch.num_rows, ROWS_A_BATCH):

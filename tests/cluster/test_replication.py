@@ -22,11 +22,13 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, Dele
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.records.batch import headers
+from barnabas.records.compression import Compression
 from barnabas.records.record import iter_records
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation, batch, fetch, produce
 from cluster.replicated import QUIET, SOON, Writer, leader, log_bytes, metadata, read, wait_for_isr
+from poisoned_batches import UNCOMPRESSED, compressed
 
 EVERYBODY = {1, 2, 3}
 Data = FetchResponse.FetchableTopicResponse.PartitionData
@@ -429,3 +431,53 @@ def test_other_clients_find_the_new_leader(cluster: Cluster) -> None:
     )
     assert [next(consumer).value for _ in range(3)] == [b"0", b"1", b"2"]
     consumer.close()
+
+
+def test_records_that_are_none_are_followed_as_they_are(cluster: Cluster) -> None:
+    """Followers look at checksums, as those of Apache Kafka do: what the leader stored is stored."""
+    configs = {"barnabas.produce.validation": "none"}
+    cluster.create_topic("garbage", partitions=2, replication_factor=3, configs=configs)
+    poisons = [UNCOMPRESSED[name] for name in ("text instead of a record", "a record of negative size")]
+    poisons.append(compressed(Compression.LZ4)["plain records under a codec"])
+    writer = Writer(cluster.bootstrap, "garbage")
+    writer.write(1)
+    writer.flush()  # its leader leads
+    with Conversation(cast(Any, None), port=port_of(leader(cluster, "garbage"))) as talk:
+        for poison in poisons:
+            assert not error_of(talk.ask(*produce("garbage", poison, acks=-1)))
+        assert not error_of(talk.ask(*produce("garbage", batch(b"sound"), acks=-1)))
+    copies = [log_bytes(node, "garbage") for node in cluster.brokers]
+    assert sum(map(len, poisons)) < len(copies[0])
+    assert copies[0] == copies[1] == copies[2]
+
+
+def test_damage_in_one_partition_of_a_leader_does_not_stop_the_others(cluster: Cluster) -> None:
+    names = ["whole", "hurt"]
+    for name in names:
+        cluster.ask(lambda admin, topic=name: admin.create_topic(NewTopic(topic, assignments=[[1, 2]])))
+        writer = Writer(cluster.bootstrap, name)
+        writer.write(1)
+        writer.flush()
+    follower = cluster[2]
+    follower.stop()
+    for name in names:
+        with Conversation(cast(Any, None), port=port_of(cluster[1])) as talk:
+            assert not error_of(talk.ask(*produce(name, batch(b"first", b"second"), acks=1)))
+    path = cluster[1].folder / "hurt-0" / "00000000000000000000.log"
+    with path.open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\xff")
+    follower.start()
+    wait_for_isr(cluster, "whole", {1, 2})
+    wait_until(
+        lambda: any("hurt-0 does not follow its leader" in line for line in follower.lines),
+        what="the follower says what it does not follow",
+    )
+    with Conversation(cast(Any, None), port=port_of(cluster[1])) as talk:
+        assert not error_of(talk.ask(*produce("whole", batch(b"third"), acks=-1)))
+    assert log_bytes(cluster[2], "whole") == log_bytes(cluster[1], "whole")
+    assert len(log_bytes(cluster[2], "hurt")) < len(log_bytes(cluster[1], "hurt"))
+
+
+def port_of(node: ClusterNode) -> int:
+    return int(node.address.rpartition(":")[2])

@@ -74,18 +74,19 @@ class AppendRules:
     batch_bytes_max: int = field(init=False)
     header_suffices: bool = field(init=False)
     looks_at_ends: bool = field(init=False)
+    is_only_strict: bool = field(init=False)  # no other rule is about records
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_bytes_max", min(self.max_message_bytes, self.segment_bytes))
-        object.__setattr__(
-            self,
-            "header_suffices",
+        is_plain = (
             self.compression is None
             and not self.compacted
             and not self.append_time
             and self.timestamp_before_max_ms == INT64_MAX
-            and self.validation is not Validation.STRICT,
         )
+        is_strict = self.validation is Validation.STRICT
+        object.__setattr__(self, "header_suffices", is_plain and not is_strict)
+        object.__setattr__(self, "is_only_strict", is_plain and is_strict)
         object.__setattr__(self, "looks_at_ends", self.validation is Validation.RELAXED)
 
 
@@ -168,6 +169,14 @@ def validate_produce(
             or (count == 1 and not codec and is_one_plain_record(records, size))
             or seems_sound(records, size, count, codec)
         )
+    ):
+        return records, header
+    if (
+        rules.is_only_strict
+        and count == 1
+        and not attributes & (COMPRESSION_MASK | APPEND_TIME_FLAG)
+        and header.base_timestamp == header.max_timestamp <= latest
+        and is_one_plain_record(records, size)
     ):
         return records, header
     if (

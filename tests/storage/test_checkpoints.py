@@ -12,6 +12,7 @@ from barnabas.replication.leader_epochs import EpochEntry
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.storage import (
     Log,
+    LogSettings,
     StorageError,
     TopicPartition,
     checkpoints,
@@ -155,3 +156,26 @@ def test_a_long_topic_name_is_cut_where_its_folder_is_set_aside() -> None:
     found = names.parse_folder_name(name)
     assert found is not None
     assert found.mark == names.DELETE_FOLDER
+
+
+@pytest.mark.parametrize(("leader_epoch", "content"), [(-1, b""), (0, b"0\n1\n0 7\n"), (3, b"0\n1\n3 7\n")])
+def test_a_new_log_has_its_leader_epochs_at_once(tmp_path: Path, leader_epoch: int, content: bytes) -> None:
+    """Those of followers are empty: so Apache Kafka makes them."""
+    directory = str(tmp_path / "topic-0")
+    log = Log.create(directory, LogSettings(), start_offset=7, leader_epoch=leader_epoch, now_ms=0)
+    stored = Path(directory, names.LEADER_EPOCH_CHECKPOINT)
+
+    assert stored.read_bytes() == content
+    log.assign_epoch(leader_epoch, 7)
+    assert not log.epochs_dirty, "what is stored is not stored again"
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_log_without_leader_epochs_gets_the_file_when_it_is_opened(tmp_path: Path, clean: bool) -> None:
+    directory = str(tmp_path / "topic-0")
+    Log.create(directory, LogSettings(), now_ms=0)
+    stored = Path(directory, names.LEADER_EPOCH_CHECKPOINT)
+    stored.unlink()
+    Log.open(directory, LogSettings(), clean=clean, now_ms=0)
+
+    assert stored.read_bytes() == b""

@@ -71,6 +71,7 @@ def test_a_new_partition_has_the_files_that_kafka_makes(data: Path, open_dirs: O
         "00000000000000000000.index",
         "00000000000000000000.log",
         "00000000000000000000.timeindex",
+        "leader-epoch-checkpoint",
         "partition.metadata",
     }
 

@@ -275,6 +275,7 @@ class Replicas:
                 topic_id=topic_id,
                 now_ms=broker.clock.now_ms(),
                 directory_id=None if is_reserved_directory(directory) else directory,
+                leader_epoch=registration.leader_epoch if registration.leader == broker.node_id else -1,
             )
         high_watermark = found.end_offset
         if len(registration.replicas) > 1:

@@ -6,7 +6,7 @@ entry a line. A file is the old one or the new one after a crash, never a mixtur
 Does not know: what the offsets mean.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from barnabas.replication.leader_epochs import EpochEntry, LeaderEpochs
 from barnabas.runtime.disk import Disk
@@ -69,6 +69,13 @@ def load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
         return LeaderEpochs(decode_epochs(disk.read(f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}")))
     except FileNotFoundError:
         return LeaderEpochs()
+
+
+def create_epochs(disk: Disk, directory: str, entries: Collection[EpochEntry]) -> None:
+    """The file of a log that holds nothing yet: without an entry it is empty, as Apache Kafka makes it for
+    followers. Should a crash tear it, nothing is lost."""
+    path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
+    disk.create(path, encode_epochs(entries) if entries else b"")
 
 
 def store_epochs(disk: Disk, directory: str, entries: Iterable[EpochEntry]) -> None:

@@ -73,10 +73,12 @@ class Log(LogTail):
         *,
         topic_id: bytes | None = None,
         start_offset: int = 0,
+        leader_epoch: int = -1,
         now_ms: int,
         context: LogContext | None = None,
     ) -> "Log":
-        """A new, empty log in a folder that does not exist yet."""
+        """A new, empty log in a folder that does not exist yet; `leader_epoch` is that of this node, if it
+        leads."""
         return opening.create_log(
             cls,
             directory,
@@ -84,6 +86,7 @@ class Log(LogTail):
             context or LogContext(),
             topic_id=topic_id,
             start_offset=start_offset,
+            leader_epoch=leader_epoch,
             now_ms=now_ms,
         )
 

@@ -211,6 +211,7 @@ class LogDirs:
         topic_id: bytes | None,
         now_ms: int,
         directory_id: bytes | None = None,
+        leader_epoch: int = -1,
     ) -> Log:
         """A new partition's log, in the dir asked for or in the one with fewest. One that may lie in a dir
         that is offline is not made a second time."""
@@ -225,7 +226,14 @@ class LogDirs:
             if topic_id is not None and log.topic_id is None:
                 log.assign_topic_id(topic_id)
         else:
-            log = Log.create(path, settings, topic_id=topic_id, now_ms=now_ms, context=self.context)
+            log = Log.create(
+                path,
+                settings,
+                topic_id=topic_id,
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+                context=self.context,
+            )
         self.logs[where] = directory.logs[where] = log
         return log
 

@@ -8,7 +8,8 @@ Does not know: how recovery works, other partitions.
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.storage import names, partition_metadata, producer_snapshots
+from barnabas.replication.leader_epochs import LeaderEpochs
+from barnabas.storage import checkpoints, names, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import StorageError
 from barnabas.storage.names import TopicPartition, parse_folder_name
@@ -39,14 +40,17 @@ def create_log(
     *,
     topic_id: bytes | None,
     start_offset: int,
+    leader_epoch: int,
     now_ms: int,
 ) -> "Log":
     """A new folder with an empty segment. Nothing is synced yet: `Log.sync` does, or the next checkpoint."""
     disk = context.disk
+    epochs = LeaderEpochs([(leader_epoch, start_offset)] if leader_epoch >= 0 else ())
     try:
         disk.mkdir(directory)
         if topic_id is not None:
             partition_metadata.store(disk, directory, topic_id, sync=False)
+        checkpoints.create_epochs(disk, directory, epochs.entries)
         segment = Segment(context, directory, start_offset)
         SegmentWriter.create(segment, settings.segment_bytes if settings.preallocate else 0)
     except OSError as error:
@@ -63,6 +67,7 @@ def create_log(
         now_ms=now_ms,
     )
     log.topic_id = topic_id
+    log.epochs = epochs
     log.names_dirty = log.is_new = True
     return log
 
@@ -80,6 +85,8 @@ def open_log(
 ) -> "Log":
     files = clear_leftovers(context, directory, context.disk.sizes(directory))
     segments = find_segments(context, directory, files)
+    if names.LEADER_EPOCH_CHECKPOINT not in files:  # lost, or left out by an older version
+        checkpoints.create_epochs(context.disk, directory, ())
     if segments:
         log_start_offset = max(log_start_offset, segments[0].base_offset)
     recovery = None

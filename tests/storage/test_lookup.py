@@ -1,6 +1,7 @@
 """Offsets by time, and the record with the largest timestamp."""
 
 import tempfile
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,7 @@ from barnabas.records.batch import BatchHeader, seal
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch
 from barnabas.storage import Log, LogSettings
+from barnabas.storage.index_cache import IndexCache
 
 from .building import NOW_MS, append, batch_at, fill
 
@@ -116,3 +118,20 @@ def test_headers_are_enough_to_skip_batches(log: Log) -> None:
 
     assert BatchHeader(damaged).max_timestamp == 5
     assert log.offset_for_timestamp(10) == (50, 1, 0)
+
+
+def test_the_largest_timestamps_of_closed_segments_are_kept_in_memory(
+    log: Log, reopen: Callable[..., Log], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        append(log, batch_at(number, timestamp=NOW_MS + (number * 7) % 100))
+    found = log.max_timestamp_offset()
+    assert found is not None and found.timestamp == NOW_MS + 99
+    assert len(log.segments) > 3
+    largest = [segment.largest_timestamp() for segment in log.segments]
+    log.close()
+    log = reopen(clean=True, recovery_point=100)
+    assert [segment.largest_timestamp() for segment in log.segments] == largest
+
+    monkeypatch.setattr(IndexCache, "time_index", lambda *_: pytest.fail("it is in memory"))
+    assert [segment.largest_timestamp() for segment in log.segments] == largest

@@ -87,6 +87,7 @@ class Broker:
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`
         self.quotas = ClientQuotas(settings, lambda: self.loop.time() * 1000, self.unexpected)
         self.image: MetadataImage = EMPTY_IMAGE
+        self.cold_fetches = 0  # that waited for a thread to read from a disk
         self.fetch_bytes_max: int = settings["fetch.max.bytes"]
         # The node sets these before it listens.
         self.partitions: Partitions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetching import ColdRead, Fetching, Results
-from barnabas.broker.reading import EMPTY, NOT_KNOWN, PartitionData, nothing_now, read
+from barnabas.broker.reading import EMPTY, NOT_KNOWN, READ_COMMITTED, PartitionData, nothing_now, read
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.runtime.shortage import Shortage
@@ -48,6 +48,7 @@ class ConsumerFetch(Fetching):
 
     def cold(self) -> list[ColdRead]:
         found: list[ColdRead] = []
+        is_committed = self._request.isolation_level == READ_COMMITTED
         room = self._max_bytes
         for asked in self._session.to_read():
             partition: Partition | None = asked.attachment
@@ -61,8 +62,10 @@ class ConsumerFetch(Fetching):
             if log.log_start_offset <= offset < upper and room > 0:
                 size = min(asked.request.partition_max_bytes, room)
                 room -= size
-                if not log.is_at_hand(offset, size):
-                    found.append((log, offset, size, upper))
+                is_at_hand = log.is_at_hand(offset, size)
+                knows_aborted = not is_committed or log.knows_aborted(offset)
+                if not is_at_hand or not knows_aborted:
+                    found.append(ColdRead(log, offset, size, upper, not knows_aborted, not is_at_hand))
         return found
 
     def find(self, asked: SessionPartition) -> Partition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.deferred import Deferred, Response
 from barnabas.broker.reading import refused
@@ -28,7 +28,24 @@ Topic = FetchResponse.FetchableTopicResponse
 LEADERS_SINCE = 16
 LeaderIdAndEpoch = Topic.PartitionData.LeaderIdAndEpoch
 Results = list[tuple["SessionPartition", Topic.PartitionData]]
-ColdRead = tuple["Log", int, int, int]  # from which offset, how many bytes, up to which offset
+
+
+class ColdRead(NamedTuple):
+    """What a thread has to read first."""
+
+    log: Log
+    offset: int
+    bytes_max: int
+    upper_offset: int
+    with_aborted: bool = False  # the transactions that were aborted, too
+    with_records: bool = True
+
+    def warm(self) -> None:
+        with contextlib.suppress(KafkaError):  # looking again says what is wrong
+            if self.with_records:
+                self.log.warm(self.offset, self.bytes_max, self.upper_offset)
+            if self.with_aborted:
+                self.log.load_aborted(self.offset)
 
 
 class Fetching:
@@ -78,10 +95,10 @@ class Fetching:
         """A thread reads first, so that a cold catch-up delays nobody; then it is as any other fetch."""
 
         def warm() -> None:
-            for log, offset, size, upper in cold:
-                with contextlib.suppress(KafkaError):  # looking again says what is wrong
-                    log.warm(offset, size, upper)
+            for each in cold:
+                each.warm()
 
+        self._broker.cold_fetches += 1
         await self._broker.threads.run(warm)
         response = self.look()
         if response is not None:

@@ -105,7 +105,7 @@ class FollowerFetch(Fetching):
                 size = min(request.partition_max_bytes, room)
                 room -= size
                 if not log.is_at_hand(offset, size):
-                    found.append((log, offset, size, upper))
+                    found.append(ColdRead(log, offset, size, upper))
         return found
 
     def look(self, *, final: bool = False) -> FetchResponse | None:

@@ -133,6 +133,7 @@ class Node:
             rng=self._rng,
             on_roll=self._rolled,
             on_failure=self._disk_failed,
+            time=loop.time,
         )
         if self._format_empty and is_empty(settings, self._disk):
             self._format()

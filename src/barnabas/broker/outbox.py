@@ -100,7 +100,7 @@ class Outbox:
             while self._parts:
                 part = self._parts[0]
                 is_slice = isinstance(part, LogSlice)
-                if is_slice and not part.is_cached(self._sent, CHUNK_BYTES):
+                if is_slice and not part.is_resident(self._sent, CHUNK_BYTES):
                     self._unwatch()
                     self._warm(part)
                     return False

@@ -8,6 +8,7 @@ import errno
 import os
 import random
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import KafkaError
@@ -37,7 +38,7 @@ class LogContext:
     `log.sync(offset)` in a thread. `on_failure(path, reason, errno)` is called, from any thread, when the
     disk below a path has failed: its log dir should not be used any more."""
 
-    __slots__ = ("disk", "files", "graveyard", "indexes", "on_failure", "on_roll", "rng")
+    __slots__ = ("disk", "files", "graveyard", "indexes", "on_failure", "on_roll", "rng", "time")
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class LogContext:
         rng: random.Random | None = None,
         on_roll: "Callable[[Log, int], None]" = ignore_roll,
         on_failure: Callable[[str, str, int], None] = ignore_failure,
+        time: Callable[[], float] = monotonic,
     ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
@@ -55,6 +57,7 @@ class LogContext:
         self.rng = rng if rng is not None else random.Random()
         self.on_roll = on_roll
         self.on_failure = on_failure
+        self.time = time  # in seconds; nobody sets it
 
     def failure(self, doing: str, path: str, error: OSError) -> KafkaError:
         """What to raise for an operation that the system refused; who watches the log dirs hears of it."""

@@ -30,7 +30,8 @@ from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.storage.truncation import Truncation
 
-HOT_BYTES = 16 << 20  # how far behind its end a log is taken to be in the page cache
+HOT_BYTES = 16 << 20  # how far behind its end a log is taken to be in the page cache,
+HOT_S = 30.0  # and for how long after the last append; later the page cache is asked
 
 WARM_BYTES = 1 << 20
 
@@ -300,19 +301,24 @@ class Log(LogTail):
         writer = self._writer
         if writer is None or offset < max(self.opened_at_offset, self.active.base_offset):
             return offset >= self.written_offset
-        return (
+        return self.is_lately_written and (
             offset >= writer.recent_start
             or writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
         )
+
+    @property
+    def is_lately_written(self) -> bool:
+        """Whether the end of the log is surely in the page cache. One that was idle for long may not be."""
+        return self.context.time() - self.written_s < HOT_S
 
     def is_at_hand(self, offset: int, max_bytes: int) -> bool:
         """Whether `read` touches no disk: the end of the log, or where a reader goes on in cached pages."""
         if self.is_hot(offset):
             return True
-        cursor = self.cursors.get(offset)
-        if cursor is None:
+        found = self._place_in_memory(offset)
+        if found is None:
             return False
-        segment, start, _ = cursor
+        segment, start = found
         end = min(start + max_bytes, segment.size)
         try:
             file = segment.open()
@@ -320,6 +326,32 @@ class Log(LogTail):
             return False  # the segment may be gone: whoever reads finds out
         disk = self.context.disk
         return disk.is_cached(file.descriptor, start) and disk.is_cached(file.descriptor, end - 1)
+
+    def _place_in_memory(self, offset: int) -> tuple[Segment, int] | None:
+        """Where a read from here begins, or a little before that, if it takes no file to know."""
+        cursor = self.cursors.get(offset)
+        if cursor is not None:
+            return cursor[0], cursor[1]
+        writer, active = self._writer, self.active
+        if writer is None or offset < active.base_offset:
+            return None
+        if offset < writer.recent_start:
+            return active, writer.offset_index.position_before(offset)
+        number = bisect_right(writer.recent_next_offsets, offset)
+        return (active, writer.recent_positions[number]) if number < len(writer.recent_positions) else None
+
+    def knows_aborted(self, offset: int) -> bool:
+        """Whether `aborted_transactions` from here on reads no file, but for the last segment's."""
+        segments = self.segments
+        first = max(reading.floor(segments, offset), 0)
+        return all(segment.knows_transactions for segment in segments[first:-1])
+
+    def load_aborted(self, offset: int) -> None:
+        """Read what `knows_aborted` asks for; slow, for a thread. The last segment belongs to the thread that
+        appends."""
+        segments = self.segments
+        for segment in segments[max(reading.floor(segments, offset), 0) : -1]:
+            reading.look_into(self, segment.transactions)
 
     def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
         """Bring what `read` will need into memory; slow, for a thread."""
@@ -363,7 +395,15 @@ class Log(LogTail):
             file = self.active.open()
         except OSError as error:
             raise self.context.failure("read", self.active.path, error) from error
-        return LogSlice(file, start, end - start, offset, next_offsets[stop - 1], True, self.context.disk)
+        return LogSlice(
+            file,
+            start,
+            end - start,
+            offset,
+            next_offsets[stop - 1],
+            self.is_lately_written,
+            self.context.disk,
+        )
 
     def read_cold(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True

@@ -53,8 +53,13 @@ class LogSlice:
         return data if len(data) == self.length else self._read_rest(data)
 
     def is_cached(self, start: int, count: int) -> bool:
-        """Whether these bytes are in the page cache, judged by the last one (reads run ahead)."""
-        if self.hot or self.file is None:
+        """Whether these bytes are in the page cache, judged by the last one (reads run ahead); very likely so
+        where the slice is hot."""
+        return self.hot or self.is_resident(start, count)
+
+    def is_resident(self, start: int, count: int) -> bool:
+        """The same without trusting to luck: a slice that waited long for its reader is hot no more."""
+        if self.file is None:
             return True
         last = min(start + count, self.length) - 1
         return self._disk.is_cached(self.file.descriptor, self.position + last)

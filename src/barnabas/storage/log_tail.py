@@ -77,6 +77,7 @@ class LogTail:
         "truncation",
         "truncations",
         "written_offset",
+        "written_s",
     )
 
     epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
@@ -106,6 +107,7 @@ class LogTail:
         self.log_start_offset = log_start_offset
         self.end_offset = end_offset
         self.written_offset = end_offset
+        self.written_s = float("-inf")  # when something was appended last
         self.recovery_point = recovery_point
         self.indexes_synced_to = self.active.base_offset  # final indexes of segments below it are durable
         self.opened_at_offset = end_offset  # what is above was written in this life
@@ -195,6 +197,7 @@ class LogTail:
         self._staged = []
         self._staged_headers = []
         self.written_offset = self.end_offset
+        self.written_s = self.context.time()
         if self._aborted or self.epochs_dirty:
             self._write_beside()
 
@@ -259,13 +262,10 @@ class LogTail:
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
 
     def check_whole(self) -> None:
-        """Refuse to append to or read a log that is being truncated. Only followers truncate: clients ask the
-        leader instead, and followers append when it is done."""
+        """Refuse to use a log that is being truncated. Only followers truncate: clients ask the leader."""
         if self.truncation is not None:
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{self.topic_partition} is being truncated to offset {self.truncation.offset}",
-            )
+            reason = f"{self.topic_partition} is being truncated to offset {self.truncation.offset}"
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
 
     def write_early(self) -> None:
         """Write in the middle of a tick. Should that fail, those who staged before must hear of it: from

@@ -39,6 +39,7 @@ class Segment:
     """`size` counts the whole batches that are in the file."""
 
     __slots__ = (
+        "_largest",
         "_transactions",
         "base_offset",
         "context",
@@ -62,6 +63,7 @@ class Segment:
         self.file_used = False
         self.writer: SegmentWriter | None = None
         self._transactions: TransactionIndex | None = None
+        self._largest: tuple[int, int] | None = None  # see `largest_timestamp`
 
     def __repr__(self) -> str:
         return f"Segment({self.path}, {self.size} bytes)"
@@ -203,6 +205,10 @@ class Segment:
         writer = self.writer
         return writer.time_index if writer is not None else self.context.indexes.time_index(self)
 
+    @property
+    def knows_transactions(self) -> bool:
+        return self._transactions is not None
+
     def transactions(self) -> TransactionIndex:
         if self._transactions is None:
             try:
@@ -231,7 +237,17 @@ class Segment:
         writer = self.writer
         if writer is not None:
             return writer.max_timestamp, writer.max_timestamp_offset
-        return self.time_index().last_entry()
+        largest = self._largest
+        if largest is None:
+            largest = self.time_index().last_entry()
+            if self.writer is None:  # else it is appended to again
+                self._largest = largest
+        return largest
+
+    def end_writing(self, largest: tuple[int, int] | None) -> None:
+        """The writer has finished. The largest timestamp that it saw is kept in memory, since retention and
+        lookups by time ask for it again and again."""
+        self.writer, self._largest = None, largest
 
     def rebuild_indexes(self, interval_bytes: int = INDEX_INTERVAL_BYTES) -> tuple[OffsetIndex, TimeIndex]:
         """Both index files anew from the batch headers, with the entries that appending would have made."""
@@ -253,6 +269,7 @@ class Segment:
         self._replace_index(names.OFFSET_INDEX, offset_index.data)
         self._replace_index(names.TIME_INDEX, time_index.data)
         self.context.indexes.forget(self)
+        self._largest = None
 
     def _replace_index(self, kind: str, data: bytearray) -> None:
         if self.suffix == names.DELETED:

@@ -123,7 +123,7 @@ class SegmentWriter:
         disk = segment.context.disk
         if disk.size(segment.path) != segment.size:
             segment.resize(segment.size)
-        segment.writer = None
+        segment.end_writing((self.max_timestamp, self.max_timestamp_offset))
 
     @property
     def stored_bytes(self) -> tuple[int, int]:

@@ -79,7 +79,7 @@ class Truncation:
         context, directory = log.context, log.directory
         for segment in reversed(self._dropped):
             segment.delete_files()
-            segment.writer = None
+            segment.end_writing(None)
             producer_snapshots.delete(context, directory, segment.base_offset)
         if not self._is_whole and self._cut is None:
             self._cut = cut_segment(self._active, offset)

@@ -16,6 +16,7 @@ from barnabas.broker.partition import Partition
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from barnabas.runtime.pieces import Steps
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -32,10 +33,20 @@ Waiting = tuple[Partition, int, Result]
 @handles(DeleteRecordsRequest, "0-2", needs=delete_topics("topics.name"))
 def delete_records(
     request: DeleteRecordsRequest, context: RequestContext
-) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
-    broker = context.broker
-    topics: dict[str, dict[int, Result]] = {}
+) -> Awaitable[DeleteRecordsResponse]:
+    return delete(request, context.broker)
+
+
+async def delete(request: DeleteRecordsRequest, broker: Broker) -> DeleteRecordsResponse:
     waiting: list[Waiting] = []
+    response = await broker.pieces.run(advance_starts(request, broker, waiting))
+    return await when_followed(response, waiting, request.timeout_ms, broker) if waiting else response
+
+
+def advance_starts(
+    request: DeleteRecordsRequest, broker: Broker, waiting: list[Waiting]
+) -> Steps[DeleteRecordsResponse]:
+    topics: dict[str, dict[int, Result]] = {}
     for topic in request.topics:
         results = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
@@ -51,12 +62,12 @@ def delete_records(
                 results[index] = Result(
                     partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code
                 )
-    response = DeleteRecordsResponse(
+            yield
+    return DeleteRecordsResponse(
         topics=[
             Topic(name=name, partitions=list(results.values())) for name, results in topics.items() if results
         ]
     )
-    return when_followed(response, waiting, request.timeout_ms, broker) if waiting else response
 
 
 async def when_followed(

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_cluster
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.runtime.pieces import Steps
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.storage.context import LogContext
+    from barnabas.storage.log_dir import LogDir
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = Result.DescribeLogDirsTopic
@@ -15,8 +24,50 @@ UNKNOWN_LAG = -1
 
 
 @handles(DescribeLogDirsRequest, "1-5", needs=describe_cluster())
-def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
-    broker = context.broker
+def describe_log_dirs(
+    request: DescribeLogDirsRequest, context: RequestContext
+) -> Awaitable[DescribeLogDirsResponse]:
+    return describe(request, context.broker)
+
+
+async def describe(request: DescribeLogDirsRequest, broker: Broker) -> DescribeLogDirsResponse:
+    dirs = broker.log_dirs.dirs
+    rooms = await broker.threads.run(room_of, dirs, broker.log_dirs.context)
+    topics = await broker.pieces.run(logs_of(request, broker))
+    results = []
+    for each, room in zip(dirs, rooms, strict=True):
+        if each.failure is not None or room is None:
+            results.append(Result(log_dir=each.absolute_path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+            continue
+        results.append(
+            Result(
+                log_dir=each.absolute_path,
+                topics=[
+                    Topic(name=name, partitions=partitions) for name, partitions in topics[each.path].items()
+                ],
+                total_bytes=room[0],
+                usable_bytes=room[1],
+                is_cordoned=each.is_cordoned,
+            )
+        )
+    return DescribeLogDirsResponse(results=results)
+
+
+def room_of(dirs: list[LogDir], context: LogContext) -> list[tuple[int, int] | None]:
+    """All bytes of each dir's file system, and those that are free. In a thread: a file system that hangs, or
+    is far away, delays nobody else."""
+    found: list[tuple[int, int] | None] = []
+    for each in dirs:
+        try:
+            found.append(context.disk.space(each.path) if each.failure is None else None)
+        except OSError as error:
+            context.failure("look at", each.path, error)
+            found.append(None)
+    return found
+
+
+def logs_of(request: DescribeLogDirsRequest, broker: Broker) -> Steps[dict[str, dict[str, list[Partition]]]]:
+    """The partitions in each dir, by topic."""
     asked: set[tuple[str, int]] | None = None
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
@@ -30,29 +81,8 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) 
                 row.is_future_key = True
                 row.offset_lag = current.end_offset - log.end_offset if current is not None else UNKNOWN_LAG
             topics[directory_of(log.directory)].setdefault(where.topic, []).append(row)
-    results = []
-    for each in broker.log_dirs.dirs:
-        if each.failure is not None:
-            results.append(Result(log_dir=each.absolute_path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
-            continue
-        try:
-            total, usable = broker.log_dirs.context.disk.space(each.path)
-        except OSError as error:
-            broker.log_dirs.context.failure("look at", each.path, error)
-            results.append(Result(log_dir=each.absolute_path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
-            continue
-        results.append(
-            Result(
-                log_dir=each.absolute_path,
-                topics=[
-                    Topic(name=name, partitions=partitions) for name, partitions in topics[each.path].items()
-                ],
-                total_bytes=total,
-                usable_bytes=usable,
-                is_cordoned=each.is_cordoned,
-            )
-        )
-    return DescribeLogDirsResponse(results=results)
+            yield
+    return topics
 
 
 def directory_of(partition_folder: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import read_topics
 from barnabas.broker.routes import handles
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from barnabas.runtime.pieces import Steps
 
 Topic = DescribeProducersResponse.TopicResponse
 Partition = Topic.PartitionResponse
@@ -16,7 +19,11 @@ Partition = Topic.PartitionResponse
 @handles(DescribeProducersRequest, "0-0", needs=read_topics("topics.name"))
 def describe_producers(
     request: DescribeProducersRequest, context: RequestContext
-) -> DescribeProducersResponse:
+) -> Awaitable[DescribeProducersResponse]:
+    return context.broker.pieces.run(describe(request, context))
+
+
+def describe(request: DescribeProducersRequest, context: RequestContext) -> Steps[DescribeProducersResponse]:
     topics = []
     for topic in request.topics:
         answers = []
@@ -30,8 +37,9 @@ def describe_producers(
                     Partition(partition_index=index, error_code=error.code, error_message=error.message)
                 )
                 continue
-            active = [
-                Partition.ProducerState(
+            active = []
+            for producer in list(partition.log.producers):
+                state = Partition.ProducerState(
                     producer_id=producer.producer_id,
                     producer_epoch=producer.producer_epoch,
                     last_sequence=producer.last_sequence,
@@ -39,8 +47,8 @@ def describe_producers(
                     coordinator_epoch=producer.coordinator_epoch,
                     current_txn_start_offset=producer.txn_first_offset,
                 )
-                for producer in partition.log.producers
-            ]
+                active.append(state)
+                yield
             answers.append(Partition(partition_index=index, active_producers=active))
         topics.append(Topic(name=topic.name, partitions=answers))
     return DescribeProducersResponse(topics=topics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_topics
@@ -11,6 +12,10 @@ from barnabas.broker.partition import Partition
 from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.runtime.pieces import Steps, at_once
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -22,7 +27,6 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 )
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 CONSUMER = -1
-DEBUGGER = -2
 LEADER_EPOCHS_SINCE = 4
 NOT_AVAILABLE_SINCE = 5
 READ_COMMITTED = 1
@@ -32,20 +36,69 @@ Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 Answer = Topic.ListOffsetsPartitionResponse
 
 
+AT_ONCE_MAX = 64  # partitions that are not worth pieces
+
+
+class Lookup(NamedTuple):
+    """An offset by time, to be looked up in files and put into the answer."""
+
+    log: Log
+    timestamp: int
+    limit: int  # offsets from here on are not told
+    answer: Answer
+
+
 @handles(ListOffsetsRequest, "1-11", needs=describe_topics("topics.name"))
 def list_offsets(
     request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-    timed = any(partition.timestamp >= 0 for topic in request.topics for partition in topic.partitions)
-    return in_thread(request, context) if timed else answer(request, context, context.version)
+    lookups: list[Lookup] = []
+    steps = answer(request, context, lookups)
+    if sum(len(topic.partitions) for topic in request.topics) > AT_ONCE_MAX:
+        return in_pieces(steps, lookups, context)
+    response = at_once(steps)
+    return with_lookups(response, lookups, context) if lookups else response
 
 
-async def in_thread(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
-    """A lookup by time reads and unpacks batches: not on the loop."""
-    return await context.broker.threads.run(answer, request, context, context.version)
+async def in_pieces(
+    steps: Steps[ListOffsetsResponse], lookups: list[Lookup], context: RequestContext
+) -> ListOffsetsResponse:
+    response = await context.broker.pieces.run(steps)
+    return await with_lookups(response, lookups, context) if lookups else response
 
 
-def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -> ListOffsetsResponse:
+async def with_lookups(
+    response: ListOffsetsResponse, lookups: list[Lookup], context: RequestContext
+) -> ListOffsetsResponse:
+    """A lookup by time reads indexes and unpacks a batch: a thread does."""
+    names_epochs = context.version >= LEADER_EPOCHS_SINCE
+    await context.broker.threads.run(look_up, lookups, names_epochs)
+    return response
+
+
+def look_up(lookups: list[Lookup], names_epochs: bool) -> None:
+    for log, timestamp, limit, found in lookups:
+        try:
+            place = (
+                log.max_timestamp_offset()
+                if timestamp == MAX_TIMESTAMP
+                else log.offset_for_timestamp(timestamp)
+            )
+        except KafkaError as error:
+            found.error_code = error.code
+            continue
+        if place is not None and place.offset < limit:
+            found.timestamp, found.offset = place.timestamp, place.offset
+            if names_epochs:
+                found.leader_epoch = place.leader_epoch
+
+
+def answer(
+    request: ListOffsetsRequest, context: RequestContext, lookups: list[Lookup]
+) -> Steps[ListOffsetsResponse]:
+    """The response without what has to be looked up in files. All else is known to the loop, and to no
+    thread."""
+    version = context.version
     seen = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
@@ -62,12 +115,15 @@ def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = context.broker.partitions.leader(topic.name, asked.partition_index)
                 partition.check_epoch_strictly(asked.current_leader_epoch)
-                answers.append(one_partition(partition, asked, request.isolation_level, request.replica_id))
+                answers.append(
+                    one_partition(partition, asked, request.isolation_level, request.replica_id, lookups)
+                )
             except KafkaError as error:
                 code = error.code
                 if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < NOT_AVAILABLE_SINCE:
                     code = ErrorCode.LEADER_NOT_AVAILABLE
                 answers.append(Answer(partition_index=asked.partition_index, error_code=code))
+            yield
         if version < LEADER_EPOCHS_SINCE:
             for each in answers:
                 each.leader_epoch = -1
@@ -75,14 +131,14 @@ def answer(request: ListOffsetsRequest, context: RequestContext, version: int) -
     return ListOffsetsResponse(topics=topics)
 
 
-def one_partition(partition: Partition, asked: Asked, isolation_level: int, replica_id: int) -> Answer:
+def one_partition(
+    partition: Partition, asked: Asked, isolation_level: int, replica_id: int, lookups: list[Lookup]
+) -> Answer:
     log = partition.log
     if replica_id == CONSUMER:
         limit = (
             partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
         )
-    elif replica_id == DEBUGGER:
-        limit = log.end_offset
     else:
         limit = log.end_offset
     index = asked.partition_index
@@ -97,13 +153,6 @@ def one_partition(partition: Partition, asked: Asked, isolation_level: int, repl
         )
     if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Answer(partition_index=index, offset=-1)
-    found = (
-        log.max_timestamp_offset()
-        if asked.timestamp == MAX_TIMESTAMP
-        else log.offset_for_timestamp(asked.timestamp)
-    )
-    if found is None or found.offset >= limit:
-        return Answer(partition_index=index)
-    return Answer(
-        partition_index=index, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch
-    )
+    found = Answer(partition_index=index)
+    lookups.append(Lookup(log, asked.timestamp, limit, found))
+    return found

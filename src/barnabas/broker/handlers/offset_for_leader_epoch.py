@@ -4,6 +4,8 @@ diverge (KIP-320).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from barnabas.broker.context import RequestContext
 from barnabas.broker.needs import describe_topics
 from barnabas.broker.routes import handles
@@ -12,6 +14,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from barnabas.runtime.pieces import Steps
 
 Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 Answer = Topic.EpochEndOffset
@@ -20,7 +23,14 @@ Answer = Topic.EpochEndOffset
 @handles(OffsetForLeaderEpochRequest, "2-4", needs=describe_topics("topics.topic"))
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: RequestContext
-) -> OffsetForLeaderEpochResponse:
+) -> Awaitable[OffsetForLeaderEpochResponse]:
+    return context.broker.pieces.run(answer(request, context))
+
+
+def answer(
+    request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> Steps[OffsetForLeaderEpochResponse]:
+    """Epochs of a log that nobody asked for yet are read from a file."""
     topics = []
     for topic in request.topics:
         answers = []
@@ -32,5 +42,6 @@ def offset_for_leader_epoch(
                 answers.append(Answer(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset))
             except KafkaError as error:
                 answers.append(Answer(partition=asked.partition, error_code=error.code))
+            yield
         topics.append(Topic(topic=topic.topic, partitions=answers))
     return OffsetForLeaderEpochResponse(topics=topics)

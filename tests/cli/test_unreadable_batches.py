@@ -14,8 +14,9 @@ from barnabas.client.fetched import DamagedBatch
 from barnabas.client.topology import TopicPartition
 from barnabas.records.compression import Compression
 from barnabas.testing import Broker
+from barnabas.testing.waiting import wait_until
 from broker.conversation import Conversation, batch, list_offset, produce
-from poisoned_batches import TIME_MS, UNCOMPRESSED, compressed
+from poisoned_batches import TIME_MS, UNCOMPRESSED, batch_around, compressed, good
 
 from .conftest import RunTool
 
@@ -116,3 +117,40 @@ def test_a_broker_that_was_killed_comes_back_with_them(tmp_path_factory: pytest.
         with Conversation(broker) as talk:
             answer = talk.ask(*produce(TOPIC, batch(b"c")))
             assert answer.responses[0].partition_responses[0].base_offset == 6
+
+
+def test_the_configs_tool_sets_how_closely_records_are_looked_at(run_tool: RunTool) -> None:
+    """For a topic, and for all brokers, while they run."""
+    name = "barnabas.produce.validation"
+    inside = bytearray(good(300))
+    inside[1000] ^= 0xFF
+    hidden = batch_around(bytes(inside), 300)  # sound at both ends
+    with Broker() as broker, Conversation(broker) as talk:
+        broker.create_topic("own")
+        broker.create_topic("inheriting")
+        server = ("kafka-configs", "--bootstrap-server", broker.bootstrap)
+
+        def is_taken(topic: str) -> bool:
+            return not talk.ask(*produce(topic, hidden)).responses[0].partition_responses[0].error_code
+
+        def described(*entity: str) -> str:
+            lines = run_tool(*server, "--describe", *entity, "--all").lines
+            return next(line.strip() for line in lines if line.strip().startswith(name))
+
+        assert described("--topic", "own").startswith(
+            f"{name}=relaxed sensitive=false synonyms={{DEFAULT_CONFIG"
+        )
+        assert is_taken("own") and is_taken("inheriting")
+        assert run_tool(*server, "--alter", "--topic", "own", "--add-config", f"{name}=strict").status == 0
+        wait_until(lambda: not is_taken("own"))
+        assert described("--topic", "own").startswith(
+            f"{name}=strict sensitive=false synonyms={{DYNAMIC_TOPIC"
+        )
+        assert is_taken("inheriting")
+        default = ("--entity-type", "brokers", "--entity-default")
+        assert run_tool(*server, "--alter", *default, "--add-config", f"{name}=strict").status == 0
+        wait_until(lambda: not is_taken("inheriting"))
+        assert run_tool(*server, "--alter", "--topic", "own", "--add-config", f"{name}=none").status == 0
+        wait_until(lambda: is_taken("own"))
+        wrong = run_tool(*server, "--alter", "--topic", "own", "--add-config", f"{name}=all")
+        assert wrong.status == 1 and "none, relaxed, strict" in wrong.errors + wrong.output

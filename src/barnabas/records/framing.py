@@ -220,11 +220,27 @@ def is_one_plain_record(batch: Buffer, size: int) -> bool:
     return position == size - 1 and not batch[position]
 
 
-def seems_sound(batch: Buffer, size: int, count: int, codec: int) -> bool:
+def seems_sound(batch: memoryview, size: int, count: int, codec: int) -> bool:
     """Whether a batch of `size` bytes looks like `count` records at both of its ends. False: look closer.
 
     Small batches are looked at as a whole, compressed ones at their first bytes only.
     """
+    if 64 < count < TWO_BYTES_END and not codec:
+        # The same as below for batches of the usual size, whose last record is found at the first attempt:
+        # half a microsecond instead of one.
+        tail = batch[-TAIL_BYTES_MIN - 2 * size // count :].tobytes()
+        attributes = tail.rfind(_two_bytes[count - 1], 0, -3) - 2
+        if attributes > 1 and not batch[BATCH_OVERHEAD] & 1 and count * RECORD_BYTES_MIN <= size:
+            if tail[attributes]:
+                attributes = tail.rfind(b"\0", 0, attributes)
+            length = len(tail) - attributes
+            if (
+                64 <= length < 8192
+                and tail[attributes - 1] == length >> 6
+                and tail[attributes - 2] == (length << 1 & 0x7E | 0x80)
+                and (batch[BATCH_OVERHEAD] < 0x80 or batch[BATCH_OVERHEAD + 1] < 0x80)
+            ):
+                return True
     if codec:
         return _begins_right(batch, codec, size, count)
     if count == 1 and is_one_plain_record(batch, size):
@@ -234,15 +250,8 @@ def seems_sound(batch: Buffer, size: int, count: int, codec: int) -> bool:
     if count <= WALKED_WHOLE_MAX:
         return walk(bytes(batch[BATCH_OVERHEAD:size]), count) is not None
     byte = batch[BATCH_OVERHEAD]
-    if byte < 0x80:
-        length = byte >> 1
-    elif (second := batch[BATCH_OVERHEAD + 1]) < 0x80:
-        length = (byte & 0x7F) >> 1 | second << 6
-    else:
-        length = _long_size(batch)
-        byte = 0
-    if byte & 1 or not RECORD_BYTES_MIN - 1 <= length < size - BATCH_OVERHEAD:
-        return False  # the first record has no size, or leaves no room for the others
+    if byte & 1 or (byte >= 0x80 <= batch[BATCH_OVERHEAD + 1] and not _has_room(batch, size)):
+        return False  # the first record has no size, or one that leaves no room for the others
     return _ends_right(batch, size, count)
 
 
@@ -253,12 +262,13 @@ def _begins_right(batch: Buffer, codec: int, size: int, count: int) -> bool:
     return codec == Compression.SNAPPY and is_raw_snappy(batch[BATCH_OVERHEAD:size], count * RECORD_BYTES_MIN)
 
 
-def _long_size(batch: Buffer) -> int:
-    """The first record's size where it takes three bytes or more; -1 where it is none."""
+def _has_room(batch: Buffer, size: int) -> bool:
+    """Whether the first record, whose size takes three bytes or more, leaves room for others."""
     try:
-        return varint.decode(batch, BATCH_OVERHEAD)[0]
+        length, position = varint.decode(batch, BATCH_OVERHEAD)
     except (IndexError, ValueError):
-        return -1
+        return False
+    return 0 < length < size - position
 
 
 def _ends_right(batch: Buffer, size: int, count: int) -> bool:
@@ -274,21 +284,21 @@ def _ends_right(batch: Buffer, size: int, count: int) -> bool:
         return _ends_with_small_number(tail, last)
     end = len(tail)
     number = _two_bytes[last] if last < TWO_BYTES_END else varint.encode(last)
-    before = end - 3 - len(number)  # behind it are at least the sizes of key, value and headers
+    before = end - 3  # behind it are at least the sizes of key, value and headers
     for _ in CANDIDATES:
-        before = tail.rfind(number, 0, before + len(number))
-        if before < 3:
+        found = tail.rfind(number, 0, before)
+        attributes = found - 2
+        if attributes < 2:
             return False
-        attributes = before - 2
         if tail[attributes]:  # the timestamp takes more than a byte
-            attributes = tail.rfind(b"\0", max(before - varint.INT64_BYTES_MAX - 1, 0), attributes)
+            attributes = tail.rfind(b"\0", 0, attributes)
         length = end - attributes
-        if 64 <= length < 8192:
+        if 64 <= length < 8192 and attributes > 1:
             if tail[attributes - 1] == length >> 6 and tail[attributes - 2] == (length << 1 & 0x7E | 0x80):
                 return True
         elif attributes > 0 and tail.endswith(varint.encode(length), 0, attributes):
             return True
-        before -= 1
+        before = found + len(number) - 1
     return False
 
 

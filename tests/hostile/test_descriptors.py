@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import socket
 import threading
@@ -13,11 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.runtime.descriptors import Shares
 from barnabas.testing import Broker
 from barnabas.testing.cluster import Cluster
@@ -177,3 +180,36 @@ def test_a_flood_of_one_listener_does_not_keep_others_from_the_controllers() -> 
                 wait_until(lambda: is_closed(connections[-1]))
                 with Conversation(asked) as talk:
                     assert talk.ask(ASK, 3).error_code == 0
+
+
+def test_a_client_that_never_reads_is_let_go() -> None:
+    overrides = {"connections.max.idle.ms": "1000"}
+    with Broker(in_process=False, overrides=overrides) as broker:
+        broker.create_topic("large")
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 1_000_000})
+        for _ in range(20):
+            producer.produce("large", os.urandom(900_000))
+        assert producer.flush(30) == 0
+        del producer
+        with Conversation(broker) as talk:
+            talk.send((fetch_of("large"), 12))
+            wait_until(lambda: connections_of(broker) == 1)
+            wait_until(lambda: connections_of(broker) == 0, 20, "the connection to be closed")
+
+
+def fetch_of(topic: str) -> FetchRequest:
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        partition=0, fetch_offset=0, partition_max_bytes=20_000_000
+    )
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=20_000_000,
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[partition])],
+    )
+
+
+def connections_of(broker: Broker) -> int:
+    """Sockets of the broker that are connected to a client."""
+    found = psutil.Process(broker.pid).net_connections("tcp")
+    return sum(each.status == psutil.CONN_ESTABLISHED and each.laddr.port == broker.port for each in found)

@@ -453,8 +453,8 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.close()
 
     def abort(self, reason: str) -> None:
-        """Close at once, whatever waits to be written."""
-        log.info("closing the connection from %s: %s", self.host, reason)
+        """Close at once, whatever waits to be written. Told to who looks closely: a flood makes many."""
+        log.debug("closing the connection from %s: %s", self.host, reason)
         self._is_closing = True
         self.transport.abort()
 

@@ -70,6 +70,16 @@ class Outbox:
     def queued_parts(self) -> int:
         return len(self._parts)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is to be sent when the client has read what was sent before."""
+        return bool(self._parts) or self._is_paused
+
+    @property
+    def mark(self) -> tuple[int, int, int]:
+        """Another one as soon as anything has been sent."""
+        return len(self._parts), self._sent, self._transport.get_write_buffer_size()
+
     def pause(self) -> None:
         self._is_paused = True
 

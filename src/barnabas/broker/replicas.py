@@ -28,6 +28,7 @@ from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration, is_re
 from barnabas.protocol import KafkaError
 from barnabas.replication.partition_state import PartitionState
 from barnabas.runtime.pieces import Steps, Work
+from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.settings import TopicSettings
 from barnabas.storage import future_logs, names
 from barnabas.storage.log import Log
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.storage.truncation import Truncation
 
 log = logging.getLogger("barnabas.replicas")
+SHORTAGE_TOLD_EVERY_S = 60.0
 
 
 class Replicas:
@@ -50,6 +52,7 @@ class Replicas:
         self._due: deque[Steps[None]] = deque()  # changes that were not begun yet, in the log's order
         self._work: Work[None] | None = None  # applies them, one after the other
         self._is_applying = False
+        self._shortage_told_at = -SHORTAGE_TOLD_EVERY_S
         # What became of partitions whose logs are being truncated: they follow when that is done.
         self._held: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}
         self._is_closed = False
@@ -204,10 +207,16 @@ class Replicas:
             try:
                 partition = self._add(topic, topic_id, index, registration)
             except KafkaError as error:
+                if is_shortage(error):
+                    self._try_later(topic, topic_id, index, registration, error)
+                    return
                 log.error("%s-%d stays offline: %s", topic, index, error.message)
                 broker.partitions.take_offline(topic, index)
                 return
-            except Exception:
+            except Exception as error:
+                if is_shortage(error):
+                    self._try_later(topic, topic_id, index, registration, error)
+                    return
                 broker.unexpected.note("taking up", f"{topic}-{index}")
                 broker.partitions.take_offline(topic, index)
                 return
@@ -226,6 +235,9 @@ class Replicas:
                     registration.partition_epoch,
                 )
             except KafkaError as error:  # its disk has failed: whoever watches the dirs knows
+                if is_shortage(error):
+                    self._try_later(topic, topic_id, index, registration, error)
+                    return
                 log.error("%s-%d cannot be led: %s", topic, index, error.message)
             except Exception:
                 broker.unexpected.note("leading", partition)
@@ -249,6 +261,17 @@ class Replicas:
         """Apply this when the log is whole, unless something newer is applied before."""
         self._held[topic, index] = topic_id, registration
         truncation.when_done(partial(self._go_on, topic, index))
+
+    def _try_later(
+        self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration, error: Exception
+    ) -> None:
+        """Descriptors or memory lack: apply this in a moment, unless something newer is applied before."""
+        now = self._broker.loop.time()
+        if now - self._shortage_told_at >= SHORTAGE_TOLD_EVERY_S:
+            self._shortage_told_at = now
+            log.warning("%s-%d and perhaps others have to wait: %s", topic, index, error)
+        self._held[topic, index] = topic_id, registration
+        self._broker.loop.call_later(RETRY_S, self._go_on, topic, index)
 
     def _go_on(self, topic: str, index: int) -> None:
         held = self._held.pop((topic, index), None)

@@ -4,8 +4,9 @@ In: an endpoint of the settings. Out: a `Channel` for every connection that the 
 `max.connections` (of the broker or the listener) or `max.connection.creation.rate` is used up, one
 connection waits and no other is accepted: they stay in the kernel's queue, as in Kafka. Those over
 `max.connections.per.ip` are closed at once, those over their address's rate after the time that the quota
-asks for, idle ones after `connections.max.idle.ms`. When the listener's share of descriptors is used up, a
-connection that says nothing gives way; where there is none, the new one is closed at once.
+asks for, idle ones and those that do not read after `connections.max.idle.ms`. When the listener's share of
+descriptors is used up, a connection that says nothing gives way; where there is none, the new one is closed
+at once.
 Does not know: requests.
 """
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.server")
 IDLE_CHECK_SECONDS_MAX = 30.0
 REFUSALS_TOLD_EVERY_S = 60.0
+Blocked = tuple[tuple[int, int, int], float]  # how far the output of a channel has come, and since when
 
 
 class Listener:
@@ -70,6 +72,7 @@ class Listener:
         self._giving_way = GivingWay(self.channels)
         self._refusals_told_at: float | None = None
         self._refused_before = 0  # when they were told last
+        self._blocked: dict[Channel, Blocked] = {}  # as of the last check
         self._is_closed = False
         limits.add_listener(self.name)
 
@@ -241,8 +244,20 @@ class Listener:
         self._idle_check = self.loop.call_later(delay, self._close_idle)
 
     def _close_idle(self) -> None:
-        oldest = self.loop.time() - self.limits.idle_seconds
+        now = self.loop.time()
+        oldest = now - self.limits.idle_seconds
+        blocked: dict[Channel, Blocked] = {}
         for channel in list(self.channels):
-            if channel.last_active < oldest and not channel.is_busy:
+            if channel.last_active >= oldest:
+                continue
+            if not channel.is_busy:
                 channel.refuse(f"idle for {self.limits.idle_seconds:.0f} s (connections.max.idle.ms)")
+            elif channel.outbox.is_waiting:  # for a client that does not read what it asked for
+                mark = channel.outbox.mark
+                before = self._blocked.get(channel)
+                since = before[1] if before is not None and before[0] == mark else now
+                blocked[channel] = mark, since
+                if since < oldest:
+                    channel.abort("it reads nothing (connections.max.idle.ms)")
+        self._blocked = blocked
         self._schedule_idle_check()

@@ -20,6 +20,7 @@ from barnabas.broker.topic_rules import rules_of
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import Message
+from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.threads import Threads
 from barnabas.settings import BrokerSettings, TopicSettings
 from barnabas.storage.log import Log
@@ -69,6 +70,7 @@ class CoordinatorWorld:
             threads=Threads(loop, 2),
             loop=loop,
             image=EMPTY_IMAGE,
+            pieces=Pieces(self.clock.work_s),
             unexpected=self.tick.unexpected,
         )
 
@@ -82,8 +84,11 @@ class CoordinatorWorld:
 
     def ask(self, request: Message, version: int = 5) -> Any:
         """The answer, or a Deferred for one that waits."""
-        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version)
-        return self.coordinator.hosts[0].ask(request, cast(RequestContext, context))
+        return self.coordinator.hosts[0].ask(request, self.context(version))
+
+    def context(self, version: int) -> RequestContext:
+        context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version, broker=self.broker)
+        return cast(RequestContext, context)
 
     async def active(self) -> None:
         """Until the host has loaded."""

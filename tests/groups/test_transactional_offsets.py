@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from barnabas.groups.offsets import Offsets
 from barnabas.groups.outcome import Caller
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.steps import at_once
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest

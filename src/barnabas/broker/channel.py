@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred, Response
 from barnabas.broker.held_answers import HeldAnswer
+from barnabas.broker.large_requests import LARGE_FRAME_BYTES, handle_large
 from barnabas.broker.outbox import Outbox
 from barnabas.broker.remembering import Remembering
 from barnabas.connection.inbox import Inbox
@@ -195,6 +196,11 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         context.version = version
         self._route = route
         started = perf_counter_ns()
+        if len(frame) > LARGE_FRAME_BYTES and route.is_of_elements:
+            data = bytes(frame)
+            self._frame = memoryview(data)
+            self._wait(route, correlation_id, handle_large(route, data, position, context), started)
+            return
         request, _ = route.decode(frame, position)
         self._frame = frame
         self._body_at = position
@@ -251,6 +257,9 @@ class Channel(Remembering, asyncio.BufferedProtocol):
     async def _await(self, answer: Coroutine[Any, Any, Message | None], finished: Any) -> None:
         try:
             response = await answer
+        except ProtocolError as error:
+            self.refuse(f"malformed request: {error}")
+            return
         except Exception:
             log.exception("a request from %s failed; the connection is closed", self.host)
             self.close()
@@ -358,7 +367,10 @@ class Channel(Remembering, asyncio.BufferedProtocol):
 
     def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Response) -> None:
         if isinstance(response, bytes):
-            out.append(_answer_flexible(len(response) + 5, correlation_id, 0) + response)
+            if route.flexible_response:
+                out.append(_answer_flexible(len(response) + 5, correlation_id, 0) + response)
+            else:
+                out.append(_answer(len(response) + 4, correlation_id) + response)
             return
         parts: list[Any] = [b""]
         try:

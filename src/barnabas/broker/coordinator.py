@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from barnabas.broker.coordinator_deadlines import Deadlines
 from barnabas.broker.coordinator_journal import LOADING, NOT_HERE
-from barnabas.broker.coordinator_split import Combine, Split, gather
+from barnabas.broker.coordinator_split import Asked, Combine, Results, Split, gather
 from barnabas.broker.coordinator_topic import CoordinatorTopic, TopicLayout, partition_for
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.deferred import Deferred, Response
+from barnabas.broker.large_requests import encode_in_steps, encoded_in_pieces, resolved
 from barnabas.metadata.topic_changes import topic_changes
 from barnabas.protocol import ErrorCode, KafkaError, Message
 
@@ -34,6 +35,7 @@ LOADS_AT_ONCE_MAX = 2
 LOADS_REMEMBERED = 100
 PLACES_MAX = 1 << 16  # keys whose partition is remembered: begun anew beyond, so that memory stays bounded
 KEY_LENGTH_MAX = 128  # of those
+KEYS_AT_ONCE = 500  # of a request that names several
 
 H = TypeVar("H", bound="CoordinatorHost[Any]")
 
@@ -180,11 +182,31 @@ class Coordinator(Generic[H]):
         """Why there is no host for a key: its shard is not taken up yet, or another broker leads it."""
         return LOADING if self._place_of(key) in self._led else NOT_HERE
 
-    def ask_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> Message | Deferred:
+    def ask_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> Asked:
         """A request that names several keys, split by shard; the results keep the order of `keys`."""
+        if len(keys) > KEYS_AT_ONCE:
+            return self._ask_in_turns(keys, split, context)
+        return self._ask_some(keys, range(len(keys)), split, context)
+
+    async def _ask_in_turns(self, keys: Sequence[str], split: Split, context: RequestContext) -> Response:
+        """The same for thousands of keys, some hundred at a time."""
+        results: list[Any] = []
+        turn = Split(split.part, split.results, Results)  # type: ignore[arg-type]
+        for start in range(0, len(keys), KEYS_AT_ONCE):
+            places = range(start, min(start + KEYS_AT_ONCE, len(keys)))
+            answer: Any = self._ask_some(keys, places, turn, context)
+            if isinstance(answer, Deferred):
+                answer = await resolved(answer)
+            results += answer.results
+            await asyncio.sleep(0)
+        return await self.broker.pieces.run(encode_in_steps(split.whole(results), context.version))
+
+    def _ask_some(
+        self, keys: Sequence[str], wanted: range, split: Split, context: RequestContext
+    ) -> Message | Deferred:
         places: dict[H | None, list[int]] = {}
-        for place, key in enumerate(keys):
-            places.setdefault(self.host_of(key), []).append(place)
+        for place in wanted:
+            places.setdefault(self.host_of(keys[place]), []).append(place)
         answers: list[Message | Deferred] = []
         for host, some in places.items():
             request = split.part(some)
@@ -195,10 +217,10 @@ class Coordinator(Generic[H]):
                 answers.append(host.ask(request, context))
 
         def combine(found: list[Any]) -> Message:
-            results: list[Any] = [None] * len(keys)
+            results: list[Any] = [None] * len(wanted)
             for some, answer in zip(places.values(), found, strict=True):
                 for place, result in zip(some, split.results(answer), strict=True):
-                    results[place] = result
+                    results[place - wanted.start] = result
             return split.whole(results)
 
         return gather(answers, combine)
@@ -207,7 +229,8 @@ class Coordinator(Generic[H]):
         """A request about the keys of all shards."""
         if len(self.hosts) < len(self._led):
             return self.refusal(request, LOADING, context.version)
-        return gather([host.ask(request, context) for host in self.hosts.values()], combine)
+        answer = gather([host.ask(request, context) for host in self.hosts.values()], combine)
+        return encoded_in_pieces(answer, context)
 
     # -- for who watches ---------------------------------------------------------------------------
 

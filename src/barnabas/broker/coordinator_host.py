@@ -22,8 +22,11 @@ from barnabas.broker.coordinator_journal import (
     KeyAndValue,
     as_coordinator_error,
 )
+from barnabas.broker.coordinator_line import Line, later
+from barnabas.broker.coordinator_long import LongRequest
 from barnabas.broker.coordinator_uncommitted import Uncommitted
 from barnabas.broker.deferred import Deferred
+from barnabas.broker.large_requests import encoded_in_pieces
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinator_loading import Loading
     from barnabas.broker.partition import Partition
     from barnabas.metadata.image import MetadataImage
+    from barnabas.metadata.steps import Steps
 
 log = logging.getLogger("barnabas.coordinator")
 Token = Any
@@ -73,15 +77,15 @@ S = TypeVar("S", bound=Shard)
 
 class CoordinatorHost(Generic[S]):
     __slots__ = (
-        "_arm", "_broker", "_load_slots", "_load_times_ms", "_loading", "_now_ms", "_uncommitted", "_waiting",
-        "armed_ms", "error", "journal", "load_task", "partition", "shard",
+        "_arm", "_broker", "_load_slots", "_load_times_ms", "_loading", "_uncommitted", "_waiting",
+        "armed_ms", "error", "journal", "line", "load_task", "now_ms", "partition", "shard",
     )  # fmt: skip
 
     def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
         self._broker = coordinator.broker
         self._load_slots = coordinator.load_slots
         self._load_times_ms = coordinator.load_times_ms
-        self._now_ms: Callable[[], int] = coordinator.deadlines.now_ms
+        self.now_ms: Callable[[], int] = coordinator.deadlines.now_ms
         self._arm: Callable[[CoordinatorHost[Any]], None] = coordinator.deadlines.arm
         self.partition = partition
         self.journal = CoordinatorJournal(partition, self.compression())
@@ -91,6 +95,7 @@ class CoordinatorHost(Generic[S]):
         self.load_task: asyncio.Task[None] | None = None
         self._loading: Loading | None = None
         self._waiting: dict[Token, Deferred] = {}
+        self.line = Line(self._broker.pieces)
         self._uncommitted = Uncommitted(
             self._broker.loop, self.commit_timeout_ms(), self.spoil, self._broker.unexpected
         )
@@ -120,6 +125,17 @@ class CoordinatorHost(Generic[S]):
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
         """What the shard says to a request."""
         raise NotImplementedError
+
+    def is_long(self, request: Any) -> bool:
+        """Whether a decision takes so long that others should be served meanwhile."""
+        return False
+
+    def decide_in_steps(self, request: Any, context: RequestContext, now_ms: int) -> Steps[Outcome]:
+        """The same as `decide` in steps."""
+        raise NotImplementedError
+
+    looks_only: ClassVar[frozenset[type[Message]]] = frozenset()
+    """Requests in steps that others need not wait for."""
 
     def decide_by_time(self, now_ms: int) -> Iterable[Any]:
         """What the shard says to a deadline that has come."""
@@ -153,7 +169,7 @@ class CoordinatorHost(Generic[S]):
         """Take up the shard: at once where nothing was ever written, else beside the loop."""
         partition_log = self.partition.log
         self.partition.before_write = self.journal.flush
-        self.partition.on_lost = self._lost
+        self.partition.on_lost = self.lose
         self.partition.wait(self._advanced)
         if partition_log.log_start_offset >= partition_log.end_offset:
             self._activate()
@@ -185,7 +201,7 @@ class CoordinatorHost(Generic[S]):
 
     def _activate(self) -> None:
         self._loading = None
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         self.error = None
         self.take_all(self.loaded(now_ms), now_ms)
         self.metadata_changed(NO_CHANGES, now_ms)
@@ -202,6 +218,7 @@ class CoordinatorHost(Generic[S]):
         """Take nothing any more; answer everybody who waits."""
         was_active = self.error is None
         self.error = why
+        self.line.finish()  # everybody in it is refused
         self._uncommitted.lost(lost)  # of those who wait, too
         waiting, self._waiting = self._waiting, {}
         if was_active or waiting:
@@ -210,7 +227,7 @@ class CoordinatorHost(Generic[S]):
                 if deferred is not None:
                     deferred.resolve(message)
 
-    def _lost(self, error: KafkaError) -> None:
+    def lose(self, error: KafkaError) -> None:
         """What was appended is not in the log: the shard knows what never was. Replay it, soon: this may be
         called while the tick is being written."""
         if self.error is not None:
@@ -239,6 +256,8 @@ class CoordinatorHost(Generic[S]):
         """The answer to a request; None when the tick will give it. A refusal rests on nothing, and waits for
         nothing: this host may have been closed since, or its followers be gone."""
         try:
+            if self.is_long(request):
+                return encoded_in_pieces(self._decide_in_pieces(request, context), context)
             answer = self._decide(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
@@ -257,6 +276,8 @@ class CoordinatorHost(Generic[S]):
     def ask(self, request: Message, context: RequestContext) -> Message | Deferred:
         """The same as `handle` for a request that is only part of what a client asked, or that waited."""
         try:
+            if self.is_long(request):
+                return self._decide_in_pieces(request, context)
             answer = self._decide(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
@@ -267,7 +288,13 @@ class CoordinatorHost(Generic[S]):
     def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
         if self.error is not None:
             raise self.error.with_traceback(None)  # else each time adds to what the last left
-        now_ms = self._now_ms()
+        if self.line.is_busy:
+            return self._decide_in_pieces(request, context)
+        return self.decide_now(request, context)
+
+    def decide_now(self, request: Message, context: RequestContext) -> Message | Deferred:
+        """The decision on a request, if nothing long is under way or its turn in the line has come."""
+        now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
         self.take(outcome, now_ms, request)
         if type(request) not in self.sets_no_deadline:
@@ -276,6 +303,28 @@ class CoordinatorHost(Generic[S]):
             return self._wait(outcome.waits_as)
         assert outcome.reply is not None, f"{type(request).__name__} has no answer"
         return outcome.reply
+
+    def _decide_in_pieces(self, request: Message, context: RequestContext) -> Deferred:
+        """Behind what is under way; the answer is given when it is committed."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        deferred = Deferred()
+        steps = LongRequest(self, request, context).answer(deferred)
+        if type(request) in self.looks_only:
+            self._broker.pieces.begin(steps)
+        else:
+            self.line.check_room()
+            self.line.add(steps)
+        return deferred
+
+    def give(self, answer: Message | Deferred, deferred: Deferred) -> None:
+        """Resolve with an answer once everything it rests on is committed."""
+        if isinstance(answer, Deferred):
+            deferred.follow(answer)
+        elif self.journal.is_settled:
+            deferred.resolve(answer)
+        else:
+            self._uncommitted.hold(self.journal.end_offset, deferred.resolve, answer)
 
     def _wait(self, token: Token) -> Deferred:
         deferred = self._waiting[token] = Deferred(partial(self._forget, token))
@@ -297,12 +346,28 @@ class CoordinatorHost(Generic[S]):
     # -- outcomes --------------------------------------------------------------------------------
 
     def on_time(self, now_ms: int) -> None:
+        if self.line.is_busy:
+            self.line.add(later(self.on_time_now, now_ms))
+        else:
+            self.on_time_now(now_ms)
+
+    def on_time_now(self, now_ms: int) -> None:
         if self.error is None:
             self.take_all(self.decide_by_time(now_ms), now_ms)
 
     def metadata_changed(self, changes: TopicChanges, now_ms: int) -> None:
+        if self.line.is_busy:
+            self.line.add(later(self.metadata_changed_now, changes, now_ms))
+        else:
+            self.metadata_changed_now(changes, now_ms)
+
+    def metadata_changed_now(self, changes: TopicChanges, now_ms: int) -> None:
         if self.error is None:
             self.take_all(self.shard.metadata_changed(self._broker.image, changes, now_ms), now_ms)
+
+    def arm(self) -> None:
+        """See that the host is called at its next deadline."""
+        self._arm(self)
 
     def take_all(self, outcomes: Iterable[Any], now_ms: int) -> None:
         for outcome in outcomes:
@@ -347,7 +412,7 @@ class CoordinatorHost(Generic[S]):
                 self.journal.append_in_parts(encoded, now_ms)  # tombstones, each true alone
         except KafkaError as error:
             if not self.survives(error, request):
-                self._lost(error)
+                self.lose(error)
             raise as_coordinator_error(error) from error
 
     def encode_all(self, entries: Sequence[Any]) -> list[KeyAndValue]:

@@ -100,6 +100,24 @@ class CoordinatorJournal:
         frame_records(records, now_ms - self._base_timestamp, collected)
         self._bytes += size
 
+    def append_framed(self, framed: list[bytes], now_ms: int) -> None:
+        """Append records that `frame_records` made as a batch of their own, behind what was appended."""
+        self._stage_alone(framed, now_ms, (NO_PRODUCER_ID, NO_PRODUCER_EPOCH), self._compression, None)
+
+    def _stage_alone(
+        self,
+        framed: list[bytes],
+        now_ms: int,
+        producer: tuple[int, int],
+        attributes: int,
+        verification: Verification | None,
+    ) -> None:
+        self.partition.prepare_own()
+        self.flush()
+        self._base_timestamp = self._max_timestamp = now_ms
+        batch = self._build(framed, *producer, attributes)
+        self.partition.append_own(batch, BatchHeader(batch), now_ms, verification)
+
     def _append_alone(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
         """A batch of its own for what may be too large: compressed, it may fit."""
         self._collect(records, 0, now_ms)
@@ -168,13 +186,21 @@ class CoordinatorJournal:
         verification: Verification | None = None,
     ) -> None:
         """Append records that count when the producer's transaction is committed: a batch of their own."""
-        self.partition.prepare_own()
-        self.flush()
-        self._collect(records, 0, now_ms)
-        collected, self._collected = self._collected, []
+        framed: list[bytes] = []
+        frame_records(records, 0, framed)
+        self.append_framed_transactional(framed, producer_id, producer_epoch, now_ms, verification)
+
+    def append_framed_transactional(
+        self,
+        framed: list[bytes],
+        producer_id: int,
+        producer_epoch: int,
+        now_ms: int,
+        verification: Verification | None,
+    ) -> None:
+        """The same for records that `frame_records` made."""
         attributes = self._compression | TRANSACTIONAL_FLAG
-        batch = self._build(collected, producer_id, producer_epoch, attributes)
-        self.partition.append_own(batch, BatchHeader(batch), now_ms, verification)
+        self._stage_alone(framed, now_ms, (producer_id, producer_epoch), attributes, verification)
 
     def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
         """The end of a producer's transaction, behind everything that was appended. Out: its offset."""

@@ -5,13 +5,15 @@ In: answers of shards, there or still to come. Out: one answer. Does not know: w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.deferred import Deferred, Response
 from barnabas.protocol import Message
 
 Combine = Callable[[list[Any]], Message]
+Asked = Message | Deferred | Awaitable[Response]
+"""What a handler answers that asked several shards."""
 
 
 class Split(NamedTuple):
@@ -20,6 +22,12 @@ class Split(NamedTuple):
     part: Callable[[list[int]], Message]  # the request for those at these places
     results: Callable[[Any], list[Any]]  # what an answer says of each
     whole: Combine  # the answer with the results of all
+
+
+class Results(NamedTuple):
+    """Results of some keys of a request that names more."""
+
+    results: list[Any]
 
 
 def gather(answers: list[Message | Deferred], combine: Combine) -> Message | Deferred:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from barnabas.protocol import Message
 
 Response = Message | bytes
-"""A message, or the same encoded already, of a version whose header is flexible."""
+"""A message, or the same encoded already."""
 
 
 class Deferred:
@@ -39,6 +39,14 @@ class Deferred:
             callback(self._result)
         else:
             self._callback = callback
+
+    def follow(self, other: Deferred) -> None:
+        """Resolve as another one does."""
+        if self.is_done:
+            other.cancel()
+            return
+        self._on_cancel = other.cancel
+        other.then(self.resolve)
 
     def cancel(self) -> None:
         """Nobody waits any more (the connection is gone): release what the waiting held."""

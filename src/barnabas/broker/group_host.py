@@ -6,14 +6,17 @@ Does not know: appending, waiting, loading (see `coordinator_host`), the state o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.coordinator_long import LongRequest
+from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_loading import GroupLoading
 from barnabas.broker.group_refusals import refusal, spoil
 from barnabas.groups.outcome import Outcome
-from barnabas.groups.records import encode
+from barnabas.groups.records import Entry, encode
+from barnabas.groups.shard import IS_LONG, LOOKS_ONLY
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
@@ -24,10 +27,12 @@ if TYPE_CHECKING:
     from barnabas.broker.group_coordinator import GroupCoordinator
     from barnabas.broker.partition import Partition
     from barnabas.groups.shard import GroupShard
+    from barnabas.metadata.steps import Steps
     from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
     from barnabas.replication.verification import Verification
     from barnabas.transactions.outcome import TransactionEnd
 
+Refuse = Callable[[KafkaError], Message]
 NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
 
 
@@ -65,6 +70,14 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
         return self.shard.handle(request, self._coordinator.caller(context), self._broker.image, now_ms)
 
+    looks_only = LOOKS_ONLY
+
+    def is_long(self, request: Any) -> bool:
+        return type(request) in IS_LONG and self.shard.is_long(request)
+
+    def decide_in_steps(self, request: Any, context: RequestContext, now_ms: int) -> Steps[Outcome]:
+        return self.shard.steps(request, self._coordinator.caller(context), self._broker.image, now_ms)
+
     def decide_by_time(self, now_ms: int) -> Iterable[Outcome]:
         return self.shard.on_time(now_ms, self._broker.image)
 
@@ -79,13 +92,28 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     # -- transactions ------------------------------------------------------------------------------
 
     def commit_in_transaction(
-        self, request: TxnOffsetCommitRequest, context: RequestContext, verification: Verification | None
-    ) -> Message:
+        self,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        verification: Verification | None,
+        refuse: Refuse,
+    ) -> Message | Deferred:
         """Offsets that count when the producer's transaction is committed. Out: the answer, to be given with
-        `deliver`. KafkaError: what cannot be appended has changed nothing."""
+        `deliver`. KafkaError: what cannot be appended has changed nothing; where the answer comes later,
+        `refuse` words it."""
         if self.error is not None:
             raise self.error.with_traceback(None)  # else each time adds to what the last left
-        now_ms = self._now_ms()
+        if not self.line.is_busy and not self.is_long(request):
+            return self.commit_in_transaction_now(request, context, verification)
+        self.line.check_room()
+        deferred = Deferred()
+        self.line.add(TransactionalCommit(self, request, context, verification, refuse).answer(deferred))
+        return deferred
+
+    def commit_in_transaction_now(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, verification: Verification | None
+    ) -> Message:
+        now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
         if outcome.records:
             encoded = self.encode_all(outcome.records)
@@ -100,8 +128,46 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
         """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
         offset. KafkaError: it is not written, and nothing has changed."""
-        if self.error is not None:
+        if self.error is not None or self.line.is_busy:
             raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
         offset = self.journal.append_marker(end, now_ms)
         self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
         return offset
+
+
+class TransactionalCommit(LongRequest):
+    """A TxnOffsetCommit that is long, or waited behind something long."""
+
+    __slots__ = ("_groups", "_refuse", "_verification")
+
+    request: TxnOffsetCommitRequest
+
+    def __init__(
+        self,
+        host: GroupHost,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        verification: Verification | None,
+        refuse: Refuse,
+    ) -> None:
+        super().__init__(host, request, context)
+        self._groups = host
+        self._verification = verification
+        self._refuse = refuse
+
+    def decide_now(self) -> Message:
+        return self._groups.commit_in_transaction_now(self.request, self.context, self._verification)
+
+    def append(self, framed: list[bytes], now_ms: int) -> None:
+        producer = self.request.producer_id, self.request.producer_epoch
+        self._groups.journal.append_framed_transactional(framed, *producer, now_ms, self._verification)
+
+    def apply(self, records: Sequence[Entry]) -> None:
+        for entry in records:
+            self._groups.shard.apply_pending(self.request.producer_id, entry)
+
+    def survives(self, error: KafkaError) -> bool:
+        return True  # what cannot be appended has changed nothing
+
+    def refusal(self, error: KafkaError) -> Message:
+        return self._refuse(error)

@@ -59,7 +59,9 @@ class Route:
         "flexible_request",
         "flexible_response",
         "handler",
+        "is_of_elements",
         "key",
+        "request_class",
         "times",
         "version",
     )
@@ -69,16 +71,19 @@ class Route:
     ) -> None:
         key = endpoint.key
         self.key = int(key)
+        self.request_class = apis.request_class(key)
+        self.is_of_elements = key not in HOLDING_RECORDS  # a large request has many of them
         self.version = version
         self.times = times
         self.handler = handler or endpoint.handler
-        self.decode = codec(apis.request_class(key), version).decode
+        self.decode = codec(self.request_class, version).decode
         encoder = endpoint.encoder
         self.encode = encoder(version) if encoder else codec(apis.response_class(key), version).encode
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
 
 
+HOLDING_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH)
 _endpoints: dict[str, dict[int, Endpoint]] = {"broker": {}, "controller": {}}  # by kind of listener
 
 

@@ -121,7 +121,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         try:
             journal.write_early()
         except KafkaError as error:
-            self._lost(error)
+            self.lose(error)
             raise as_coordinator_error(error) from error
         return True
 

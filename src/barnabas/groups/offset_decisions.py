@@ -22,8 +22,9 @@ from barnabas.groups.offset_requests import (
 from barnabas.groups.offsets import Offsets
 from barnabas.groups.outcome import Caller, Outcome
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.steps import Steps, portions
+from barnabas.groups.steps import portions
 from barnabas.groups.transactional_commit import TransactionalCommit
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
 

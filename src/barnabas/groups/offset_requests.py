@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from barnabas.groups.offsets import Offsets, tombstone
 from barnabas.groups.records import Entry
-from barnabas.groups.steps import PORTION, Steps, portions
+from barnabas.groups.steps import PORTION, portions
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicsImage
 from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from barnabas.groups.pending_offsets import OffsetKey, PendingOffsets
 from barnabas.groups.records import Entry
-from barnabas.groups.steps import Steps, portions
+from barnabas.groups.steps import portions
+from barnabas.metadata.steps import Steps
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 NO_EXPIRY = -1

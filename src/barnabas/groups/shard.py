@@ -23,9 +23,10 @@ from barnabas.groups.offsets import Offsets
 from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
-from barnabas.groups.steps import PORTION, Steps, at_once, portions
+from barnabas.groups.steps import PORTION, portions
 from barnabas.groups.topic_removal import TopicRemoval
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import (
@@ -373,5 +374,7 @@ IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
     DescribeGroupsRequest: lambda shard, request: len(request.groups) > PORTION,
     ConsumerGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
 }
-LOOKS_ONLY = frozenset((ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest))
+LOOKS_ONLY: frozenset[type[Message]] = frozenset(
+    (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest)
+)
 """Requests whose steps may see changes of others in between: every group is shown as it is at some moment."""

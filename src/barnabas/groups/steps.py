@@ -1,26 +1,15 @@
-"""Decisions in steps: whoever runs them may serve others between two of them, or take them at once.
+"""Portions: how much of a long request is looked at in one step (see `metadata.steps`).
 
-In: a generator that yields where its work may be interrupted. Out: what it returns.
-Does not know: how long a step takes, what happens between two of them.
+In: sequences of partitions, groups or records. Out: slices of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
 PORTION = 200  # partitions, groups or records: a fraction of a millisecond
-
-
-def at_once(steps: Steps[T]) -> T:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as done:
-        result: T = done.value
-        return result
 
 
 def portions(items: Sequence[T]) -> Iterator[Sequence[T]]:

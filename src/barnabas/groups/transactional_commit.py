@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from barnabas.groups.kind import PartitionCheck
 from barnabas.groups.outcome import Outcome
 from barnabas.groups.records import Entry
-from barnabas.groups.steps import PORTION, Steps, portions
+from barnabas.groups.steps import PORTION, portions
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue

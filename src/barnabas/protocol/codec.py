@@ -1,12 +1,13 @@
 """Codecs: one compiled pair of functions for each message and version, made on first use.
 
-`codec(cls, version)` gives `.encode(message, append)` and `.decode(buffer, position)`. Bad bytes raise
-`ProtocolError`, messages that cannot be written raise `EncodingError`, both with the path of the field.
+`codec(cls, version)` gives `.encode(message, append)` and `.decode(buffer, position)`, and generators of the
+same names for messages of many elements, which yield after each of them. Bad bytes raise `ProtocolError`,
+messages that cannot be written raise `EncodingError`, both with the path of the field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from barnabas.protocol.decoding import DecodeSource
@@ -21,10 +22,12 @@ from barnabas.protocol.writing import explain_encoding
 class Codec:
     """The functions for one version of one message; a broker rarely needs both."""
 
-    __slots__ = ("cls", "decode", "encode", "version")
+    __slots__ = ("cls", "decode", "decode_in_steps", "encode", "encode_in_steps", "version")
 
     encode: Callable[[Any, Callable[[Any], object]], None]
     decode: Callable[[Any, int], tuple[Any, int]]
+    encode_in_steps: Callable[[Any, Callable[[Any], object]], Generator[None, None, None]]
+    decode_in_steps: Callable[[Any, int], Generator[None, None, tuple[Any, int]]]
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -36,6 +39,10 @@ class Codec:
             self.encode = compile_encode(self.cls, self.version)
         elif name == "decode":
             self.decode = compile_decode(self.cls, self.version)
+        elif name == "encode_in_steps":
+            self.encode_in_steps = compile_encode(self.cls, self.version, in_steps=True)
+        elif name == "decode_in_steps":
+            self.decode_in_steps = compile_decode(self.cls, self.version, in_steps=True)
         else:
             raise AttributeError(name)
         return object.__getattribute__(self, name)
@@ -54,8 +61,8 @@ def codec(cls: type[Message], version: int) -> Codec:
     return found
 
 
-def compile_encode(cls: type[Message], version: int) -> Any:
-    source = EncodeSource(version, version in cls.schema.flexible)
+def compile_encode(cls: type[Message], version: int, *, in_steps: bool = False) -> Any:
+    source = EncodeSource(version, version in cls.schema.flexible, in_steps=in_steps)
 
     def explain(message: Message, error: Exception) -> None:
         explain_encoding(message, version, error)
@@ -63,8 +70,8 @@ def compile_encode(cls: type[Message], version: int) -> Any:
     return compile_function(source, source.function(cls), f"<encode {cls.__name__} {version}>", explain)
 
 
-def compile_decode(cls: type[Message], version: int) -> Any:
-    source = DecodeSource(version, version in cls.schema.flexible)
+def compile_decode(cls: type[Message], version: int, *, in_steps: bool = False) -> Any:
+    source = DecodeSource(version, version in cls.schema.flexible, in_steps=in_steps)
 
     def explain(buffer: Any, position: int, error: Exception) -> None:
         explain_decoding(cls, version, buffer, position, error)

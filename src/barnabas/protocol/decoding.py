@@ -38,6 +38,7 @@ class DecodeSource(Source):
             self.struct(cls, "m")
             self.flush()
             self.emit("if p > e: raise Malformed")
+            self.end_of_element()
             self.emit("return m, p")
         with self.block("except Exception as error:"):
             self.emit("explain(b, start, error)")
@@ -172,6 +173,7 @@ class DecodeSource(Source):
                 self.scalar(field, element, False)
             self.flush()
             self.emit(f"{array}.append({element})")
+            self.end_of_element()
 
     def nested(self, field: Field, cls: type[Struct], target: str) -> None:
         item = self.variable("item")

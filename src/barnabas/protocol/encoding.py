@@ -19,8 +19,8 @@ from barnabas.protocol.types import FIXED_FORMATS
 class EncodeSource(Source):
     """In the generated code `m` is the message and `w` takes the pieces."""
 
-    def __init__(self, version: int, flexible: bool) -> None:
-        super().__init__(version, flexible)
+    def __init__(self, version: int, flexible: bool, *, in_steps: bool = False) -> None:
+        super().__init__(version, flexible, in_steps=in_steps)
         self.write = "w"
 
     def function(self, cls: type[Struct]) -> str:
@@ -37,6 +37,7 @@ class EncodeSource(Source):
         with self.block("try:"):
             self.struct(cls, "m")
             self.flush()
+            self.end_of_element()
         with self.block("except KafkaError:"):
             self.emit("raise")
         with self.block("except Exception as error:"):
@@ -163,6 +164,7 @@ class EncodeSource(Source):
                 else:
                     self.scalar(field, item, False)
                 self.flush()
+                self.end_of_element()
 
     def nested(self, field: Field, cls: type[Struct], value: str, nullable: bool) -> None:
         item = self.variable("item")

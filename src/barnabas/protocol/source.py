@@ -18,7 +18,9 @@ from barnabas.protocol.types import FIXED_SIZES
 class Source:
     """Collects a function body for one version of one message."""
 
-    def __init__(self, version: int, flexible: bool) -> None:
+    def __init__(self, version: int, flexible: bool, *, in_steps: bool = False) -> None:
+        """`in_steps` makes the function a generator that yields after every element of an array."""
+        self.in_steps = in_steps
         self.version = version
         self.flexible = flexible
         self.lines: list[str] = []
@@ -29,6 +31,10 @@ class Source:
 
     def emit(self, line: str) -> None:
         self.lines.append(self._indent + line)
+
+    def end_of_element(self) -> None:
+        if self.in_steps:
+            self.emit("yield")
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Split
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.coordinator_split import Asked, Split
 from barnabas.broker.needs import write_transactional_id
 from barnabas.broker.routes import handles
 from barnabas.protocol import Message
@@ -19,9 +18,7 @@ BATCHED_SINCE = 4
 
 
 @handles(AddPartitionsToTxnRequest, "0-5", needs=write_transactional_id("v3_and_below_transactional_id"))
-def add_partitions_to_txn(
-    request: AddPartitionsToTxnRequest, context: RequestContext
-) -> Message | Deferred | None:
+def add_partitions_to_txn(request: AddPartitionsToTxnRequest, context: RequestContext) -> Asked | None:
     transactions = context.broker.transactions
     if context.version < BATCHED_SINCE:
         return transactions.handle(request.v3_and_below_transactional_id, request, context)

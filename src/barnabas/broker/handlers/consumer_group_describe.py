@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from barnabas.broker import authorized
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Split
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.coordinator_split import Asked, Split
 from barnabas.broker.needs import describe_groups
 from barnabas.broker.routes import handles
 from barnabas.metadata.versions import GROUP_VERSION
-from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -19,9 +18,7 @@ Described = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 @handles(ConsumerGroupDescribeRequest, "0-1", needs=describe_groups("group_ids"))
-def consumer_group_describe(
-    request: ConsumerGroupDescribeRequest, context: RequestContext
-) -> Message | Deferred:
+def consumer_group_describe(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Asked:
     names = request.group_ids
     if not context.broker.image.features.level(GROUP_VERSION):
         refused = ErrorCode.UNSUPPORTED_VERSION

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from barnabas.broker import needs
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Split
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.coordinator_split import Asked, Split
 from barnabas.broker.routes import handles
-from barnabas.protocol import Message
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 
 @handles(DeleteGroupsRequest, "0-2", needs=needs.delete_groups("groups_names"))
-def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> Message | Deferred:
+def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> Asked:
     names = list(dict.fromkeys(request.groups_names))
 
     def part(places: list[int]) -> DeleteGroupsRequest:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from barnabas.broker import authorized, needs
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Split
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.coordinator_split import Asked, Split
 from barnabas.broker.routes import handles
-from barnabas.protocol import Message
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 
 @handles(DescribeGroupsRequest, "0-6", needs=needs.describe_groups("groups"))
-def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> Message | Deferred:
+def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> Asked:
     names = request.groups
 
     def part(places: list[int]) -> DescribeGroupsRequest:

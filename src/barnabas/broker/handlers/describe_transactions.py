@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Split
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.coordinator_split import Asked, Split
 from barnabas.broker.needs import describe_transactional_ids
 from barnabas.broker.routes import handles
-from barnabas.protocol import Message
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -15,9 +13,7 @@ from barnabas.protocol.messages.describe_transactions import (
 
 
 @handles(DescribeTransactionsRequest, "0", needs=describe_transactional_ids("transactional_ids"))
-def describe_transactions(
-    request: DescribeTransactionsRequest, context: RequestContext
-) -> Message | Deferred:
+def describe_transactions(request: DescribeTransactionsRequest, context: RequestContext) -> Asked:
     ids = request.transactional_ids
 
     def part(places: list[int]) -> DescribeTransactionsRequest:

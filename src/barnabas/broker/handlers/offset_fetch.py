@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Split
-from barnabas.broker.deferred import Deferred
+from barnabas.broker.coordinator_split import Asked, Split
 from barnabas.broker.needs import describe_groups
 from barnabas.broker.routes import handles
-from barnabas.protocol import Message
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 BATCHED_SINCE = 8
 
 
 @handles(OffsetFetchRequest, "1-10", needs=describe_groups("groups.group_id"))
-def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Message | Deferred | None:
+def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Asked | None:
     groups = request.groups
     if context.version < BATCHED_SINCE:
         return context.broker.groups.handle(request.group_id, request, context)

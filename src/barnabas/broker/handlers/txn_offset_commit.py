@@ -7,6 +7,7 @@ it (version 5 and later); then the offsets are pending until the transaction end
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import RequestContext
@@ -75,7 +76,8 @@ def commit(
     try:
         if isinstance(verification, NotVerified):
             raise verification
-        answer = host.commit_in_transaction(request, context, verification)
+        refuse = partial(refused, request, context)
+        answer = host.commit_in_transaction(request, context, verification, refuse)
     except KafkaError as error:
         return refused(request, context, error)
     return host.deliver(answer, context)
@@ -83,8 +85,8 @@ def commit(
 
 def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:
     """The error for every partition that there is."""
-    from barnabas.groups.steps import at_once
     from barnabas.groups.transactional_commit import TransactionalCommit
+    from barnabas.metadata.steps import at_once
 
     code = as_coordinator_error(error).code
     if code == ErrorCode.NETWORK_EXCEPTION:

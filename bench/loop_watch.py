@@ -1,14 +1,17 @@
 """Runs a broker and notes how long turns of its loop take: `loop_watch.py OUT [--stacks] -m barnabas ...`.
 
 In: the broker's command line. Out: a line of OUT for each turn above a millisecond or two: when it ended
-(monotonic time), milliseconds by the clock, milliseconds of processor time of the loop's thread. The last is
-the broker's own work: other processes on the machine do not add to it. With `--stacks` a thread writes where
-the loop's thread is while a turn takes too long; that costs some speed.
+(monotonic time), milliseconds by the clock, of these the milliseconds in which the loop's thread wanted to
+run and other processes had the processors (0 where the system does not tell), and milliseconds of processor
+time. The clock less the second is what the broker itself made others wait: its work, the disk, its threads.
+With `--stacks` a thread writes where the loop's thread is while a turn takes too long; that costs some speed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import runpy
 import sys
 import threading
@@ -32,12 +35,18 @@ DEPTH = 14
 class Turn:
     at_s: float
     wall_ms: float
+    delayed_ms: float
     cpu_ms: float
+
+    @property
+    def own_ms(self) -> float:
+        """Without waiting for a processor."""
+        return self.wall_ms - self.delayed_ms
 
 
 def read_turns(path: Path) -> list[Turn]:
     lines = (line.split() for line in path.read_text().splitlines() if line and line[0].isdigit())
-    return [Turn(*map(float, values)) for values in lines if len(values) == 3]
+    return [Turn(*map(float, values)) for values in lines if len(values) == 4]
 
 
 class LoopWatch:
@@ -48,17 +57,38 @@ class LoopWatch:
         self._loop = loop
         self._out = out
         self._thread_id = threading.get_ident()
+        self._schedstat = open_schedstat()
         self._wall_s, self._cpu_s = time.monotonic(), time.thread_time()
+        self._delayed_ms = self._waited_ms()
+        self._collecting_s = 0.0
+        gc.callbacks.append(self.note_collection)
         loop.call_later(TURN_S, self._on_time)
+
+    def note_collection(self, phase: str, info: dict[str, int]) -> None:
+        """The collector of cyclic garbage stops everybody while it looks."""
+        if phase == "start":
+            self._collecting_s = time.thread_time()
+            return
+        cpu_ms = (time.thread_time() - self._collecting_s) * 1000
+        if cpu_ms >= NOTED_MS:
+            self._out.write(f"# garbage, generation {info['generation']}: {cpu_ms:.1f} ms\n")
 
     def _on_time(self) -> None:
         wall_s, cpu_s = time.monotonic(), time.thread_time()
         wall_ms, cpu_ms = (wall_s - self._wall_s) * 1000, (cpu_s - self._cpu_s) * 1000
-        self._wall_s, self._cpu_s = wall_s, cpu_s
+        waited_ms = self._waited_ms()
+        delayed_ms = waited_ms - self._delayed_ms
+        self._wall_s, self._cpu_s, self._delayed_ms = wall_s, cpu_s, waited_ms
         if wall_ms >= NOTED_MS:
-            self._out.write(f"{wall_s:.6f} {wall_ms:.2f} {cpu_ms:.2f}\n")
+            self._out.write(f"{wall_s:.6f} {wall_ms:.2f} {delayed_ms:.2f} {cpu_ms:.2f}\n")
             self._out.flush()
         self._loop.call_later(TURN_S, self._on_time)
+
+    def _waited_ms(self) -> float:
+        """How long this thread has waited for a processor, in all."""
+        if self._schedstat is None:
+            return 0.0
+        return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e6
 
     def write_stacks(self) -> None:
         while True:
@@ -72,6 +102,14 @@ class LoopWatch:
                 for each in traceback.extract_stack(frame)[-DEPTH:]
             ]
             self._out.write(f"# {late_s * 1000:.0f} ms: {' > '.join(shown)}\n")
+
+
+def open_schedstat() -> int | None:
+    """Linux: nanoseconds that this thread ran, and that it waited for a processor."""
+    try:
+        return os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+    except OSError:
+        return None
 
 
 def watched(

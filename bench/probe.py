@@ -37,7 +37,7 @@ def read_waits(path: Path) -> list[Wait]:
 
 def probe(port: int, topic: str, out: Path) -> None:
     load = frames.produce(topic, frames.batch_of(1), 1)
-    with out.open("wb") as file, socket.create_connection(("127.0.0.1", port)) as connection:
+    with out.open("wb", buffering=0) as file, socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while True:
             began = time.monotonic()

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 
 import pytest
 
-from barnabas.runtime.pieces import PIECE_S, Pieces, Steps, at_once
+from barnabas.runtime.pieces import PIECE_S, Pieces, Steps, WaitingSteps, at_once
 
 STEPS_A_PIECE = 4
 P = ParamSpec("P")
@@ -143,3 +143,40 @@ async def test_work_can_be_finished_at_once_when_there_is_no_time_to_wait() -> N
     work = node.begin(items(100, done))
     assert (work.finish(), len(done)) == ("done", 100)
     assert at_once(items(3, [])) == "done"
+
+
+@on_a_loop
+async def test_steps_that_wait_for_a_future_let_others_go_on_meanwhile() -> None:
+    node, done = pieces(), list[str]()
+    future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def waiting() -> WaitingSteps[str]:
+        done.append("begun")
+        yield future
+        done.append(future.result())
+        yield None
+        return "over"
+
+    work = node.begin(waiting())
+    assert await node.run(items(20, [])) == "done"
+    assert done == ["begun"]
+    future.set_result("went on")
+    assert await work.wait() == "over"
+    assert done == ["begun", "went on"]
+
+
+@on_a_loop
+async def test_a_future_that_fails_is_the_steps_own_matter() -> None:
+    node = pieces()
+    future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def waiting() -> WaitingSteps[str]:
+        yield future
+        try:
+            return future.result()
+        except OSError:
+            return "mended"
+
+    work = node.begin(waiting())
+    future.set_exception(OSError())
+    assert await work.wait() == "mended"

@@ -10,8 +10,7 @@ last partition has followed. Does not know: who decided, requests.
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from barnabas.broker.closest_replica import selector_of
 from barnabas.broker.following import Following
 from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.partition import Partition
+from barnabas.broker.replica_changes import Change, ReplicaChanges
 from barnabas.broker.topic_rules import TopicRules, rules_of
 from barnabas.metadata.configs import CLUSTER_DEFAULT, ConfigResource, ResourceType
 from barnabas.metadata.delta import MetadataDelta
@@ -27,7 +27,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partitions import NO_LEADER, PartitionRegistration, is_reserved_directory
 from barnabas.protocol import KafkaError
 from barnabas.replication.partition_state import PartitionState
-from barnabas.runtime.pieces import Steps, Work
+from barnabas.runtime.pieces import Steps, WaitingSteps
 from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.settings import TopicSettings
 from barnabas.storage import future_logs, names
@@ -49,13 +49,14 @@ class Replicas:
         self._broker = broker
         self._tick = tick
         self.following = Following(broker, tick)
-        self._due: deque[Steps[None]] = deque()  # changes that were not begun yet, in the log's order
-        self._work: Work[None] | None = None  # applies them, one after the other
-        self._is_applying = False
+        self._changes = ReplicaChanges(broker, self._update, self._remove, self.rules)
         self._shortage_told_at = -SHORTAGE_TOLD_EVERY_S
         # What became of partitions whose logs are being truncated: they follow when that is done.
         self._held: dict[tuple[str, int], tuple[bytes, PartitionRegistration]] = {}
         self._is_closed = False
+        nothing: Mapping[str, str] = {}
+        # Of the last topic that was asked for: what it sets, over which settings of the broker.
+        self._last_rules = nothing, broker.settings, rules_of(TopicSettings.resolve({}, broker.settings))
         self._high_watermarks: dict[TopicPartition, int] = {}  # as of the last checkpoint, until taken over
         self.in_sync = InSyncReplicas(broker, lambda request: broker.controller.send(request))
         broker.in_sync_replicas = self.in_sync
@@ -84,13 +85,14 @@ class Replicas:
     def take_over(self, image: MetadataImage) -> None:
         """Make the partitions of the image, with logs that `load` opened or new ones: see `settled`."""
         self._broker.image = image
-        self._apply(self._take_over_all(image))
+        self._changes.apply(self._take_over_all(image))
 
-    def _take_over_all(self, image: MetadataImage) -> Steps[None]:
-        for topic in image.topics.by_name.values():
-            for index, registration in topic.partitions.items():
-                self._update(topic.name, topic.id, index, registration)
-                yield
+    def _take_over_all(self, image: MetadataImage) -> WaitingSteps[None]:
+        yield from self._changes.update_all(
+            Change(topic.name, topic.id, number, registration)
+            for topic in image.topics.by_name.values()
+            for number, registration in topic.partitions.items()
+        )
         self._high_watermarks = {}
         self._broker.select_replica = selector_of(self._broker)
         self.in_sync.start()
@@ -138,14 +140,13 @@ class Replicas:
         if delta.configs is not None and self._concerns_broker(delta.configs.resources):
             broker.dynamic.take(image.configs)
         if delta.configs is not None or delta.topics is not None:
-            self._apply(self._follow(delta))
+            self._changes.apply(self._follow(delta))
         if delta.cluster is not None:
             self.in_sync.expand()  # a broker that was unfenced may be in sync already
 
     async def settled(self) -> None:
         """Returns when the partitions here are as the image says now."""
-        while self._work is not None and not self._work.is_done:
-            await self._work.wait()
+        await self._changes.settled()
 
     async def settled_if_alone(self) -> None:
         """What a request changed can be used when its response leaves, on a node of its own. Where there are
@@ -153,36 +154,21 @@ class Replicas:
         if len(self._broker.image.cluster.brokers) == 1:
             await self.settled()
 
-    def _apply(self, steps: Steps[None]) -> None:
-        self._due.append(steps)
-        if not self._is_applying:
-            self._is_applying = True
-            self._work = self._broker.pieces.begin(self._in_order())
-
-    def _in_order(self) -> Steps[None]:
-        try:
-            while self._due:
-                yield from self._due.popleft()
-        finally:
-            self._is_applying = False
-
-    def _follow(self, delta: MetadataDelta) -> Steps[None]:
-        broker = self._broker
+    def _follow(self, delta: MetadataDelta) -> WaitingSteps[None]:
+        broker, changes = self._broker, self._changes
         if delta.configs is not None:
             yield from self._configs_changed(delta.configs.resources)
         if delta.topics is None:
             return
         for gone in delta.topics.deleted.values():
-            for index in gone.partitions:
-                self._remove(gone.name, index)
-                yield
+            yield from changes.remove_all(gone.name, gone.partitions)
             broker.metrics.forget_topic(gone.name)
-        for topic in delta.topics.changed.values():
-            for index, registration in topic.changed.items():
-                if topic.id not in broker.image.topics.by_id:
-                    break  # it was deleted before its turn came
-                self._update(topic.name, topic.id, index, registration)
-                yield
+        yield from changes.bury()  # before there are others of the same name
+        yield from changes.update_all(
+            Change(topic.name, topic.id, number, registration)
+            for topic in delta.topics.changed.values()
+            for number, registration in topic.changed.items()
+        )
 
     def _update(self, topic: str, topic_id: bytes, index: int, registration: PartitionRegistration) -> None:
         try:
@@ -337,10 +323,13 @@ class Replicas:
         truncation = partition.log.truncation
         if truncation is not None:  # a thread works in its folder, which keeps its name until that is done
             truncation.when_done(partial(self._delete_log, partition.log))
-        else:
+        elif TopicPartition(topic, index) in broker.log_dirs.future_logs:
             self._delete_log(partition.log)
+        else:
+            self._changes.removed.append(broker.log_dirs.remove(partition.log.topic_partition))
 
     def _delete_log(self, gone: Log) -> None:
+        """Set its folder aside at once: another partition of its name may wait for that."""
         broker = self._broker
         where, now_ms = gone.topic_partition, broker.clock.now_ms()
         if broker.log_dirs.logs.get(where) is not gone:
@@ -375,8 +364,12 @@ class Replicas:
     # -- settings --------------------------------------------------------------------------------
 
     def rules(self, topic: str) -> TopicRules:
-        broker = self._broker
-        return rules_of(TopicSettings.resolve(broker.image.configs.topic(topic), broker.settings))
+        """A topic's settings in force. Asked for partition after partition of the same topic."""
+        overrides, settings = self._broker.image.configs.topic(topic), self._broker.settings
+        if overrides is not self._last_rules[0] or settings is not self._last_rules[1]:
+            found = rules_of(TopicSettings.resolve(overrides, settings))
+            self._last_rules = overrides, settings, found
+        return self._last_rules[2]
 
     def _concerns_broker(self, resources: Collection[ConfigResource]) -> bool:
         own = ConfigResource(ResourceType.BROKER, str(self._broker.node_id))

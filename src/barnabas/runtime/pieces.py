@@ -1,8 +1,9 @@
 """Long work in pieces of a millisecond: the loop serves everybody else between two of them.
 
 In: steps, a generator that yields wherever others may have their turn; pure code writes one without knowing
-of loops. Out: the same work spread over as many turns of the loop as it takes. All that is under way on a
-node shares one millisecond a turn, in turns, so that ten long requests stall nobody longer than one does.
+of loops. One that yields a future goes on when that is done: files are made by a thread meanwhile. Out: the
+same work spread over as many turns of the loop as it takes. All that is under way on a node shares one
+millisecond a turn, in turns, so that ten long requests stall nobody longer than one does.
 Does not know: what the work is. Its author answers for what others see of it between two steps.
 """
 
@@ -11,41 +12,47 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from barnabas.metadata.steps import Steps, at_once
 
-__all__ = ["Pieces", "Steps", "Work", "at_once"]
+__all__ = ["Pieces", "Steps", "WaitingSteps", "Work", "at_once"]
 
 log = logging.getLogger("barnabas.pieces")
 T = TypeVar("T")
+WaitingSteps = Generator[asyncio.Future[Any] | None, None, T]
+"""Steps that may wait. Whoever yields a future asks it for its result afterwards."""
 PIECE_S = 0.001
 
 
 class Work(Generic[T]):
     """Steps under way. `finish` does what is left now, `cancel` leaves it undone."""
 
-    __slots__ = ("_result", "_steps", "_waiting", "error", "is_done")
+    __slots__ = ("_result", "_steps", "_waiting", "error", "is_done", "waits_for")
 
-    def __init__(self, steps: Steps[T]) -> None:
+    def __init__(self, steps: WaitingSteps[T]) -> None:
         self._steps = steps
+        self.waits_for: asyncio.Future[Any] | None = None
         self._result: T
         self._waiting: list[asyncio.Future[None]] | None = None
         self.is_done = False
         self.error: BaseException | None = None  # the steps raised it, or it was cancelled
 
     def step(self) -> bool:
-        """One more step; whether there are others."""
+        """One more step; whether there are others now."""
+        self.waits_for = None
         try:
-            next(self._steps)
+            future = next(self._steps)
+            if future is not None and not future.done():
+                self.waits_for = future
         except StopIteration as done:
             self._result = done.value
             self._end()
         except BaseException as error:
             self.error = error
             self._end()
-        return not self.is_done
+        return not self.is_done and self.waits_for is None
 
     def _end(self) -> None:
         self.is_done = True
@@ -66,8 +73,10 @@ class Work(Generic[T]):
         return self._result
 
     def finish(self) -> T:
+        """Only of steps that do not wait."""
         while not self.is_done:
             self.step()
+            assert self.waits_for is None
         return self.result
 
     def cancel(self) -> None:
@@ -99,18 +108,17 @@ class Pieces:
         """How many works were begun and are not done."""
         return len(self._due)
 
-    def begin(self, steps: Steps[T]) -> Work[T]:
+    def begin(self, steps: WaitingSteps[T]) -> Work[T]:
         """Do a piece now, the rest in later turns of the loop. Small work is done when this returns."""
         work = Work(steps)
         self._piece(work, self._now_s() + PIECE_S)
         if not work.is_done:
-            self._due.append(work)
-            self._schedule()
+            self._go_on_later(work)
         elif work.error is not None:
             raise work.error
         return work
 
-    async def run(self, steps: Steps[T]) -> T:
+    async def run(self, steps: WaitingSteps[T]) -> T:
         """The same for a caller that can wait: behind what is under way already, and not at all when the
         caller is cancelled."""
         if self._due:
@@ -123,6 +131,18 @@ class Pieces:
         except asyncio.CancelledError:
             work.cancel()
             raise
+
+    def _go_on_later(self, work: Work[Any]) -> None:
+        if work.waits_for is None:
+            self._due.append(work)
+            self._schedule()
+        else:
+            work.waits_for.add_done_callback(lambda _: self._go_on(work))
+
+    def _go_on(self, work: Work[Any]) -> None:
+        if not work.is_done:
+            self._due.append(work)
+            self._schedule()
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
@@ -142,9 +162,9 @@ class Pieces:
             if not work.is_done:
                 self._piece(work, end_s)
             if not work.is_done:
-                due.append(work)  # the others have the next turn
-                self._schedule()
-                return
+                self._go_on_later(work)  # the others have the next turn
+                if work.waits_for is None:
+                    return
             if work.is_lost and not isinstance(work.error, asyncio.CancelledError):
                 log.error("work in pieces failed", exc_info=work.error)
             if self._now_s() >= end_s:

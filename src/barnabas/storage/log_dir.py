@@ -38,6 +38,7 @@ class LogDir:
         "last_epoch",
         "logs",
         "path",
+        "planned",
     )
 
     def __init__(self, disk: Disk, path: str) -> None:
@@ -49,6 +50,7 @@ class LogDir:
         self.is_loaded = False
         self.is_cordoned = False  # takes no new partitions (KIP-1066)
         self.last_epoch = clean_shutdown.UNKNOWN_EPOCH  # of the broker in its last life
+        self.planned = 0  # logs that are being made
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}  # being copied into this dir
         self._lock: int | None = None

@@ -20,6 +20,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_dir import LogDir
 from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.names import TopicPartition
+from barnabas.storage.new_logs import NewLog
 from barnabas.storage.settings import LogSettings
 
 CLOSING_THREADS = 32
@@ -215,27 +216,35 @@ class LogDirs:
     ) -> Log:
         """A new partition's log, in the dir asked for or in the one with fewest. One that may lie in a dir
         that is offline is not made a second time."""
-        directory = self._dir_for(where, directory_id)
-        path = f"{directory.path}/{names.folder_name(where)}"
-        if self.context.disk.exists(path):
-            log = Log.open(path, settings, now_ms=now_ms, context=self.context)
-            if topic_id is not None and log.topic_id not in (None, topic_id):
-                raise KafkaError(
-                    ErrorCode.INCONSISTENT_TOPIC_ID, f"{path} belongs to another topic that had the same name"
-                )
-            if topic_id is not None and log.topic_id is None:
-                log.assign_topic_id(topic_id)
-        else:
-            log = Log.create(
-                path,
-                settings,
-                topic_id=topic_id,
-                leader_epoch=leader_epoch,
-                now_ms=now_ms,
-                context=self.context,
-            )
-        self.logs[where] = directory.logs[where] = log
+        new = self.plan(
+            where, settings, topic_id=topic_id, leader_epoch=leader_epoch, directory_id=directory_id
+        )
+        try:
+            log = new.make(self.context, now_ms)
+        finally:
+            self.add_made(new)
         return log
+
+    def plan(
+        self,
+        where: TopicPartition,
+        settings: LogSettings,
+        *,
+        topic_id: bytes | None,
+        directory_id: bytes | None = None,
+        leader_epoch: int = -1,
+    ) -> NewLog:
+        """Choose the dir of a new log. The caller has it made, in a thread, then calls `add_made`."""
+        new = NewLog(where, self._dir_for(where, directory_id), settings, topic_id, leader_epoch)
+        new.directory.planned += 1
+        return new
+
+    def add_made(self, new: NewLog) -> None:
+        """A planned log is there now, or could not be made."""
+        directory = new.directory
+        directory.planned -= 1
+        if new.log is not None and directory.failure is None:
+            self.logs[new.where] = directory.logs[new.where] = new.log
 
     def _dir_for(self, where: TopicPartition, directory_id: bytes | None) -> LogDir:
         preferred = self.preferred.pop(where, None)
@@ -253,15 +262,14 @@ class LogDirs:
         if len(online) == 1:
             return online[0]
         open_ones = [directory for directory in online if not directory.is_cordoned] or online
-        return min(open_ones, key=lambda directory: len(directory.logs) + len(directory.future_logs))
+        return min(open_ones, key=lambda each: len(each.logs) + len(each.future_logs) + each.planned)
 
     def delete(self, where: TopicPartition, *, now_ms: int) -> None:
         """Set a partition's folder aside for removal (see `graveyard`); the partition is gone at once."""
-        log = self._remove(where)
-        self.bury(log, now_ms)
+        self.bury(self.remove(where), now_ms)
 
     def bury(self, log: Log, now_ms: int) -> None:
-        """The folder of a log that is none of this node's any more."""
+        """The folder of a log that is none of this node's any more. May run in a thread."""
         self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
         self._close_files(log)
         self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
@@ -274,7 +282,7 @@ class LogDirs:
 
     def set_aside(self, where: TopicPartition) -> str:
         """A partition that should not be here: keep its data as a `-stray` folder."""
-        log = self._remove(where)
+        log = self.remove(where)
         self._set_aside(log, self.dir_of(log))
         return log.directory
 
@@ -282,7 +290,8 @@ class LogDirs:
         self._rename(log, directory, names.STRAY_FOLDER)
         self.stray_folders.append(log.directory)
 
-    def _remove(self, where: TopicPartition) -> Log:
+    def remove(self, where: TopicPartition) -> Log:
+        """The partition is none of this node's any more; what becomes of its folder is up to the caller."""
         log = self.logs.pop(where)
         del self.dir_of(log).logs[where]
         return log

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from barnabas.runtime.clock import Clock
     from barnabas.runtime.controller import Controller
     from barnabas.runtime.quorum import Quorum
-    from barnabas.runtime.threads import Threads
+    from barnabas.runtime.threads import ThreadPools
     from barnabas.settings import BrokerSettings
     from barnabas.settings.secrets import Secrets
     from barnabas.storage.log_dirs import LogDirs
@@ -59,7 +59,7 @@ class Broker:
         settings: BrokerSettings,
         cluster_id: str,
         clock: Clock,
-        threads: Threads,
+        threads: ThreadPools,
         metrics: Metrics,
         secrets: Secrets,
     ) -> None:
@@ -77,9 +77,9 @@ class Broker:
         self.pieces = Pieces(clock.work_s)
         self.encoded_topics = EncodedTopics()
         self.purgatory = Purgatory(self.loop)
-        self.preparing = Preparing(threads)
+        self.preparing = Preparing(threads.requests)
         self.auto_creation = AutoCreation(self)
-        self.truncations = Truncations(threads)
+        self.truncations = Truncations(threads.background)
         self.others = OtherBrokers(self)
         self.markers = MarkerSending(self.others, self.loop)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time

@@ -53,7 +53,7 @@ class CleaningState:
 
     def store(self) -> None:
         """Write the checkpoints of all dirs; slow, for a thread."""
-        known = self._loaded()
+        known = dict(self._loaded())  # in one step: the loop goes on to change it
         for directory in self._log_dirs.online():
             offsets = {where: known[where] for where in list(directory.logs) if where in known}
             try:

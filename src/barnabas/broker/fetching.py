@@ -99,7 +99,7 @@ class Fetching:
                 each.warm()
 
         self._broker.cold_fetches += 1
-        await self._broker.threads.run(warm)
+        await self._broker.threads.reads.run(warm)
         response = self.look()
         if response is not None:
             return response

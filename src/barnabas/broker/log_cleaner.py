@@ -36,7 +36,8 @@ class LogCleaner:
         self._broker = broker
         self._state = state
         disk = broker.log_dirs.context.disk
-        self._worker: Worker = ProcessWorker() if disk is REAL_DISK else ThreadWorker(broker.threads, disk)
+        threads = broker.threads.background
+        self._worker: Worker = ProcessWorker() if disk is REAL_DISK else ThreadWorker(threads, disk)
         self._stopping = False
         self.current: TopicPartition | None = None
 
@@ -83,7 +84,9 @@ class LogCleaner:
             and partition.log.topic_partition not in self._broker.log_dirs.future_logs  # it moves
             and not self._state.is_uncleanable(partition.log.topic_partition)
         ]
-        found = await self._broker.threads.run(self._look_at_all, looks, now_ms) if looks else []
+        found, uncleanable = await self._broker.threads.run(look_at_all, looks, now_ms) if looks else ([], [])
+        for where, reason in uncleanable:
+            self._state.mark_uncleanable(where, reason)
         for each, cleanable in found:
             if cleanable.is_reset:
                 self._state.clean_to(each.topic_partition, cleanable.first_dirty_offset)
@@ -94,22 +97,6 @@ class LogCleaner:
             if cleanable.is_due(each.settings.min_cleanable_dirty_ratio) and self._is_here(each)
         ]
         return max(due, key=lambda item: item[1].dirty_ratio, default=None)
-
-    def _look_at_all(
-        self, looks: list[tuple[Log, int | None, int]], now_ms: int
-    ) -> list[tuple[Log, Cleanable]]:
-        """In a thread: indexes may have to be read."""
-        found = []
-        for each, checkpoint, last_stable_offset in looks:
-            try:
-                cleanable = look_at(each, checkpoint, last_stable_offset, now_ms)
-            except (OSError, Shortage, MemoryError):
-                continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
-            except (KafkaError, CorruptLog, ValueError) as error:
-                self._state.mark_uncleanable(each.topic_partition, str(error))
-            else:
-                found.append((each, cleanable))
-        return found
 
     def _is_here(self, found: Log) -> bool:
         return self._broker.log_dirs.logs.get(found.topic_partition) is found
@@ -211,3 +198,20 @@ def remove_cleaned(found: Log) -> None:
     for name in disk.listdir(found.directory):
         if name.endswith(CLEANED):
             disk.unlink(f"{found.directory}/{name}")
+
+
+def look_at_all(
+    looks: list[tuple[Log, int | None, int]], now_ms: int
+) -> tuple[list[tuple[Log, Cleanable]], list[tuple[TopicPartition, str]]]:
+    """In a thread: indexes may have to be read. What can be cleaned, and what never can, with the reason."""
+    found, uncleanable = [], []
+    for each, checkpoint, last_stable_offset in looks:
+        try:
+            cleanable = look_at(each, checkpoint, last_stable_offset, now_ms)
+        except (OSError, Shortage, MemoryError):
+            continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
+        except (KafkaError, CorruptLog, ValueError) as error:
+            uncleanable.append((each.topic_partition, str(error)))
+        else:
+            found.append((each, cleanable))
+    return found, uncleanable

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.log_syncing import sync_log, sync_names
 from barnabas.broker.retention import Retention
 from barnabas.protocol import KafkaError
 from barnabas.storage.names import TopicPartition
@@ -81,16 +82,18 @@ class Maintenance:
     # -- duties ------------------------------------------------------------------------------------
 
     async def checkpoint_recovery_points(self) -> None:
-        await self._broker.threads.run(self._broker.log_dirs.checkpoint_recovery_points)
+        log_dirs, syncs = self._broker.log_dirs, self._broker.threads.syncs
+        await sync_names(syncs, list(log_dirs.logs.values()))
+        await syncs.run(log_dirs.store_recovery_points)
 
     async def checkpoint_log_starts(self) -> None:
-        await self._broker.threads.run(self._broker.log_dirs.checkpoint_log_start_offsets)
+        await self._broker.threads.syncs.run(self._broker.log_dirs.checkpoint_log_start_offsets)
 
     async def checkpoint_high_watermarks(self) -> None:
         log_dirs, marks = self._broker.log_dirs, self.high_watermarks()
         written = marks, [len(each.logs) for each in log_dirs.dirs]
         if written != self._marks_written:  # of most partitions nothing is written, at most times
-            await self._broker.threads.run(log_dirs.checkpoint_high_watermarks, marks)
+            await self._broker.threads.syncs.run(log_dirs.checkpoint_high_watermarks, marks)
             self._marks_written = written
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
@@ -104,7 +107,7 @@ class Maintenance:
         now_ms = self._broker.clock.now_ms()
         due: list[Log] = [p.log for p in self._broker.partitions if p.log.is_sync_due(now_ms)]
         for each in due:
-            await self._broker.threads.run(each.sync, None, now_ms)
+            await sync_log(self._broker.threads.syncs, each, None, now_ms)
 
     async def expire_producers(self) -> None:
         settings = self._broker.settings

@@ -36,6 +36,7 @@ from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.listening import Listening
 from barnabas.broker.log_dir_moves import LogDirMoves
 from barnabas.broker.log_dir_states import LogDirStates
+from barnabas.broker.log_syncing import run_all, sync_log
 from barnabas.broker.maintenance import Maintenance
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions import Partitions
@@ -54,7 +55,7 @@ from barnabas.runtime.clock import Clock, SystemClock
 from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
-from barnabas.runtime.threads import Threads
+from barnabas.runtime.threads import ThreadPools
 from barnabas.settings import BrokerSettings, EndPoint
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import StorageError
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
 log = logging.getLogger("barnabas.node")
-THREADS = 8
 SHUTDOWN_PATIENCE_MS = 10_000
 HEARTBEAT_LANE = "heartbeat"
 
@@ -103,6 +103,7 @@ class Node:
         self._metadata_dir: LogDirs | None = None  # where it is none of log.dirs
         self._dir_states: LogDirStates | None = None
         self._metrics_server: asyncio.Server | None = None
+        self._rolls: set[asyncio.Task[None]] = set()  # syncs of segments that are complete
         self.on_failure: Callable[[KafkaError], None] | None = (
             None  # it cannot go on: its metadata log failed
         )
@@ -139,7 +140,7 @@ class Node:
             self._format()
         log_dirs, metadata_directory_id = self._open_dirs(context)
         cluster_id = log_dirs.cluster_id
-        self._threads = Threads(loop, THREADS)
+        self._threads = ThreadPools(loop)
         if self._disk is REAL_DISK:
             self._start_threads()
         secrets = secrets_of(settings, self._disk, self._secret_bytes)
@@ -169,7 +170,7 @@ class Node:
         if seat.quorum.is_alone:
             await seat.start()
         else:
-            seat.log.run_slow_work_with(self._threads.run)
+            seat.log.run_slow_work_with(self._threads.metadata.run, self._threads.run)
             await self._listen(self._listening.open_controllers)
             self.is_waiting_for_quorum = True
             await seat.start()
@@ -179,7 +180,7 @@ class Node:
         else:
             self._follow_as_controller()
             await self._listen(self._listening.start)
-        seat.log.run_slow_work_with(self._threads.run)
+        seat.log.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._serve_metrics()
 
     def _start_threads(self) -> None:
@@ -253,7 +254,7 @@ class Node:
         seat.channel.when_applied = replicas.settled_if_alone
         await self._lifecycle.unfence()
         await seat.until(lambda image: image.cluster.is_active(settings.node_id))
-        metadata.run_slow_work_with(self._threads.run)
+        metadata.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._listen(self._listening.start)
         broker.groups.start()
         broker.transactions.start()
@@ -320,20 +321,22 @@ class Node:
 
     def _sync(self, due: list[Partition], done: Callable[[dict[Partition, KafkaError]], None]) -> None:
         """Make logs durable beside the loop, then say which could not be."""
+        works = [(partition, partition.log, partition.log.begin_sync()) for partition in due]
 
-        def work() -> dict[Partition, KafkaError]:
+        def synced(future: asyncio.Future[None]) -> None:
             failed = {}
-            for partition in due:
+            for partition, synced_log, work in works:
                 try:
-                    partition.log.sync()
+                    synced_log.end_sync(work)
+                    if not work.is_done:  # the thread has failed, or was not there any more
+                        failed[partition] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no sync was made")
                 except KafkaError as error:
                     failed[partition] = error
-                except Exception as error:
-                    log.exception("%s could not be synced", partition)
-                    failed[partition] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no sync: {error}")
-            return failed
+            if not future.cancelled() and (problem := future.exception()) is not None:
+                log.error("logs could not be synced", exc_info=problem)
+            done(failed)
 
-        self._threads.run(work).add_done_callback(lambda future: done(future.result()))
+        self._threads.syncs.run(run_all, [work for _, _, work in works]).add_done_callback(synced)
 
     def _failed(self, error: KafkaError) -> None:
         log.error("the node stops: %s", error.message)
@@ -341,13 +344,22 @@ class Node:
             self.on_failure(error)
 
     def _rolled(self, rolled: Log, offset: int) -> None:
-        """A segment is complete: sync it, beside the loop."""
+        """From any thread: a segment is complete, and shall be synced."""
+        self.broker.loop.call_soon_threadsafe(self._sync_rolled, rolled, offset)
 
-        def synced(done: asyncio.Future[None]) -> None:
+    def _sync_rolled(self, rolled: Log, offset: int) -> None:
+        assert self._log_dirs is not None
+        if self._log_dirs.future_logs.get(rolled.topic_partition) is rolled:
+            return  # a copy that a move makes in a thread: it is synced as a whole, when it is complete
+
+        def synced(done: asyncio.Task[None]) -> None:
+            self._rolls.discard(done)
             if not done.cancelled() and (error := done.exception()) is not None:
                 log.error("%s", error)
 
-        self._threads.run(rolled.sync, offset).add_done_callback(synced)
+        task = self.broker.loop.create_task(sync_log(self._threads.syncs, rolled, offset))
+        self._rolls.add(task)
+        task.add_done_callback(synced)
 
     def _disk_failed(self, path: str, reason: str, number: int) -> None:
         """From any thread: an operation below this path was refused by the system."""
@@ -431,7 +443,7 @@ class Node:
         assert self._log_dirs is not None
         if self.settings.is_broker:
             self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())
-            await self._threads.run(partial(self._log_dirs.close, self._lifecycle.epoch))
+            await self._threads.syncs.run(partial(self._log_dirs.close, self._lifecycle.epoch))
         self._let_go()
         self._threads.close()
 

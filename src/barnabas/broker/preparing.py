@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.records.batch import BatchHeader
     from barnabas.runtime.threads import Threads
 
-RUNNING_MAX = 2  # the pool's other threads are for the disk
+RUNNING_MAX = 2  # at once: as many as the pool has threads
 WAITING_BYTES_MAX = 128 * 1024 * 1024
 LOOP_TOGETHER_BYTES_MAX = 16 * 1024  # of the batches in one request that are read on the loop
 TOPIC_IDS_SINCE = 13

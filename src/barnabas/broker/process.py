@@ -27,6 +27,7 @@ from barnabas.storage.names import PROCESS_ID
 
 log = logging.getLogger("barnabas")
 LOOK_AGAIN_S = 0.05
+SWITCH_INTERVAL_S = 0.0005  # how long the loop waits for a thread that computes: decision 0012
 
 
 def main(
@@ -38,6 +39,7 @@ def main(
 ) -> int:
     """Run a node until it is told to stop."""
     garbage.collect_rarely()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     logging.basicConfig(
         stream=sys.stderr,
         level=log_level,

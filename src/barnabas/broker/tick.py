@@ -1,9 +1,10 @@
 """The tick: what one turn of the loop appended, written with one `writev` a partition, then
 acknowledged.
 
-In: partitions that staged batches, answers that must wait for them. Out: bytes in files first, high
-watermarks second, answers third, in request order on every connection. The receive memory that staged
-batches refer to is released after. Does not know: what a produce request is.
+In: partitions that staged batches, answers that must wait for them. Out: bytes in files first, answers
+second, in request order on every connection, high watermarks and those who wait for them third. Nothing else
+runs between the second and the third: whoever is answered sees the high watermark moved when it asks next.
+The receive memory that staged batches refer to is released before. Does not know: what a produce request is.
 """
 
 from __future__ import annotations

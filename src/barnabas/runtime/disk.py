@@ -12,9 +12,9 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol
 from weakref import WeakSet
 
 CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -25,7 +25,6 @@ FILE_MODE = 0o644
 
 NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # only Linux can read without waiting
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
-T = TypeVar("T")
 IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
 
 
@@ -59,21 +58,26 @@ class Disk:
         try:
             return os.open(path, flags, mode)
         except OSError as error:
-            return self._again(error, lambda: os.open(path, flags, mode))
+            if error.errno not in NO_DESCRIPTOR:
+                raise
+        self._take_back()
+        return os.open(path, flags, mode)
 
     def listdir(self, path: str) -> list[str]:
         try:
             return os.listdir(path)  # noqa: PTH208
         except OSError as error:
-            return self._again(error, lambda: os.listdir(path))  # noqa: PTH208
+            if error.errno not in NO_DESCRIPTOR:
+                raise
+        self._take_back()
+        return os.listdir(path)  # noqa: PTH208
 
-    def _again(self, error: OSError, call: Callable[[], T]) -> T:
-        """Try once more if it was descriptors that lacked."""
-        if error.errno not in NO_DESCRIPTOR:
-            raise error
+    def _take_back(self) -> None:
+        """Descriptors lack, and the caller tries once more. It does not pass its error on to here: an error
+        that is a local variable of a frame in its own traceback would keep all those frames, and the files
+        that they have open, until the garbage collector comes."""
         for lender in list(self.lenders):
             lender.give_back()
-        return call()
 
     def can_open(self, count: int) -> bool:
         """Whether so many descriptors are to be had now, for work that must not stop half-way."""
@@ -146,7 +150,10 @@ class Disk:
         try:
             return os.scandir(directory)
         except OSError as error:
-            return self._again(error, lambda: os.scandir(directory))
+            if error.errno not in NO_DESCRIPTOR:
+                raise
+        self._take_back()
+        return os.scandir(directory)
 
     def read(self, path: str) -> bytes:
         """A whole (small) file."""

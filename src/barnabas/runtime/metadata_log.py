@@ -243,11 +243,11 @@ class MetadataLog(MetadataReplica):
             self._fail(error)
             return
         try:
-            if self._run_slow is None:
+            if self._run_sync is None:
                 log.sync()
                 self._synced(end_offset, leader)
             else:
-                task = asyncio.ensure_future(self._run_slow(log.sync))
+                task = asyncio.ensure_future(self._sync_beside(self._run_sync))
                 task.add_done_callback(lambda done: self._sync_done(done, end_offset, leader))
         except Exception as error:
             self._try_again(error)

@@ -74,6 +74,7 @@ class MetadataReplica:
             None  # a node cannot go on without its metadata
         )
         self._known_high_watermark = -1  # as the leader said
+        self._run_sync: RunSlow | None = None
         self._run_slow: RunSlow | None = None
         self._listeners: list[Listener] = []
         self.listener_errors = 0
@@ -126,10 +127,12 @@ class MetadataReplica:
     def remove_listener(self, listener: Listener) -> None:
         self._listeners.remove(listener)
 
-    def run_slow_work_with(self, run_slow: RunSlow) -> None:
-        """From now on syncs and snapshots run beside the loop. Before that they are made where they fall:
-        starting up there is nobody to keep waiting, and no thread to wait for."""
-        self._run_slow = run_slow
+    def run_slow_work_with(self, run_sync: RunSlow, run_slow: RunSlow | None = None) -> None:
+        """From now on syncs and snapshots run beside the loop, in threads of their own each: a quorum waits
+        for syncs, nobody for snapshots. Before that they are made where they fall: starting up there is
+        nobody to keep waiting, and no thread to wait for."""
+        self._run_sync = run_sync
+        self._run_slow = run_slow or run_sync
 
     # What must not be forgotten
 
@@ -191,7 +194,10 @@ class MetadataReplica:
         """Makes all that was appended durable: only then may the leader hear of it."""
         while True:
             try:
-                await self._slowly(self._log.sync)
+                if self._run_sync is None:
+                    self._log.sync()
+                else:
+                    await self._sync_beside(self._run_sync)
                 return
             except Exception as error:
                 if not is_shortage(error):
@@ -200,6 +206,13 @@ class MetadataReplica:
                     raise
                 self._note_shortage(error)
             await asyncio.sleep(RETRY_S)
+
+    async def _sync_beside(self, run_sync: RunSlow) -> None:
+        work = self._log.begin_sync()
+        try:
+            await run_sync(work.run)
+        finally:
+            self._log.end_sync(work)
 
     def truncate(self, offset: int) -> None:
         """The leader does not have what begins here."""
@@ -383,10 +396,10 @@ class MetadataReplica:
             (found for at, found in reversed(self._memberships) if at < snapshot.end_offset),
             self._memberships[0][1],
         )
-        has_deleted = await self._slowly(
+        written = await self._slowly(
             partial(self._snapshots.write, image, membership, log.size_bytes_from, now_ms)
         )
-        if has_deleted:
+        if self._snapshots.written(written):
             await self._slowly(log.start_at(self._snapshots.first_end_offset, now_ms))
 
     async def _slowly(self, work: Callable[[], T]) -> T:

@@ -29,8 +29,15 @@ class SnapshotPolicy:
     retention_ms: int = 7 * 24 * 3_600_000
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    snapshot: SnapshotId
+    file: SnapshotFile
+    gone: tuple[SnapshotId, ...]
+
+
 class MetadataSnapshots:
-    """The snapshots in one folder. `write` may run in a thread; nothing else changes them meanwhile."""
+    """The snapshots in one folder. `write` may run in a thread: it changes nothing here, `written` does."""
 
     def __init__(
         self, disk: Disk, directory: str, policy: SnapshotPolicy, found: Mapping[SnapshotId, int], now_ms: int
@@ -72,15 +79,20 @@ class MetadataSnapshots:
         membership: Membership,
         log_bytes_from: Callable[[int], int],
         now_ms: int,
-    ) -> bool:
-        """Write a snapshot, delete those that retention lets go; whether there were any."""
+    ) -> Written:
+        """Write a snapshot, delete those that retention lets go."""
         snapshot, size = snapshot_files.store_image(self._disk, self._directory, image, membership, now_ms)
-        files = {**self._files, snapshot: SnapshotFile(size, image.provenance.timestamp_ms)}
+        file = SnapshotFile(size, image.provenance.timestamp_ms)
+        files = {**self._files, snapshot: file}
         policy = self._policy
         gone = to_delete(files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms)
         for old in gone:
             self._disk.unlink(f"{self._directory}/{old.file_name}")
-            del files[old]
-        self._files = files
         logger.debug("wrote %s/%s, %d bytes", self._directory, snapshot.file_name, size)
-        return bool(gone)
+        return Written(snapshot, file, tuple(gone))
+
+    def written(self, what: Written) -> bool:
+        """Note a snapshot that was written; whether older ones are gone."""
+        files = {**self._files, what.snapshot: what.file}
+        self._files = {known: file for known, file in files.items() if known not in what.gone}
+        return bool(what.gone)

@@ -1,4 +1,10 @@
-"""The thread port: slow work (fsync, cold reads, recovery) beside the loop, in a bounded pool."""
+"""The thread port: slow work beside the loop, in bounded pools, one for each kind of wait.
+
+Who waits for what decides the pool. A thread that reads a cold segment for a consumer may be stuck for
+seconds; were it one of those that make the metadata log durable, a few slow consumers would cost a node its
+place in the quorum (docs/decisions/0012-threads-by-what-waits-for-them.md).
+Does not know: what the work is.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 PAUSE_S = 0.00005  # long enough for another thread to take the interpreter's lock
+METADATA_THREADS = 1  # one sync at a time is all that the metadata log asks for
+SYNC_THREADS = 4
+READ_THREADS = 8
+REQUEST_THREADS = 2
+BACKGROUND_THREADS = 4
 
 
 class Threads:
@@ -18,12 +29,11 @@ class Threads:
 
     __slots__ = ("_count", "_loop", "_loop_thread", "_pool")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int, name: str = "barnabas") -> None:
         self._loop = loop
         self._loop_thread = threading.get_ident()
         self._count = count
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="barnabas")
-        loop.set_default_executor(self._pool)
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
 
     def start_all(self) -> None:
         """Start the threads now: later the system may refuse to, and work would be lost. RuntimeError when it
@@ -48,3 +58,35 @@ class Threads:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
+
+
+class ThreadPools:
+    """All threads of a node."""
+
+    __slots__ = ("background", "metadata", "reads", "requests", "syncs")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # the metadata log's syncs alone
+        self.syncs = Threads(loop, SYNC_THREADS, "barnabas-sync")  # of partitions' logs, and checkpoints
+        self.reads = Threads(loop, READ_THREADS, "barnabas-read")  # for clients, where no page is cached
+        self.requests = Threads(loop, REQUEST_THREADS, "barnabas-request")  # computing that clients wait for
+        # Retention, recovery, loading of coordinators, moves, snapshots: long, and often pure Python.
+        self.background = Threads(loop, BACKGROUND_THREADS, "barnabas-background")
+        loop.set_default_executor(self.reads._pool)
+
+    def run(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """In the background: nobody waits for it in a hurry."""
+        return self.background.run(work, *arguments)
+
+    def pause(self) -> None:
+        """See `Threads.pause`."""
+        self.background.pause()
+
+    def start_all(self) -> None:
+        """See `Threads.start_all`."""
+        for each in (self.metadata, self.syncs, self.reads, self.requests, self.background):
+            each.start_all()
+
+    def close(self) -> None:
+        for each in (self.background, self.requests, self.reads, self.syncs, self.metadata):
+            each.close()

@@ -8,6 +8,7 @@ import errno
 import os
 import random
 from collections.abc import Callable
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,11 @@ def ignore_failure(path: str, reason: str, number: int) -> None:
 
 
 class LogContext:
-    """`on_roll(log, offset)` is called after a roll: everything below `offset` is complete and wants
-    `log.sync(offset)` in a thread. `on_failure(path, reason, errno)` is called, from any thread, when the
-    disk below a path has failed: its log dir should not be used any more."""
+    """`on_roll(log, offset)` is called after a roll, by the thread that owns the log: everything below the
+    offset is complete and wants to be synced. `on_failure(path, reason, errno)` is called, from any thread,
+    when the disk below a path has failed: its log dir should not be used any more."""
 
-    __slots__ = ("disk", "files", "graveyard", "indexes", "on_failure", "on_roll", "rng", "time")
+    __slots__ = ("disk", "files", "first", "graveyard", "indexes", "on_failure", "on_roll", "rng", "time")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class LogContext:
         self.files = OpenFiles(disk, open_files_max)
         self.graveyard = Graveyard(disk)
         self.indexes = IndexCache()
+        self.first = Lock()  # held, briefly, to set what any thread may load when it is first asked for
         self.rng = rng if rng is not None else random.Random()
         self.on_roll = on_roll
         self.on_failure = on_failure

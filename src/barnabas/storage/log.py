@@ -1,8 +1,8 @@
 """One partition's log: segments in a folder, appended to at the end, read anywhere.
 
 In: batches (see `LogTail`); offsets to read from. Out: slices of whole batches, and the files that Apache
-Kafka would leave. All calls are synchronous; `sync`, cold reads and recovery are slow and may run in a
-thread beside the others, everything else belongs to one thread.
+Kafka would leave. All calls are synchronous and belong to one thread, the loop's; cold reads, what
+`begin_sync` planned and what retention and compaction look up may run in others (docs/threads.md).
 Does not know: replication, high watermarks, who may read what. Retention and compaction change `segments`
 only by assigning a new list, which readers in other threads see whole or not at all.
 """
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from barnabas.protocol import KafkaError
 from barnabas.storage import (
     lookup,
-    names,
     opening,
     producer_snapshots,
     reading,
@@ -27,6 +26,7 @@ from barnabas.storage.log_tail import LogTail
 from barnabas.storage.lookup import TimestampOffset
 from barnabas.storage.segment import Segment
 from barnabas.storage.settings import INT64_MAX, LogSettings
+from barnabas.storage.syncing import SyncWork
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.storage.truncation import Truncation
 
@@ -118,60 +118,51 @@ class Log(LogTail):
     def sync(self, offset: int | None = None, now_ms: int | None = None) -> None:
         """Make everything below `offset` durable (default: all that is written); the recovery point follows.
 
-        Waits for the disk: call it from a thread, any number of times, beside appends and reads.
+        Waits for the disk, and belongs to the thread that owns the log. Beside a loop, another one waits:
+        `begin_sync` here, `run` there, `end_sync` here again.
         """
+        work = self.begin_sync(offset, now_ms)
+        work.run()
+        self.end_sync(work)
+
+    def begin_sync(self, offset: int | None = None, now_ms: int | None = None) -> SyncWork:
+        """Plan a sync. Any number of them may be under way; each is ended by `end_sync`, whatever happens."""
         target = self.written_offset if offset is None else min(offset, self.written_offset)
-        names_dirty, truncations = self.names_dirty, self.truncations
-        if target > self.recovery_point or names_dirty:
-            self.names_dirty = False
-            try:
-                self._sync_files(target, names_dirty)
-            except OSError as error:
-                self.names_dirty |= names_dirty
-                if truncations == self.truncations:  # else the files were taken away meanwhile
-                    raise self.context.failure("sync", self.directory, error) from error
-            if truncations == self.truncations:
-                self.recovery_point = max(self.recovery_point, target)
-        if now_ms is not None:
-            self.last_sync_ms = now_ms
+        is_needed = target > self.recovery_point or self.names_dirty or self.names_syncing > 0
+        return self._planned(SyncWork(self, target, self._unsynced() if is_needed else [], now_ms=now_ms))
 
-    def sync_names(self) -> None:
-        """Make the folder itself durable: which files it has, and the small ones. For logs that are new."""
-        if self.names_dirty:
-            self.names_dirty = False
-            try:
-                self._sync_folder()
-            except OSError as error:
-                self.names_dirty = True
-                raise self.context.failure("sync", self.directory, error) from error
+    def begin_names_sync(self) -> SyncWork:
+        """The same for the folder itself: which files it has, and the small ones. For logs that are new."""
+        return self._planned(SyncWork(self, 0, self._unsynced(), only_names=True))
 
-    def _sync_files(self, target: int, names_dirty: bool) -> None:
-        disk, segments = self.context.disk, self.segments
-        first = max(reading.floor(segments, min(self.recovery_point, self.indexes_synced_to)), 0)
-        for segment in segments[first:]:
-            if segment.base_offset < target or segment is segments[0]:
-                self._sync_segment(segment)
-            if names_dirty:
-                disk.sync_file(producer_snapshots.path_of(self.directory, segment.base_offset))
-        if names_dirty:
-            self._sync_folder()
-        self.indexes_synced_to = segments[-1].base_offset
+    def _planned(self, work: SyncWork) -> SyncWork:
+        self.names_syncing += work.took_names
+        self.names_dirty = False
+        return work
 
-    def _sync_segment(self, segment: Segment) -> None:
-        try:
-            segment.sync()
-        except FileNotFoundError:
-            if segment in self.segments:  # else retention or compaction took it away meanwhile
-                raise
+    def _unsynced(self) -> list[Segment]:
+        """Segments whose batches or final indexes are not known to be durable."""
+        first = reading.floor(self.segments, min(self.recovery_point, self.indexes_synced_to))
+        return self.segments[max(first, 0) :]
 
-    def _sync_folder(self) -> None:
-        disk = self.context.disk
-        disk.sync_file(f"{self.directory}/{names.LEADER_EPOCH_CHECKPOINT}")
-        disk.sync_file(f"{self.directory}/{names.PARTITION_METADATA}")
-        disk.sync_directory(self.directory)
-        if self.is_new:
-            disk.sync_directory(self.directory.rpartition("/")[0])
-            self.is_new = False
+    def end_sync(self, work: SyncWork) -> None:
+        """Note what became durable. KAFKA_STORAGE_ERROR: the disk failed."""
+        self.names_syncing -= work.took_names
+        failed = work.error is not None or not work.is_done
+        if failed or work.directory != self.directory:  # under its new name nothing was synced
+            self.names_dirty |= work.has_names
+        elif work.has_names:
+            self.is_new &= not work.is_new
+        if work.truncations != self.truncations:
+            return  # files were cut or taken away meanwhile: what was planned for is no more
+        if work.error is not None:
+            raise self.context.failure("sync", self.directory, work.error) from work.error
+        if failed:
+            return
+        self.recovery_point = max(self.recovery_point, work.target)
+        self.indexes_synced_to = max(self.indexes_synced_to, work.indexes_to)
+        if work.now_ms is not None:
+            self.last_sync_ms = work.now_ms
 
     def close(self) -> None:
         """Leave files that can be opened as clean: everything durable, indexes final, producers in a

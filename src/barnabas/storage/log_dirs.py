@@ -305,10 +305,17 @@ class LogDirs:
     # Checkpoints
 
     def checkpoint_recovery_points(self) -> None:
-        """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`)."""
+        """All at once, for those who may wait: new folders made durable, then `store_recovery_points`."""
+        for log in [*self.logs.values(), *self.future_logs.values()]:
+            if log.names_dirty:
+                work = log.begin_names_sync()
+                work.run()
+                log.end_sync(work)
+        self.store_recovery_points()
+
+    def store_recovery_points(self) -> None:
+        """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`); in any thread."""
         for directory in self.online():
-            for log in [*directory.logs.values(), *directory.future_logs.values()]:
-                log.sync_names()
             self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
 
     def checkpoint_log_start_offsets(self) -> None:

@@ -15,7 +15,7 @@ from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
 from barnabas.replication.leader_epochs import LeaderEpochs
 from barnabas.runtime.disk import IOV_MAX
 from barnabas.runtime.shortage import Shortage
-from barnabas.storage import checkpoints, partition_metadata, producer_snapshots
+from barnabas.storage import checkpoints, lazily, partition_metadata, producer_snapshots
 from barnabas.storage.context import LogContext
 from barnabas.storage.gathering import finish_write
 from barnabas.storage.index import RELATIVE_OFFSET_MAX
@@ -67,6 +67,7 @@ class LogTail:
         "last_sync_ms",
         "log_start_offset",
         "names_dirty",
+        "names_syncing",
         "opened_at_offset",
         "producers",
         "recovery_point",
@@ -124,6 +125,7 @@ class LogTail:
         self._epoch = -1
         self.epochs_dirty = False
         self.names_dirty = False
+        self.names_syncing = 0  # syncs under way that found names dirty
         self.is_new = False  # its folder's own name is not durable yet
         self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
         self.is_moving = False  # it is being copied to another dir: not to be compacted
@@ -263,8 +265,9 @@ class LogTail:
 
     def check_whole(self) -> None:
         """Refuse to use a log that is being truncated. Only followers truncate: clients ask the leader."""
-        if self.truncation is not None:
-            reason = f"{self.topic_partition} is being truncated to offset {self.truncation.offset}"
+        truncation = self.truncation  # read once: this may be another thread than the one that ends it
+        if truncation is not None:
+            reason = f"{self.topic_partition} is being truncated to offset {truncation.offset}"
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
 
     def write_early(self) -> None:
@@ -356,7 +359,7 @@ class LogTail:
         try:
             segment.resize(segment.size)
             self.epochs.truncate_from_end(self.written_offset)
-            self.reload_producers()
+            self.producers = lazily.load_producers(self)
         except (OSError, KafkaError, CorruptLog):
             self.fail(failure)  # the file may hold what nobody wrote: no more appends in this life
         return failure
@@ -451,48 +454,28 @@ class LogTail:
         self.topic_id = topic_id
         self.names_dirty = True
 
-    def load_epochs(self) -> None:
-        """The leader epochs from their checkpoint, or from every batch if that is damaged."""
-        try:
-            self.epochs = checkpoints.load_epochs(self.context.disk, self.directory)
-        except checkpoints.CorruptCheckpoint as error:
-            logger.warning(
-                "Leader epochs of %s are damaged (%s): reading the log for them", self.directory, error
-            )
-            self.epochs = LeaderEpochs()
-            for segment in self.segments:
-                for _, header in segment.headers():
-                    if header.partition_leader_epoch > self.epochs.latest_epoch:
-                        self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-            self.epochs_dirty = True
-        if self.epochs.truncate_from_start(self.log_start_offset):  # stored before the log's start moved
-            self.epochs_dirty = True
-
-    def reload_producers(self) -> None:
-        """The producers as of what is written; snapshots of what is gone go too."""
-        for offset in producer_snapshots.offsets(self.context, self.directory):
-            if offset > self.written_offset:
-                producer_snapshots.delete(self.context, self.directory, offset)
-        self.producers = producer_snapshots.load(
-            self.context, self.directory, self.segments, self.log_start_offset, self.written_offset
-        )
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
             """Only for slots that are still empty: most logs of a node are idle and never need these."""
             try:
                 if name == "epochs":
-                    self.load_epochs()
+                    loaded = lazily.load_epochs(self)
                 elif name == "producers":
                     self.check_whole()
-                    self.reload_producers()
+                    loaded = lazily.load_producers(self)
                 elif name == "topic_id":
-                    self.topic_id = partition_metadata.load(self.context.disk, self.directory)
+                    loaded = partition_metadata.load(self.context.disk, self.directory)
                 else:
                     raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             except OSError as error:
                 raise self.context.failure("read", self.directory, error) from error
             except CorruptLog as error:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-            return object.__getattribute__(self, name)
+            with self.context.first:
+                # Of two threads that loaded it the first wins: the loop may have added to that object since.
+                try:
+                    return object.__getattribute__(self, name)
+                except AttributeError:
+                    setattr(self, name, loaded)
+                    return loaded

@@ -45,20 +45,25 @@ def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_on
 
 def look_into(log: "Log", look: Callable[[], T]) -> T:
     """Run something that reads files. A file that is gone belonged to a segment that retention or compaction
-    took away meanwhile, if there are other segments now: then look again."""
+    took away meanwhile, if there are other segments now: then look again. So it is with a log that another
+    thread cuts."""
     while True:
         segments, truncations = log.segments, log.truncations
         try:
             return look()
         except FileNotFoundError as error:
-            if segments is log.segments:
+            if segments is log.segments and not has_been_cut(log, truncations):
                 raise log.context.failure("read", log.directory, error) from error
         except OSError as error:
             raise log.context.failure("read", log.directory, error) from error
-        except (CorruptLog, struct.error) as error:
-            if truncations != log.truncations:  # cut while it was read, by another thread
-                continue
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        except (CorruptLog, IndexError, struct.error) as error:
+            if not has_been_cut(log, truncations):
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def has_been_cut(log: "Log", truncations: int) -> bool:
+    """Whether the log was truncated since, or is being truncated at this moment."""
+    return log.truncations != truncations or log.truncation is not None
 
 
 def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:

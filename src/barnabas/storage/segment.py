@@ -116,11 +116,13 @@ class Segment:
     def delete_files(self) -> None:
         self.context.files.close(self)
         self.context.indexes.forget(self)
-        for kind in names.SEGMENT_SUFFIXES:
-            try:
-                self.context.disk.unlink(self.path_of(kind))
-            except FileNotFoundError:
-                pass
+        with self.context.files.lock:
+            for kind in names.SEGMENT_SUFFIXES:
+                try:
+                    self.context.disk.unlink(self.path_of(kind))
+                except FileNotFoundError:
+                    pass
+            self.suffix = names.DELETED  # a reader that came late makes no new files: see `_replace_index`
 
     def sync(self) -> None:
         """Make what is written durable. The index files of the segment that is appended to are left out:
@@ -212,9 +214,13 @@ class Segment:
     def transactions(self) -> TransactionIndex:
         if self._transactions is None:
             try:
-                self._transactions = TransactionIndex(self.read_file(names.TRANSACTION_INDEX))
+                loaded = TransactionIndex(self.read_file(names.TRANSACTION_INDEX))
             except FileNotFoundError:
-                self._transactions = TransactionIndex()
+                loaded = TransactionIndex()
+            with self.context.first:
+                # Of two threads that loaded it the first wins: the loop may have added to that object since.
+                if self._transactions is None:
+                    self._transactions = loaded
         return self._transactions
 
     def add_transaction(self, transaction: AbortedTransaction) -> None:
@@ -272,12 +278,13 @@ class Segment:
         self._largest = None
 
     def _replace_index(self, kind: str, data: bytearray) -> None:
-        if self.suffix == names.DELETED:
-            return  # for a reader that came late; the next one will not find it
-        path = self.path_of(kind)
-        try:
-            if not data and self.context.disk.size(path) == 0:
-                return  # most partitions of a node hold little: nothing to write after a crash
-        except FileNotFoundError:
-            pass
-        self.context.disk.create(path, bytes(data))
+        with self.context.files.lock:  # the owner may delete the files, or give them other names
+            if self.suffix == names.DELETED:
+                return  # for a reader that came late; the next one will not find it
+            path = self.path_of(kind)
+            try:
+                if not data and self.context.disk.size(path) == 0:
+                    return  # most partitions of a node hold little: nothing to write after a crash
+            except FileNotFoundError:
+                pass
+            self.context.disk.create(path, bytes(data))

@@ -44,7 +44,7 @@ class Truncation:
         self._dropped = dropped
         self._is_whole = is_whole  # nothing is left of the log
         self._active = log.active
-        self._entries = log.epochs.entries
+        self._entries = [] if is_whole else log.epochs.entries
         self._cut: SegmentCut | None = None
         self._producers: ProducerStates | None = None
         self._failure: KafkaError | None = None
@@ -153,6 +153,8 @@ def begin_anew(log: "Log", offset: int, log_start_offset: int | None) -> Truncat
         log.context.need_descriptors()
     except OSError as error:
         raise log.context.failure("truncate", log.directory, error) from error
+    # From here on readers in threads know why a file that they look for is gone.
+    truncation = log.truncation = Truncation(log, offset, dropped, is_whole=True)
     try:
         for segment in dropped:
             if segment.base_offset == offset:
@@ -160,10 +162,10 @@ def begin_anew(log: "Log", offset: int, log_start_offset: int | None) -> Truncat
         fresh = Segment(log.context, log.directory, offset)
         SegmentWriter.create(fresh, log.preallocated_bytes())
     except OSError as error:
+        log.truncation = None
         raise log.fail(log.context.failure("truncate", log.directory, error)) from error
     log.epochs.clear()
     log.active = fresh
-    truncation = log.truncation = Truncation(log, offset, dropped, is_whole=True)
     log.segments = [fresh]
     _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
     return truncation

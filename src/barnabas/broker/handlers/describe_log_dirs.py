@@ -32,7 +32,7 @@ def describe_log_dirs(
 
 async def describe(request: DescribeLogDirsRequest, broker: Broker) -> DescribeLogDirsResponse:
     dirs = broker.log_dirs.dirs
-    rooms = await broker.threads.run(room_of, dirs, broker.log_dirs.context)
+    rooms = await broker.threads.reads.run(room_of, dirs, broker.log_dirs.context)
     topics = await broker.pieces.run(logs_of(request, broker))
     results = []
     for each, room in zip(dirs, rooms, strict=True):

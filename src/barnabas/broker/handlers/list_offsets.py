@@ -72,7 +72,7 @@ async def with_lookups(
 ) -> ListOffsetsResponse:
     """A lookup by time reads indexes and unpacks a batch: a thread does."""
     names_epochs = context.version >= LEADER_EPOCHS_SINCE
-    await context.broker.threads.run(look_up, lookups, names_epochs)
+    await context.broker.threads.reads.run(look_up, lookups, names_epochs)
     return response
 
 

@@ -32,8 +32,7 @@ def test_turns_of_a_watched_loop_are_noted_with_their_processor_time() -> None:
             broker.close()
         found = loop_watch.read_turns(turns)
     assert found  # starting takes longer than a millisecond
-    assert all(0 <= turn.cpu_ms <= turn.wall_ms + 1 for turn in found)
-    assert all(0 <= turn.delayed_ms <= turn.wall_ms + 1 for turn in found)
+    assert all(turn.wall_ms > 0 and turn.cpu_ms >= 0 and turn.delayed_ms >= 0 for turn in found)
 
 
 def test_waits_before_the_disturbance_are_no_part_of_it() -> None:

@@ -16,6 +16,7 @@ from barnabas.broker.held_answers import Wait
 from barnabas.broker.needs import write_topics
 from barnabas.broker.partition import Partition
 from barnabas.broker.preparing import PreparedBatches
+from barnabas.broker.produce_parts import append_in_parts, is_long
 from barnabas.broker.routes import handles
 from barnabas.broker.verifying import NotVerified, Verified
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -78,6 +79,13 @@ def append(
     try:
         prepared = None
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            if is_long(request):
+                return append_in_parts(
+                    request,
+                    context,
+                    lambda part, for_part: append(part, for_part, verified, is_at_once=False),
+                    not_written,
+                )
             prepared = preparing.validate_at_once(request, context)
         return append_validated(request, context, verified, prepared, is_at_once=is_at_once)
     except TakesLong:  # nothing is appended yet

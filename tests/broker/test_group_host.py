@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.broker import coordinator_uncommitted
 from barnabas.broker.context import RequestContext
 from barnabas.broker.coordinator_journal import CoordinatorJournal
 from barnabas.broker.deferred import Deferred
@@ -185,6 +186,29 @@ def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
         world.partition.state.advance_follower(2, 1)
         world.partition.wake_all()
         assert answer.is_done
+
+    play(scenario)
+
+
+def test_beyond_a_bound_of_waiting_requests_others_are_refused_before_anything_is_appended(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_uncommitted, "HELD_MAX", 3)
+
+    async def scenario(world: World) -> None:
+        world.partition.lead(0, (1, 2), (1, 2), 1)
+        world.lead()
+        waiting = [world.ask(commit(offset)) for offset in range(3)]
+        refused = world.ask(commit(3))
+        assert error_of(refused) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await asyncio.sleep(0)
+        assert world.log.end_offset == 3
+        world.partition.follower_reached(2, world.log.end_offset)
+        assert [error_of(await resolved(each)) for each in waiting] == [ErrorCode.NONE] * 3
+        taken = world.ask(commit(4))
+        await asyncio.sleep(0)
+        world.partition.follower_reached(2, world.log.end_offset)
+        assert error_of(await resolved(taken)) == ErrorCode.NONE
 
     play(scenario)
 

@@ -81,7 +81,7 @@ class Broker:
         self.auto_creation = AutoCreation(self)
         self.truncations = Truncations(threads.background)
         self.others = OtherBrokers(self)
-        self.markers = MarkerSending(self.others, self.loop)
+        self.markers = MarkerSending(self.others, self.loop, self.unexpected)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time
         self.leader_throttle = ReplicationThrottle(self, "leader")
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`

@@ -24,7 +24,7 @@ from barnabas.broker.coordinator_journal import (
 )
 from barnabas.broker.coordinator_line import Line, later
 from barnabas.broker.coordinator_long import LongRequest
-from barnabas.broker.coordinator_uncommitted import Uncommitted
+from barnabas.broker.coordinator_uncommitted import FULL, Uncommitted
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.large_requests import encoded_in_pieces
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
@@ -294,6 +294,8 @@ class CoordinatorHost(Generic[S]):
 
     def decide_now(self, request: Message, context: RequestContext) -> Message | Deferred:
         """The decision on a request, if nothing long is under way or its turn in the line has come."""
+        if self._uncommitted.is_full:
+            raise FULL.with_traceback(None)  # else each time adds to what the last left
         now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
         self.take(outcome, now_ms, request)

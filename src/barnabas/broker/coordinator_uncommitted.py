@@ -17,6 +17,10 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 TOO_LATE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Followers have not taken it over in time.")
+FULL = KafkaError(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, "Too many requests wait for the coordinator's followers."
+)
+HELD_MAX = 10_000  # answers of one shard; requests are refused then, before anything is appended
 
 Give = Callable[[Any], None]
 
@@ -44,6 +48,12 @@ class Uncommitted:
         self._spoil = spoil
         self._held: deque[Held] = deque()  # in the order of offsets, and of deadlines
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a request should be refused now: followers would have to be waited for, as many wait for
+        them already, and clients that give up and ask again make it more."""
+        return len(self._held) >= HELD_MAX
 
     def hold(self, offset: int, give: Give, answer: Any) -> None:
         """Give the answer when everything below the offset is committed."""

@@ -2,6 +2,7 @@
 
 In: markers with the broker that leads their partition. Out: WriteTxnMarkers requests, one under way to each
 broker, with everything that came up meanwhile in the next; word of each marker, or why it is not written.
+What waits for one broker has a bound; a broker that cannot be reached fails all of it at once.
 Does not know: which partitions are where, whether to try again.
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
     from barnabas.broker.other_brokers import OtherBrokers
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 Marker = WriteTxnMarkersRequest.WritableTxnMarker
 Told = Callable[[KafkaError | None], None]
 MARKERS_MAX = 1_000  # partitions in one request
+UNSENT_MAX = 10_000  # for one broker, beside those under way
+FULL = KafkaError(ErrorCode.NETWORK_EXCEPTION, "too many markers wait for their leader already")
 LANE = "markers"
 
 
@@ -31,16 +35,23 @@ class Unsent(NamedTuple):
 
 
 class MarkerSending:
-    __slots__ = ("_brokers", "_loop", "_tasks", "_unsent")
+    __slots__ = ("_brokers", "_loop", "_tasks", "_unexpected", "_unsent")
 
-    def __init__(self, brokers: OtherBrokers, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, brokers: OtherBrokers, loop: asyncio.AbstractEventLoop, unexpected: UnexpectedErrors
+    ) -> None:
         self._brokers = brokers
+        self._unexpected = unexpected
         self._loop = loop
         self._unsent: dict[int, list[Unsent]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def send(self, broker_id: int, markers: Markers, where: TopicPartition, told: Told) -> None:
-        self._unsent.setdefault(broker_id, []).append(Unsent(markers, where, told))
+        """Send a marker, and tell what became of it. KafkaError: too many wait for this broker; try again."""
+        unsent = self._unsent.setdefault(broker_id, [])
+        if len(unsent) >= UNSENT_MAX:
+            raise FULL.with_traceback(None)  # else each time adds to what the last left
+        unsent.append(Unsent(markers, where, told))
         if broker_id not in self._tasks:
             self._tasks[broker_id] = self._loop.create_task(self._send_all(broker_id))
 
@@ -60,14 +71,21 @@ class MarkerSending:
                     answer = await self._brokers.ask(broker_id, request_for(some), LANE)
                     results = results_of(answer)
                 except KafkaError as error:
-                    for each in some:
-                        each.told(error)
+                    # It cannot be reached: so it is for all that wait for it, and each try takes long.
+                    for each in [*some, *self._unsent.pop(broker_id, ())]:
+                        self._tell(each, error)
                     continue
                 for each in some:
                     code = results.get((each.markers.producer_id, *each.where))
-                    each.told(error_of(code))
+                    self._tell(each, error_of(code))
         finally:
             del self._tasks[broker_id]
+
+    def _tell(self, each: Unsent, error: KafkaError | None) -> None:
+        try:
+            each.told(error)
+        except Exception:
+            self._unexpected.note("telling of a marker on", each.where)
 
 
 def without_repetition(unsent: list[Unsent]) -> tuple[list[Unsent], list[Unsent]]:

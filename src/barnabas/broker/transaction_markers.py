@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.marker_sending import FULL
 from barnabas.broker.offsets_topic import OFFSETS_TOPIC
 from barnabas.metadata.partitions import NO_LEADER
 from barnabas.protocol import ErrorCode, KafkaError
@@ -35,7 +36,7 @@ Done = Callable[["Markers", Sequence["TopicPartition"]], None]
 class MarkerWriter:
     """The markers of one shard of transactions."""
 
-    __slots__ = ("_broker", "_done", "_is_closed", "_retry_ms", "_timer", "_unwritten")
+    __slots__ = ("_broker", "_done", "_is_closed", "_last_error", "_retry_ms", "_timer", "_unwritten")
 
     def __init__(self, broker: Broker, done: Done) -> None:
         self._broker = broker
@@ -44,6 +45,7 @@ class MarkerWriter:
         self._retry_ms = RETRY_MS
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._last_error: KafkaError | None = None
 
     @property
     def unwritten_count(self) -> int:
@@ -119,7 +121,8 @@ class MarkerWriter:
                 error.message,
             )
             return
-        if error is not NOT_READY:
+        if error is not NOT_READY and error is not FULL and error is not self._last_error:
+            self._last_error = error  # one line: thousands may fail for the same reason
             log.warning(
                 "the marker of %s is not on %s yet: %s", markers.transactional_id, where, error.message
             )

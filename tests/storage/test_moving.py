@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.storage import Log, LogDirs, LogSettings, TopicPartition, future_logs
 from barnabas.storage.context import LogContext
-from barnabas.storage.copying import complete, copy_some
+from barnabas.storage.copying import complete, copy_some, shared_end
 from barnabas.storage.formatting import format_log_dir
 
 from .building import NOW_MS, SMALL, append, append_marker, batch_at, fill, read_all
@@ -161,3 +161,32 @@ def test_a_copy_whose_log_is_gone_counts_if_the_metadata_says_so(
         assert read_all(again.logs[A0]) == appended
     else:
         assert A0 not in again.logs
+
+
+def test_a_log_that_was_cut_and_has_grown_again_is_copied_as_it_is_now(dirs: LogDirs, log: Log) -> None:
+    """Both are as long as before: only the leader epochs tell that they are not the same."""
+    fill(log, 40)
+    copy = future_logs.create(dirs, log, dirs.dirs[1], NOW_MS)
+    copy_all(log, copy)
+    assert shared_end(log, copy) == 40
+    log.truncate_to(25)
+    fill(log, 5, epoch=3)
+    log.truncate_to(28)
+    appended = [*read_all(log), *fill(log, 30, epoch=4)]
+
+    assert shared_end(log, copy) == 25
+    copy_some(log, copy, 500, NOW_MS, shared_end(log, copy))
+    copy_all(log, copy)
+    assert read_all(copy) == appended
+    assert copy.epochs.entries == log.epochs.entries
+
+
+def test_a_log_is_not_copied_while_it_is_cut(dirs: LogDirs, log: Log) -> None:
+    fill(log, 40)
+    copy = future_logs.create(dirs, log, dirs.dirs[1], NOW_MS)
+    begun = log.begin_truncation(20)
+    assert begun is not None
+
+    assert copy_some(log, copy, 500, NOW_MS) == 0
+    begun.finish()
+    assert copy_some(log, copy, 500, NOW_MS) > 0

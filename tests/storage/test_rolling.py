@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from barnabas.storage import Log, LogContext, LogSettings
+import pytest
+
+from barnabas.storage import Log, LogContext, LogSettings, producer_snapshots
 
 from .building import NOW_MS, append, batch_at, files, fill, read_all
 
@@ -145,3 +147,12 @@ def test_a_smaller_segment_size_takes_effect_at_once(log: Log) -> None:
     fill(log, 1)
 
     assert bases(log) == [0, 5]
+
+
+def test_a_roll_reads_nothing_of_what_was_appended(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asked for the producers of a follower whose batches have none; the snapshot needs them."""
+    monkeypatch.setattr(producer_snapshots, "load", lambda *_: pytest.fail("all batches would be read"))
+    fill(log, 100)
+
+    assert len(log.segments) > 3
+    assert log.producers_loaded

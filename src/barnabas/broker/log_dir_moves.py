@@ -177,11 +177,12 @@ class LogDirMoves:
         while self._goes_on(where, partition, copy):
             rate: int = broker.settings["replica.alter.log.dirs.io.max.bytes.per.second"]
             now_ms = broker.clock.now_ms()
-            if rate == 0:
+            if rate == 0 or partition.log.truncation is not None:
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue
             size = min(CHUNK_BYTES, rate)
-            copied = await broker.threads.run(copying.copy_some, partition.log, copy, size, now_ms)
+            cut_at = copying.shared_end(partition.log, copy)
+            copied = await broker.threads.run(copying.copy_some, partition.log, copy, size, now_ms, cut_at)
             if copied == 0:
                 return
             await asyncio.sleep(copied / rate)
@@ -195,6 +196,8 @@ class LogDirMoves:
         try:
             self._replicas.write_all()
             now_ms = self._broker.clock.now_ms()
+            if copying.shared_end(source, copy) < copy.end_offset:
+                return False  # the log was cut: a thread cuts the copy
             copying.copy_some(source, copy, CHUNK_BYTES, now_ms)
             if copy.end_offset < source.end_offset:
                 return False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
 from barnabas.replication.leader_epochs import LeaderEpochs
+from barnabas.replication.producers import ProducerStates
 from barnabas.runtime.disk import IOV_MAX
 from barnabas.runtime.shortage import Shortage
 from barnabas.storage import checkpoints, lazily, partition_metadata, producer_snapshots
@@ -26,7 +27,6 @@ from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from barnabas.replication.producers import ProducerStates
     from barnabas.storage.truncation import Truncation
 
 STAGED_BYTES_MAX = 32 << 20
@@ -82,7 +82,7 @@ class LogTail:
     )
 
     epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
-    producers: "ProducerStates"
+    producers: ProducerStates
     topic_id: bytes | None
 
     def __init__(
@@ -326,6 +326,7 @@ class LogTail:
         if first_timestamp is not None:
             self._set_age_limit(first_timestamp)
         self._epoch = self.epochs.latest_epoch
+        self.know_producers()
         return writer
 
     def _set_age_limit(self, first_timestamp: int) -> None:
@@ -453,6 +454,12 @@ class LogTail:
             raise self.context.failure("write", self.directory, error) from error
         self.topic_id = topic_id
         self.names_dirty = True
+
+    def know_producers(self) -> None:
+        """Before the first append: a roll needs them, and would have to read all that was appended since."""
+        if not self.producers_loaded and self.written_offset == self.segments[0].base_offset:
+            self.producers = ProducerStates(self.log_start_offset)
+        _ = self.producers
 
     if not TYPE_CHECKING:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from barnabas.groups.outcome import Caller, Outcome, Token
@@ -105,6 +106,9 @@ class FakeShard:
 
     def configure(self, settings: object) -> None:
         pass
+
+    def replayed(self, now_ms: int) -> Iterator[None]:
+        return iter(())
 
     def loaded(self, now_ms: int) -> None:
         self.is_loaded = True

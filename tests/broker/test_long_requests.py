@@ -262,3 +262,51 @@ def test_the_line_is_bounded(play: Play, monkeypatch: pytest.MonkeyPatch) -> Non
         assert found == [{0}] * 4 + [{ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}] * 2
 
     play(scenario)
+
+
+def everything_in(host: GroupHost) -> dict[str, Any]:
+    offsets = host.shard.offsets
+    return {group: offsets.of_group(group) for group in offsets.group_ids()}
+
+
+def test_a_shard_is_loaded_in_pieces_and_has_everything(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        host = world.lead()
+        for number in range(300):
+            world.ask(commit(number, 1, f"g{number}"), 7)
+        world.tick.close()
+        await resolved(world.ask(commit(5), 7))
+        world.tick.close()
+        known = everything_in(host)
+        world.coordinator.hosts.pop(0).close()
+        world.coordinator._led.clear()
+        again = world.lead()
+        turns = 0
+        while again.error is not None:
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns > 300
+        assert {
+            group: again.shard.offsets.of_group(group) for group in again.shard.offsets.group_ids()
+        } == known
+
+    play(scenario)
+
+
+def test_a_shard_that_is_given_up_while_it_loads_is_not_taken_up(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.lead()
+        await resolved(world.ask(commit(5), 7))
+        world.tick.close()
+        world.coordinator.hosts.pop(0).close()
+        world.coordinator._led.clear()
+        host = world.lead()
+        assert host.load_task is not None
+        while not host.shard.offsets.count:
+            await asyncio.sleep(0)
+        assert host.error is not None
+        host.close()
+        await host.load_task
+        assert host.error is not None and host.error.code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)

@@ -17,6 +17,7 @@ from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.difference import difference
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.metadata.steps import at_once
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges, topic_changes
 from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import Message
@@ -99,6 +100,7 @@ class Host:
             self.answers[client] = on_the_wire(message, version)
         assert not self.waiting
         self.shard = self.replayed()
+        at_once(self.shard.replayed(self.now_ms))
         self.shard.loaded(self.now_ms)
         self.shard.metadata_changed(self.image, NO_CHANGES, self.now_ms)
 

@@ -14,6 +14,7 @@ from barnabas.groups.records import Entry, decode, encode, record_types
 from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import EMPTY_IMAGE
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import ProtocolError
 from barnabas.protocol.log_records.consumer_offsets import (
     LegacyOffsetCommitKey,
@@ -44,6 +45,7 @@ def loaded(name: str) -> GroupShard:
         entry = decode(key, value)
         assert entry is not None
         shard.apply(entry)
+    at_once(shard.replayed(0))
     shard.loaded(0)
     return shard
 

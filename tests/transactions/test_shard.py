@@ -21,6 +21,7 @@ from barnabas.transactions.answers import early, refusal, spoil
 from barnabas.transactions.outcome import Caller, TopicPartition
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import BEFORE, BY_LABEL, State
+from barnabas.transactions.timing import ENDED_A_TURN, IDS_A_TURN
 
 from .host import Host, durable
 
@@ -275,9 +276,24 @@ def test_many_ids_expire_in_turns(host: Host) -> None:
         turns.append(sum(len(outcome.records) for outcome in outcomes))
         for outcome in outcomes:
             host.take(outcome)
-    assert turns == [500, 500, 200]
+    assert [count for count in turns if count] == [IDS_A_TURN] * 6
     assert all(entry.value is None for entry in host.new_records)
     assert host.shard.next_deadline_ms() is None
+
+
+def test_many_transactions_that_time_out_together_are_aborted_in_turns(host: Host) -> None:
+    for number in range(3 * ENDED_A_TURN):
+        producer = begin(host, f"id-{number}")
+        host.ask(AddPartitionsToTxnRequest(transactions=[asked(f"id-{number}", producer, 0)]), 4)
+    host.now_ms += host.settings.timeout_ms_max
+    turns = []
+    while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
+        outcomes = host.shard.on_time(host.now_ms, host.image, host.ids)
+        turns.append(len(outcomes))
+        for outcome in outcomes:
+            host.take(outcome)
+    assert [count for count in turns if count] == [ENDED_A_TURN] * 3
+    assert not host.shard._timeouts.ongoing
 
 
 def test_an_idle_shard_looks_at_expiry_alone(host: Host) -> None:

@@ -77,7 +77,7 @@ S = TypeVar("S", bound=Shard)
 
 class CoordinatorHost(Generic[S]):
     __slots__ = (
-        "_arm", "_broker", "_load_slots", "_load_times_ms", "_loading", "_uncommitted", "_waiting",
+        "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting",
         "armed_ms", "error", "journal", "line", "load_task", "now_ms", "partition", "shard",
     )  # fmt: skip
 
@@ -93,7 +93,6 @@ class CoordinatorHost(Generic[S]):
         self.error: KafkaError | None = LOADING  # why requests are refused; None while they are not
         self.armed_ms: int | None = None  # when the coordinator will call `on_time`
         self.load_task: asyncio.Task[None] | None = None
-        self._loading: Loading | None = None
         self._waiting: dict[Token, Deferred] = {}
         self.line = Line(self._broker.pieces)
         self._uncommitted = Uncommitted(
@@ -152,6 +151,11 @@ class CoordinatorHost(Generic[S]):
         """Turn an answer that was ready into one that says no."""
         raise NotImplementedError
 
+    def replayed(self, now_ms: int) -> Steps[None]:
+        """Everything in the log was replayed: prepare the shard. May be called again."""
+        return
+        yield
+
     def loaded(self, now_ms: int) -> Iterable[Any]:
         """The shard is complete: what follows from that."""
         raise NotImplementedError
@@ -180,11 +184,18 @@ class CoordinatorHost(Generic[S]):
         broker = self._broker
         bytes_max = self.load_bytes_max()
         async with self._load_slots:
-            loading = self._loading = self.new_loading()
+            loading = self.new_loading()
             started_ms = broker.clock.now_ms()
             try:
-                while loading.next_offset < self.partition.log.end_offset and not loading.is_stopped:
-                    await broker.threads.run(loading.load_chunk, bytes_max)
+                while self.error is LOADING:
+                    if loading.next_offset < self.partition.log.end_offset:
+                        data, upper_offset = await broker.threads.run(loading.read, bytes_max)
+                        if self.error is LOADING:
+                            await broker.pieces.run(loading.replay(data, upper_offset))
+                        continue
+                    await broker.pieces.run(self.replayed(self.now_ms()))
+                    if loading.next_offset >= self.partition.log.end_offset:
+                        break
             except (KafkaError, ProtocolError, ValueError) as error:
                 log.error("%s cannot be loaded, it has no coordinator: %s", self.partition, error)
                 self._refuse(NOT_HERE)
@@ -200,7 +211,6 @@ class CoordinatorHost(Generic[S]):
             log.info("loaded %d records of %s in %d ms", loading.records, self.partition, took_ms)
 
     def _activate(self) -> None:
-        self._loading = None
         now_ms = self.now_ms()
         self.error = None
         self.take_all(self.loaded(now_ms), now_ms)
@@ -210,8 +220,6 @@ class CoordinatorHost(Generic[S]):
         """This broker does not lead the partition any more: whoever waits is sent away."""
         self.partition.on_lost = None
         self.partition.leave(self._advanced)
-        if self._loading is not None:
-            self._loading.is_stopped = True
         self._refuse(NOT_HERE)
 
     def _refuse(self, why: KafkaError, lost: KafkaError = NOT_HERE) -> None:

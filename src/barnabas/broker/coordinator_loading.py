@@ -1,14 +1,15 @@
 """A coordinator's shard comes back: the records of its partition, replayed from the first to the last.
 
-In: a log (ours or Apache Kafka's, compacted or not), an empty shard. Out: the shard as it was. Reads chunk by
-chunk and belongs in a thread; nobody else knows the shard meanwhile.
+In: a log (ours or Apache Kafka's, compacted or not), an empty shard. Out: the shard as it was. A chunk is
+read in a thread and replayed on the loop, in pieces: Python in a thread would make the loop wait for the
+interpreter's lock with each of its system calls. Nobody else knows the shard meanwhile.
 Does not know: what the records mean, leadership.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol import KafkaError, ProtocolError
@@ -16,10 +17,11 @@ from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.record import iter_records
 
 if TYPE_CHECKING:
+    from barnabas.metadata.steps import Steps
     from barnabas.storage.log import Log
 
 log = logging.getLogger("barnabas.coordinator")
-CHUNK_BYTES_MAX = 1 << 20  # a chunk holds the interpreter's lock for some of its time: others get turns
+CHUNK_BYTES_MAX = 1 << 20
 UNKNOWN_NAMED_MAX = 10  # records of unknown types that are named in the log
 
 Decode = Callable[[bytes, bytes | None], Any]
@@ -27,9 +29,9 @@ Decode = Callable[[bytes, bytes | None], Any]
 
 
 class Loading:
-    """One replay. `load_chunk` may be called again for what was appended since, `is_stopped` ends it."""
+    """One replay: `read`, then `replay` what was read, until `next_offset` is the end of the log."""
 
-    __slots__ = ("_apply", "_decode", "_log", "_unknown", "is_stopped", "next_offset", "records")
+    __slots__ = ("_apply", "_decode", "_log", "_unknown", "next_offset", "records")
 
     def __init__(self, partition_log: Log, decode: Decode, apply: Callable[[Any], None]) -> None:
         self._log = partition_log
@@ -37,40 +39,39 @@ class Loading:
         self._apply = apply
         self.next_offset = partition_log.log_start_offset
         self.records = 0
-        self.is_stopped = False
         self._unknown = 0
 
-    def load_chunk(self, bytes_max: int) -> bool:
-        """Replay some; False when everything that is in the file was."""
+    def read(self, bytes_max: int) -> tuple[bytes, int]:
+        """Some batches, and the offset up to which they tell everything if there are none."""
         upper_offset = self._log.written_offset
-        self.next_offset = max(self.next_offset, self._log.log_start_offset)
-        if self.is_stopped or self.next_offset >= upper_offset:
-            return False
-        found = self._log.read_cold(self.next_offset, min(bytes_max, CHUNK_BYTES_MAX), upper_offset)
-        data = found.read()
+        start_offset = max(self.next_offset, self._log.log_start_offset)
+        if start_offset >= upper_offset:
+            return b"", start_offset
+        found = self._log.read_cold(start_offset, min(bytes_max, CHUNK_BYTES_MAX), upper_offset)
+        return found.read(), upper_offset
+
+    def replay(self, data: bytes, upper_offset: int) -> Steps[None]:
         for position, header in headers(data):
             if header.next_offset > self.next_offset:
                 try:
-                    self.replay(data, position, header)
+                    yield from self.replay_batch(data, position, header)
                 except (KafkaError, ProtocolError, ValueError, IndexError) as error:
                     where = f"offsets {header.base_offset} to {header.last_offset}"
                     raise ValueError(f"the batch of {where} cannot be read: {error}") from error
                 self.next_offset = header.next_offset
         if not data:
             self.next_offset = upper_offset  # the end was compacted away
-        return self.next_offset < upper_offset
 
-    def replay(self, data: bytes, position: int, header: BatchHeader) -> None:
-        """One batch."""
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> Steps[None]:
         if header.is_control:
             return
         apply = self._apply
-        for _, _, entry in self.entries(data, position):
+        for entry in self.entries(data, position):
             apply(entry)
+            yield
 
-    def entries(self, data: bytes, position: int) -> list[tuple[int, bytes, Any]]:
-        """Offset, key and entry of the records of a batch that are known and not yet replayed."""
-        found = []
+    def entries(self, data: bytes, position: int) -> Iterator[Any]:
+        """The records of a batch that are known and not yet replayed."""
         decode = self._decode
         for record in iter_records(data, position=position):
             if record.offset < self.next_offset or record.key is None:
@@ -80,8 +81,7 @@ class Loading:
             if entry is None:
                 self._skipped(record.key, record.offset)
             else:
-                found.append((record.offset, record.key, entry))
-        return found
+                yield entry
 
     def _skipped(self, key: bytes, offset: int) -> None:
         self._unknown += 1

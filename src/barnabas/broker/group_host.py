@@ -81,6 +81,9 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def decide_by_time(self, now_ms: int) -> Iterable[Outcome]:
         return self.shard.on_time(now_ms, self._broker.image)
 
+    def replayed(self, now_ms: int) -> Steps[None]:
+        return self.shard.replayed(now_ms)
+
     def loaded(self, now_ms: int) -> Iterable[Outcome]:
         self.shard.loaded(now_ms)
         return ()

@@ -15,6 +15,7 @@ from barnabas.records.control import read_end_marker
 
 if TYPE_CHECKING:
     from barnabas.groups.shard import GroupShard
+    from barnabas.metadata.steps import Steps
     from barnabas.storage.log import Log
 
 
@@ -25,7 +26,7 @@ class GroupLoading(Loading):
         super().__init__(partition_log, decode, shard.apply)
         self._shard = shard
 
-    def replay(self, data: bytes, position: int, header: BatchHeader) -> None:
+    def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> Steps[None]:
         if header.is_control:
             marker = read_end_marker(data, position=position)
             if marker is not None:
@@ -33,7 +34,8 @@ class GroupLoading(Loading):
                     header.producer_id, header.producer_epoch, is_commit=not marker.aborted
                 )
         elif header.is_transactional:
-            for _, _, entry in self.entries(data, position):
+            for entry in self.entries(data, position):
                 self._shard.apply_pending(header.producer_id, entry)
+                yield
         else:
-            super().replay(data, position, header)
+            yield from super().replay_batch(data, position, header)

@@ -20,6 +20,7 @@ from barnabas.broker.coordinator_loading import Loading
 from barnabas.broker.transaction_markers import MarkerWriter
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.records.compression import Compression
 from barnabas.transactions.answers import spoil
 from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.partition import Partition
     from barnabas.broker.transaction_coordinator import TransactionCoordinator
+    from barnabas.metadata.steps import Steps
 
 Errors = dict[TopicPartition, int]
+LISTED_AT_ONCE = 200
 
 
 class TransactionHost(CoordinatorHost[TransactionShard]):
@@ -77,6 +80,16 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> TransactionOutcome:
         caller = Caller(context.version)
         return self.shard.handle(request, caller, self._broker.image, now_ms, self._broker.producer_ids)
+
+    looks_only = frozenset((ListTransactionsRequest,))
+
+    def is_long(self, request: Any) -> bool:
+        return type(request) is ListTransactionsRequest and len(self.shard.transactions) > LISTED_AT_ONCE
+
+    def decide_in_steps(
+        self, request: Any, context: RequestContext, now_ms: int
+    ) -> Steps[TransactionOutcome]:
+        return self.shard.list_in_steps(request, now_ms)
 
     def decide_by_time(self, now_ms: int) -> Iterable[TransactionOutcome]:
         return self.shard.on_time(now_ms, self._broker.image, self._broker.producer_ids)

@@ -12,6 +12,7 @@ from typing import Protocol
 from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
@@ -29,8 +30,12 @@ class GroupKind(Protocol):
     def apply(self, entry: Entry) -> None:
         """Take over a record of one of this kind's types. Cannot fail, does not look at the clock."""
 
+    def replayed(self, now_ms: int) -> Steps[None]:
+        """Everything was replayed: sessions and other deadlines begin now. More may be replayed after it, and
+        then it is called again."""
+
     def loaded(self, now_ms: int) -> None:
-        """Everything was replayed: sessions and other deadlines begin now."""
+        """Nothing more is replayed, requests come."""
 
     def next_deadline_ms(self) -> int | None:
         """When `on_time` wants to be called; too early does no harm."""

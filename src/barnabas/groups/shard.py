@@ -157,8 +157,14 @@ class GroupShard:
         self.settings = self.decisions.settings = settings
         self.classic.state.settings = self.consumer.state.settings = settings
 
+    def replayed(self, now_ms: int) -> Steps[None]:
+        """Everything was replayed: members that were restored get fresh sessions. More may be replayed after
+        it, and then it is done again."""
+        for kind in self._kinds:
+            yield from kind.replayed(now_ms)
+
     def loaded(self, now_ms: int) -> None:
-        """Everything was replayed: members that were restored get fresh sessions."""
+        """Nothing more is replayed, requests come."""
         for kind in self._kinds:
             kind.loaded(now_ms)
         self._expiry.start(now_ms)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from barnabas.expressions.chars import RegexError
 from barnabas.expressions.matching import matcher
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -51,7 +52,7 @@ def topics_of(transaction: Transaction) -> list[DescribeTransactionsResponse.Tra
 
 def listed(
     request: ListTransactionsRequest, transactions: Iterable[Transaction], now_ms: int
-) -> ListTransactionsResponse:
+) -> Steps[ListTransactionsResponse]:
     """States that nobody knows are named in the answer, and match nothing."""
     response = ListTransactionsResponse(
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in BY_LABEL]
@@ -60,15 +61,16 @@ def listed(
         is_wanted = wish(request, now_ms)
     except KafkaError as refused:
         return ListTransactionsResponse(error_code=refused.code)
-    response.transaction_states = [
-        ListTransactionsResponse.TransactionState(
-            transactional_id=each.transactional_id,
-            producer_id=each.producer_id,
-            transaction_state=each.state.label,
-        )
-        for each in transactions
-        if is_wanted(each)
-    ]
+    for each in transactions:
+        if is_wanted(each):
+            response.transaction_states.append(
+                ListTransactionsResponse.TransactionState(
+                    transactional_id=each.transactional_id,
+                    producer_id=each.producer_id,
+                    transaction_state=each.state.label,
+                )
+            )
+        yield
     return response
 
 

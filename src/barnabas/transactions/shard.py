@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.transaction_state import TransactionLogKey
@@ -339,7 +340,12 @@ class TransactionShard:
         return TransactionOutcome(reply=DescribeTransactionsResponse(transaction_states=states))
 
     def _list(self, request: ListTransactionsRequest, turn: Turn) -> TransactionOutcome:
-        return TransactionOutcome(reply=listing.listed(request, self.transactions.values(), turn.now_ms))
+        return at_once(self.list_in_steps(request, turn.now_ms))
+
+    def list_in_steps(self, request: ListTransactionsRequest, now_ms: int) -> Steps[TransactionOutcome]:
+        """Others may change transactions between two steps: each is shown as it is at some moment."""
+        transactions = list(self.transactions.values())
+        return TransactionOutcome(reply=(yield from listing.listed(request, transactions, now_ms)))
 
 
 HANDLERS: dict[type[Message], Handler] = {

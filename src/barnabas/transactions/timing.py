@@ -13,18 +13,20 @@ from itertools import islice
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.transaction import Transaction
 
-IDS_A_TURN = 500
+IDS_A_TURN = 200
+ENDED_A_TURN = 50  # each is aborted, which takes much longer than a look
 
 
 class Timeouts:
     """Looks at open transactions only, so that a shard at rest has nothing to do."""
 
-    __slots__ = ("_check_ms", "ongoing", "settings")
+    __slots__ = ("_check_ms", "_remaining", "ongoing", "settings")
 
     def __init__(self, settings: TransactionSettings, now_ms: int) -> None:
         self.settings = settings
         self.ongoing: dict[str, Transaction] = {}
         self._check_ms = now_ms + settings.abort_check_interval_ms
+        self._remaining: Iterator[Transaction] | None = None
 
     def opens(self, now_ms: int) -> None:
         """A transaction is about to begin: after a rest, the next look is not overdue."""
@@ -38,10 +40,24 @@ class Timeouts:
         return self._check_ms if self.ongoing else None
 
     def due(self, now_ms: int) -> list[Transaction]:
+        """Transactions to abort in this turn, if it is time; more turns follow at once until all were looked
+        at."""
         if now_ms < self._check_ms:
             return []
-        self._check_ms = now_ms + self.settings.abort_check_interval_ms
-        return [each for each in self.ongoing.values() if is_timed_out(each, now_ms)]
+        if self._remaining is None:
+            self._remaining = iter(list(self.ongoing.values()))
+        found: list[Transaction] = []
+        for _ in range(IDS_A_TURN):
+            each = next(self._remaining, None)
+            if each is None:
+                self._remaining = None
+                self._check_ms = now_ms + self.settings.abort_check_interval_ms
+                break
+            if self.ongoing.get(each.transactional_id) is each and is_timed_out(each, now_ms):
+                found.append(each)
+                if len(found) == ENDED_A_TURN:
+                    break
+        return found
 
 
 class Expiry:

@@ -6,6 +6,7 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.needs import describe_transactional_ids
 from barnabas.broker.routes import handles
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import Message
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
@@ -22,7 +23,7 @@ def nothing(request: ListTransactionsRequest) -> ListTransactionsResponse:
     """There is not one shard; the request may be wrong nevertheless."""
     from barnabas.transactions.listing import listed
 
-    return listed(request, (), 0)
+    return at_once(listed(request, (), 0))
 
 
 def combine(answers: list[ListTransactionsResponse]) -> ListTransactionsResponse:

@@ -7,6 +7,9 @@ Does not know: offsets, other kinds of groups.
 
 from __future__ import annotations
 
+from collections import Counter
+from operator import attrgetter
+
 from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due, PendingMember
 from barnabas.groups.classic.joining import join
 from barnabas.groups.classic.member import ClassicMember
@@ -22,7 +25,14 @@ from barnabas.groups.classic.rebalance import (
     renew_session,
     syncs_are_over,
 )
-from barnabas.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from barnabas.groups.classic.states import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroupState,
+)
 from barnabas.groups.deadlines import Deadlines, Timer
 from barnabas.groups.kind import KEEP_ALL, SINCE_COMMIT, PartitionCheck
 from barnabas.groups.member_ids import Rng
@@ -30,6 +40,7 @@ from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
@@ -49,11 +60,12 @@ DescribedGroup = DescribeGroupsResponse.DescribedGroup
 class ClassicGroups:
     """See `groups.kind.GroupKind` for what the methods mean."""
 
-    __slots__ = ("_is_loaded", "state")
+    __slots__ = ("_is_loaded", "_too_large", "state")
 
     def __init__(self, settings: GroupSettings, rng: Rng, tokens: Tokens) -> None:
         self.state = ClassicState(settings, rng, tokens)
         self._is_loaded = False
+        self._too_large: list[ClassicGroup] = []  # since the limit was lowered
 
     # Requests
 
@@ -102,13 +114,23 @@ class ClassicGroups:
         if rebalances:
             prepare(self.state, group, outcome, now_ms)
 
+    def replayed(self, now_ms: int) -> Steps[None]:
+        state = self.state
+        state.deadlines = Deadlines()
+        self._too_large = []
+        for group in list(state.groups.values()):
+            for member in group.members.values():
+                member.queued_ms = None
+                renew_session(state, member, now_ms)
+            if len(group.members) > state.settings.group_size_max:
+                self._too_large.append(group)
+            yield
+
     def loaded(self, now_ms: int) -> None:
         self._is_loaded = True
-        for group in self.state.groups.values():
-            for member in group.members.values():
-                renew_session(self.state, member, now_ms)
-            if len(group.members) > self.state.settings.group_size_max:
-                prepare(self.state, group, Outcome(), now_ms)  # nobody waits yet: no answers, no records
+        for group in self._too_large:
+            prepare(self.state, group, Outcome(), now_ms)  # nobody waits yet: no answers, no records
+        self._too_large = []
 
     def unload(self) -> list[tuple[Token, Message]]:
         outcome = Outcome()
@@ -247,6 +269,10 @@ class ClassicGroups:
             group_state=group.state.value,
             group_type=GROUP_TYPE,
         )
+
+    def counts(self) -> Counter[ClassicGroupState]:
+        """How many groups are in which state."""
+        return Counter(map(attrgetter("state"), self.state.groups.values()))
 
     def describe(self, group_id: str) -> DescribedGroup | None:
         group = self.state.groups.get(group_id)

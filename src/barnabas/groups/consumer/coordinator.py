@@ -7,6 +7,7 @@ Does not know: offsets, the log.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.groups.assignors.spec import Assignor
@@ -20,7 +21,7 @@ from barnabas.groups.consumer import (
     replay,
     validation,
 )
-from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.group import ConsumerGroup, ConsumerGroupState
 from barnabas.groups.consumer.heartbeat import heartbeat, quiet
 from barnabas.groups.consumer.member import (
     JOINING_EPOCH,
@@ -37,6 +38,7 @@ from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
@@ -149,10 +151,16 @@ class ConsumerGroups:
         replay.apply(self.state, entry)
 
     def loaded(self, now_ms: int) -> None:
+        """Nothing follows from it."""
+
+    def replayed(self, now_ms: int) -> Steps[None]:
         """Sessions begin anew, with the broker's own timeout until the first heartbeat tells the group's."""
         state = self.state
+        state.deadlines = Deadlines()
+        state.timers.clear()
         timeout_ms = state.settings.consumer_session_timeout_ms
-        for group in state.groups.values():
+        for group in list(state.groups.values()):
+            yield
             for member in group.members.values():
                 session_ms = member.classic.session_timeout_ms if member.classic else timeout_ms
                 state.set_timer(Due.SESSION, group.group_id, member.member_id, now_ms + session_ms)
@@ -163,6 +171,7 @@ class ConsumerGroups:
     def unload(self) -> list[tuple[Token, Message]]:
         self.state.groups.clear()
         self.state.subscribers.clear()
+        self.state.matches.clear()
         self.state.timers.clear()
         self.state.deadlines = Deadlines()
         return []
@@ -194,12 +203,15 @@ class ConsumerGroups:
         outcomes = []
         for group_id, members in expired.items():
             outcomes.append(self._mixed.remove(state.groups[group_id], list(members.values()), image, now_ms))
+        is_searching = False
         for group_id in to_resolve:
-            if group_id in expired:
+            records = None
+            if group_id not in expired and not is_searching:
+                records = regexes.resolve(state, state.groups[group_id], image, now_ms)
+                is_searching = records is None
+            if records is None:  # with the next turn
                 state.set_timer(Due.REGEX, group_id, regexes.EVERYBODY, now_ms)
-                continue
-            records = regexes.resolve(state, state.groups[group_id], image, now_ms)
-            if records:
+            elif records:
                 outcomes.append(Outcome(records=records))
         return outcomes
 
@@ -208,6 +220,7 @@ class ConsumerGroups:
         state = self.state
         if state.topics_version == NO_VERSION or changes.created:
             state.topics_version = image.provenance.offset
+        state.matches.follow(changes)
         for names in (changes.created, changes.altered, changes.deleted):
             for name in names:
                 for group in state.subscribers.of(name):
@@ -258,6 +271,10 @@ class ConsumerGroups:
 
     def expires_since(self, group_id: str) -> int | None:
         return SINCE_COMMIT
+
+    def counts(self) -> Counter[ConsumerGroupState]:
+        """How many groups are in which state."""
+        return Counter(group.state for group in self.state.groups.values())
 
     def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
         group = self.state.groups.get(group_id)

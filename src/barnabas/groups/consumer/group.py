@@ -35,8 +35,9 @@ class ResolvedRegex:
 
 class ConsumerGroup:
     __slots__ = (
+        "_arrived",
+        "_assignment_epoch",
         "_subscribers",
-        "assignment_epoch",
         "assignment_timestamp_ms",
         "assignor_counts",
         "classic_count",
@@ -63,7 +64,8 @@ class ConsumerGroup:
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.has_partition_metadata = False  # a record of before 4.1 is still there
-        self.assignment_epoch = FIRST_EPOCH
+        self._assignment_epoch = FIRST_EPOCH
+        self._arrived = 0  # members that are reconciled to the assignment's epoch
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # member ids by instance id
@@ -84,11 +86,20 @@ class ConsumerGroup:
     def state(self) -> ConsumerGroupState:
         if not self.members:
             return ConsumerGroupState.EMPTY
-        if self.epoch > self.assignment_epoch:
+        if self.epoch > self._assignment_epoch:
             return ConsumerGroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+        if self._arrived == len(self.members):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
+
+    @property
+    def assignment_epoch(self) -> int:
+        return self._assignment_epoch
+
+    @assignment_epoch.setter
+    def assignment_epoch(self, epoch: int) -> None:
+        self._assignment_epoch = epoch
+        self._arrived = sum(member.is_reconciled_to(epoch) for member in self.members.values())
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int | None:
         """The epoch of the member that has a partition, or still has to give it up; None if it is free."""
@@ -126,7 +137,9 @@ class ConsumerGroup:
     def set_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
+        self._arrived += member.is_reconciled_to(self._assignment_epoch)
         if before is not None:
+            self._arrived -= before.is_reconciled_to(self._assignment_epoch)
             self._disown(before.assigned, before.epoch)
             self._disown(before.revoking, before.epoch)
         if before is None or not member.counts_like(before):
@@ -142,6 +155,7 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
+        self._arrived -= member.is_reconciled_to(self._assignment_epoch)
         self._count(member, -1)
         self._disown(member.assigned, member.epoch)
         self._disown(member.revoking, member.epoch)

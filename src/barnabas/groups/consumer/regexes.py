@@ -20,7 +20,6 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 
 REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group look more often than this
-EFFORT_MAX = 1_000_000  # instructions; what people write needs thousands
 EVERYBODY = ""  # expressions belong to the group, not to one member
 
 
@@ -93,13 +92,18 @@ def check(pattern: str) -> None:
         ) from error
 
 
-def resolve(state: ConsumerState, group: ConsumerGroup, image: MetadataImage, now_ms: int) -> list[Entry]:
-    """Records of all expressions of the group; another epoch if they mean other topics than before."""
+def resolve(
+    state: ConsumerState, group: ConsumerGroup, image: MetadataImage, now_ms: int
+) -> list[Entry] | None:
+    """Records of all expressions of the group; another epoch if they mean other topics than before. None when
+    searching takes another turn."""
     records = []
     topics = set(group.topic_counts)
     changed = False
     for pattern in sorted(group.regex_counts):
-        found = matching(pattern, image)
+        found = state.matches.find(pattern, image)
+        if found is None:
+            return None
         before = group.resolved.get(pattern)
         changed = changed or found != (before.topics if before is not None else frozenset())
         topics |= found
@@ -110,19 +114,3 @@ def resolve(state: ConsumerState, group: ConsumerGroup, image: MetadataImage, no
         records.append(entries.epoch(group.group_id, group.epoch + 1, metadata_hash))
         group.metadata_is_fresh = True
     return records
-
-
-def matching(pattern: str, image: MetadataImage) -> frozenset[str]:
-    """Topics with such a name; none if finding them would keep others waiting for long."""
-    try:
-        found = matcher(pattern)
-    except RegexError:
-        return frozenset()  # replayed from somebody who knew more
-    effort_max = found.effort + EFFORT_MAX
-    names = []
-    for name in image.topics.by_name:
-        if found.matches(name):
-            names.append(name)
-        if found.effort > effort_max:
-            return frozenset()
-    return frozenset(names)

@@ -15,6 +15,7 @@ from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.metadata_hash import MetadataHashes
 from barnabas.groups.consumer.subscribers import Subscribers
+from barnabas.groups.consumer.topic_matches import TopicMatches
 from barnabas.groups.deadlines import Deadlines, Timer
 from barnabas.groups.member_ids import Rng
 from barnabas.groups.settings import GroupSettings
@@ -66,6 +67,7 @@ class ConsumerState:
         "default_assignor",
         "groups",
         "hashes",
+        "matches",
         "rng",
         "settings",
         "subscribers",
@@ -83,6 +85,7 @@ class ConsumerState:
         self.groups: dict[str, ConsumerGroup] = {}
         self.subscribers = Subscribers()
         self.hashes = MetadataHashes()
+        self.matches = TopicMatches()
         self.topics_version = NO_VERSION  # of the metadata that last brought new topics
         self.deadlines: Deadlines[NamedTimer] = Deadlines()
         self.timers: dict[Deadline, NamedTimer] = {}

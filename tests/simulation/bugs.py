@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker import transaction_markers
+from barnabas.broker.consumer_fetch import ConsumerFetch
 from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.partition import Partition
 from barnabas.broker.tick import Tick
@@ -26,6 +27,7 @@ from barnabas.replication.producers import ProducerStates
 from barnabas.simulation.history import Result
 from barnabas.storage import opening
 from barnabas.storage.log import Log
+from barnabas.storage.syncing import SyncWork
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -73,12 +75,22 @@ def acknowledge_before_the_write(patch: pytest.MonkeyPatch) -> None:
 
 @bug("records")
 def forget_a_sync(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Log, "_sync_files", lambda *_: None)
+    patch.setattr(SyncWork, "_sync_segment", lambda *_: None)
+
+
+@bug("records")
+def let_a_waiter_of_the_tick_fail(patch: pytest.MonkeyPatch) -> None:
+    """It is kept from stopping others, and must not be kept from those who look."""
+
+    def look(fetch: ConsumerFetch, *, final: bool = False) -> None:
+        raise RuntimeError("planted")
+
+    patch.setattr(ConsumerFetch, "look_again", look)
 
 
 @bug("records")
 def forget_to_sync_the_folder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Log, "_sync_folder", lambda *_: None)
+    patch.setattr(SyncWork, "_sync_names", lambda *_: None)
 
 
 @bug("records", first=830)

@@ -36,6 +36,7 @@ from barnabas.simulation.histories.cluster_stage import KILLED, ONE_LOST, SYNCED
 from barnabas.simulation.histories.records import Known
 from barnabas.simulation.history import Make
 from barnabas.storage.log import Log
+from barnabas.storage.syncing import SyncWork
 from barnabas.storage.truncation import Truncation
 
 from .bugs import Plant
@@ -268,7 +269,7 @@ def forget_the_producers_of_the_last_leader(patch: pytest.MonkeyPatch) -> None:
 @bug(all_at_once(Kind.POWER, 0.4, BROKERS), promise=SYNCED)
 def answer_followers_before_the_sync(patch: pytest.MonkeyPatch) -> None:
     """Logs that must be synced are not."""
-    patch.setattr(Log, "_sync_files", lambda *_: None)
+    patch.setattr(SyncWork, "_sync_segment", lambda *_: None)
 
 
 # -- the quorum --------------------------------------------------------------------------------------

@@ -13,13 +13,16 @@ from barnabas.broker import isr
 from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partition import Partition
+from barnabas.broker.partitions import Partitions
 from barnabas.broker.tick import Tick
 from barnabas.broker.topic_rules import TopicRules
 from barnabas.connection.arena import Arena
+from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from barnabas.records.validation import AppendRules
 from barnabas.replication.partition_state import PartitionState
+from barnabas.runtime.pieces import Pieces
 from barnabas.settings import TopicSettings
 from barnabas.simulation.disk import SimulatedDisk
 from barnabas.storage.context import LogContext
@@ -42,10 +45,14 @@ class Leader:
         self.requests: list[AlterPartitionRequest] = []
         self.answer: Callable[[AlterPartitionRequest], Awaitable[Any]] = self.agree
         self.partitions = [self._partition(index, isr) for index in range(partitions)]
+        known = Partitions(lambda: EMPTY_IMAGE)
+        for made in self.partitions:
+            known.add(made)
         broker: Any = SimpleNamespace(
             loop=self.loop,
             settings={isr_lag(): LAG_MS},
-            partitions=self.partitions,
+            partitions=known,
+            pieces=Pieces(lambda: 0.0),
             node_id=LEADER,
             epoch=LIVES[LEADER],
         )
@@ -396,8 +403,8 @@ def test_followers_are_looked_at_again_and_again() -> None:
     async def act() -> None:
         leader = Leader()
         looks: list[str] = []
-        leader.replicas.shrink = lambda: looks.append("shrink")  # type: ignore[method-assign]
-        leader.replicas.expand = lambda: looks.append("expand")  # type: ignore[method-assign]
+        leader.replicas._let_go = lambda _: looks.append("shrink")  # type: ignore[method-assign]
+        leader.replicas._take_in = lambda _: looks.append("expand")  # type: ignore[method-assign]
         leader.replicas._broker.settings = {isr.LAG: 20}  # type: ignore[assignment]
         started = leader.loop.time()
         leader.replicas.start()

@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.cleaning_state import CleaningState
+from barnabas.runtime.pieces import Steps
 from barnabas.runtime.shortage import is_shortage
 from barnabas.storage.names import TopicPartition
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.cleaner")
 
 FIRST_LOOK_MS_MAX = 1_000
+PARTITIONS_A_STEP = 64
 PAUSE_MS_MIN = 1  # a backoff of 0 must let others run
 WATCHED = ("log.cleaner.backoff.ms", "log.cleaner.threads")  # the others are read when they are needed
 
@@ -86,7 +88,7 @@ class Cleaning:
 
     async def _clean_one(self, index: int) -> bool:
         """Whether a log was cleaned."""
-        cleaner = self._cleaners.get(index) or self._make_cleaner(index)
+        cleaner = self._cleaners.get(index) or await self._make_cleaner(index)
         if cleaner is None:
             return False
         try:
@@ -97,14 +99,22 @@ class Cleaning:
             log.warning("cleaner %d has to wait: %s", index, error)
             return False
 
-    def _make_cleaner(self, index: int) -> LogCleaner | None:
+    async def _make_cleaner(self, index: int) -> LogCleaner | None:
         """A cleaner, if there is anything at all that might have to be cleaned."""
-        if not any(p.log.settings.compact and len(p.log.segments) > 1 for p in self._broker.partitions):
+        if not await self._broker.pieces.run(self._has_work()) or self._stopping:
             return None
         from barnabas.broker.log_cleaner import LogCleaner
 
         cleaner = self._cleaners[index] = LogCleaner(self._broker, self.state)
         return cleaner
+
+    def _has_work(self) -> Steps[bool]:
+        for count, partition in enumerate(list(self._broker.partitions)):
+            if partition.log.settings.compact and len(partition.log.segments) > 1:
+                return True
+            if not count % PARTITIONS_A_STEP:
+                yield
+        return False
 
     @property
     def _backoff_ms(self) -> int:

@@ -24,7 +24,7 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
     partitions = broker.partitions
 
     def of_each_log(value: str) -> Iterable[tuple[dict[str, str], float]]:
-        for partition in partitions:
+        for partition in list(partitions):  # it is read with pauses
             where = {"topic": partition.topic, "partition": str(partition.index)}
             yield where, LOG_VALUES[value][1](partition.log)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.runtime.pieces import Steps, at_once
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -38,6 +39,7 @@ class InSyncReplicas:
         self._sending: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._is_expanding = self._expands_again = False
         self.expands = self.shrinks = self.failures = 0
 
     def start(self) -> None:
@@ -53,9 +55,13 @@ class InSyncReplicas:
             await asyncio.wait([self._sending])
 
     def _on_time(self) -> None:
-        self.shrink()
-        self.expand()
-        self.start()
+        self._broker.pieces.begin(self._look())
+
+    def _look(self) -> Steps[None]:
+        yield from self._shrinking()
+        yield from self._expanding()
+        if not self._is_closed:
+            self.start()
 
     # -- proposing -------------------------------------------------------------------------------
 
@@ -69,8 +75,21 @@ class InSyncReplicas:
     def expand(self) -> None:
         """Take in followers that had caught up before they were let in: a broker that is unfenced, or in its
         new life, may have nothing more to fetch that would tell of it."""
-        for partition in self._broker.partitions:
-            self._take_in(partition)
+        if self._is_expanding:
+            self._expands_again = True
+        else:
+            self._is_expanding = True
+            self._broker.pieces.begin(self._until_expanded())
+
+    def _until_expanded(self) -> Steps[None]:
+        self._expands_again = True
+        while self._expands_again:
+            self._expands_again = False
+            yield from self._expanding()
+        self._is_expanding = False
+
+    def _expanding(self) -> Steps[None]:
+        yield from self._broker.partitions.in_steps(self._take_in)
 
     def _take_in(self, partition: Partition) -> None:
         state = partition.state
@@ -81,15 +100,19 @@ class InSyncReplicas:
 
     def shrink(self) -> None:
         """Let go of followers that fell behind."""
-        now_ms = int(self._broker.loop.time() * 1000)
-        for partition in self._broker.partitions:
-            if partition.is_leader and not partition.state.is_alone:
-                lagging = partition.state.lagging(now_ms)
-                if lagging:
-                    isr = tuple(each for each in partition.state.isr if each not in lagging)
-                    log.info("%s goes on without %s, who fell behind", partition, lagging)
-                    self.shrinks += 1
-                    self._propose(partition, isr)
+        at_once(self._shrinking())
+
+    def _shrinking(self) -> Steps[None]:
+        yield from self._broker.partitions.in_steps(self._let_go)
+
+    def _let_go(self, partition: Partition) -> None:
+        if partition.is_leader and not partition.state.is_alone:
+            lagging = partition.state.lagging(int(self._broker.loop.time() * 1000))
+            if lagging:
+                isr = tuple(each for each in partition.state.isr if each not in lagging)
+                log.info("%s goes on without %s, who fell behind", partition, lagging)
+                self.shrinks += 1
+                self._propose(partition, isr)
 
     def _propose(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self._proposals[partition] = partition.state.isr

@@ -24,6 +24,7 @@ from barnabas.storage.segment import CorruptLog, Segment
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.cleaning_state import CleaningState
+    from barnabas.broker.partition import Partition
     from barnabas.storage.log import Log
 
 log = logging.getLogger("barnabas.cleaner")
@@ -70,20 +71,22 @@ class LogCleaner:
     # -- choosing ----------------------------------------------------------------------------------
 
     async def _choose(self, now_ms: int) -> tuple[Log, Cleanable] | None:
-        looks = [
-            (
-                partition.log,
-                self._state.checkpoint(partition.log.topic_partition),
-                partition.last_stable_offset,
-            )
-            for partition in self._broker.partitions
-            if partition.log.settings.compact
-            and len(partition.log.segments) > 1
-            and not partition.log.is_claimed
-            and partition.log.truncation is None
-            and partition.log.topic_partition not in self._broker.log_dirs.future_logs  # it moves
-            and not self._state.is_uncleanable(partition.log.topic_partition)
-        ]
+        looks: list[tuple[Log, int | None, int]] = []
+
+        def look(partition: Partition) -> None:
+            found = partition.log
+            if (
+                found.settings.compact
+                and len(found.segments) > 1
+                and not found.is_claimed
+                and found.truncation is None
+                and found.topic_partition not in self._broker.log_dirs.future_logs  # it moves
+                and not self._state.is_uncleanable(found.topic_partition)
+            ):
+                checkpoint = self._state.checkpoint(found.topic_partition)
+                looks.append((found, checkpoint, partition.last_stable_offset))
+
+        await self._broker.pieces.run(self._broker.partitions.in_steps(look))
         found, uncleanable = await self._broker.threads.run(look_at_all, looks, now_ms) if looks else ([], [])
         for where, reason in uncleanable:
             self._state.mark_uncleanable(where, reason)

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.log_syncing import sync_log, sync_names
 from barnabas.broker.retention import Retention
 from barnabas.protocol import KafkaError
-from barnabas.storage.names import TopicPartition
+from barnabas.storage import names
+from barnabas.storage.log_dirs import log_start_offsets, recovery_points
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
+    from barnabas.broker.partition import Partition
     from barnabas.storage.log import Log
+    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.log_dirs import Checkpoint, OffsetsOf
+    from barnabas.storage.names import TopicPartition
 
 log = logging.getLogger("barnabas.maintenance")
 Duty = Callable[[], Awaitable[None]]
@@ -33,8 +38,7 @@ class Maintenance:
         self._tasks: list[asyncio.Task[None]] = []
         self._retention = Retention(broker)
         self._stopping = asyncio.Event()
-        # High watermarks as of the last checkpoint, and how many logs were in which dir.
-        self._marks_written: tuple[dict[TopicPartition, int], list[int]] | None = None
+        self._marks_written: Checkpoint | None = None
 
     def start(self) -> None:
         settings = self._broker.settings
@@ -84,37 +88,55 @@ class Maintenance:
     async def checkpoint_recovery_points(self) -> None:
         log_dirs, syncs = self._broker.log_dirs, self._broker.threads.syncs
         await sync_names(syncs, list(log_dirs.logs.values()))
-        await syncs.run(log_dirs.store_recovery_points)
+        await self._store(names.RECOVERY_POINT_CHECKPOINT, recovery_points)
 
     async def checkpoint_log_starts(self) -> None:
-        await self._broker.threads.syncs.run(self._broker.log_dirs.checkpoint_log_start_offsets)
+        await self._store(names.LOG_START_OFFSET_CHECKPOINT, log_start_offsets)
 
     async def checkpoint_high_watermarks(self) -> None:
-        log_dirs, marks = self._broker.log_dirs, self.high_watermarks()
-        written = marks, [len(each.logs) for each in log_dirs.dirs]
-        if written != self._marks_written:  # of most partitions nothing is written, at most times
-            await self._broker.threads.syncs.run(log_dirs.checkpoint_high_watermarks, marks)
-            self._marks_written = written
+        """Of most partitions nothing is written, at most times: the same file need not be written again."""
+        self._marks_written = await self._store(
+            names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, unless=self._marks_written
+        )
 
-    def high_watermarks(self) -> dict[TopicPartition, int]:
-        return {
-            TopicPartition(partition.topic, partition.index): partition.high_watermark
-            for partition in self._broker.partitions
-        }
+    async def _store(self, name: str, offsets_of: OffsetsOf, unless: Checkpoint | None = None) -> Checkpoint:
+        broker = self._broker
+        found = await broker.pieces.run(broker.log_dirs.checkpoint_in_steps(offsets_of))
+        if found != unless:
+            await broker.threads.syncs.run(broker.log_dirs.store_checkpoint, name, found)
+        return found
+
+    def _high_watermarks(self, directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
+        for where in list(directory.logs):
+            partition = self._broker.partitions.get(*where)
+            if partition is not None:
+                yield where, partition.high_watermark
 
     async def sync_due(self) -> None:
         """`flush.ms`: logs that were written and not synced for that long."""
         now_ms = self._broker.clock.now_ms()
-        due: list[Log] = [p.log for p in self._broker.partitions if p.log.is_sync_due(now_ms)]
+        due: list[Log] = []
+
+        def look(partition: Partition) -> None:
+            if partition.log.is_sync_due(now_ms):
+                due.append(partition.log)
+
+        await self._of_each(look)
         for each in due:
             await sync_log(self._broker.threads.syncs, each, None, now_ms)
 
     async def expire_producers(self) -> None:
-        settings = self._broker.settings
+        expiration_ms: int = self._broker.settings["producer.id.expiration.ms"]
         now_ms = self._broker.clock.now_ms()
-        for partition in self._broker.partitions:
+
+        def expire(partition: Partition) -> None:
             if partition.log.producers_loaded:
-                partition.log.producers.expire(now_ms, settings["producer.id.expiration.ms"])
+                partition.log.producers.expire(now_ms, expiration_ms)
+
+        await self._of_each(expire)
+
+    async def _of_each(self, do: Callable[[Partition], None]) -> None:
+        await self._broker.pieces.run(self._broker.partitions.in_steps(do))
 
     async def remove_deleted(self) -> None:
         """Files and folders that were deleted, after `file.delete.delay.ms`."""

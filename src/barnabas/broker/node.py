@@ -410,7 +410,7 @@ class Node:
 
         host: str = self.settings["barnabas.metrics.host"]
         try:
-            self._metrics_server = await serve_metrics(self.broker.metrics, host, port)
+            self._metrics_server = await serve_metrics(self.broker.metrics, host, port, self.broker.pieces)
         except OSError as error:
             raise StartError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
 
@@ -442,7 +442,7 @@ class Node:
         await self._seat.close()
         assert self._log_dirs is not None
         if self.settings.is_broker:
-            self._log_dirs.checkpoint_high_watermarks(self._maintenance.high_watermarks())
+            await self._maintenance.checkpoint_high_watermarks()
             await self._threads.syncs.run(partial(self._log_dirs.close, self._lifecycle.epoch))
         self._let_go()
         self._threads.close()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.runtime.pieces import Steps
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
@@ -30,6 +31,14 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    def in_steps(self, do: Callable[[Partition], None], a_step: int = 32) -> Steps[None]:
+        """Do something with each partition that is here now and still is when its turn comes."""
+        for count, partition in enumerate(list(self._by_name.values()), 1):
+            if self._by_name.get((partition.topic, partition.index)) is partition:
+                do(partition)
+            if not count % a_step:
+                yield
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self._by_name.get((topic, index))

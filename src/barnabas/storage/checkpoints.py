@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from barnabas.replication.leader_epochs import EpochEntry, LeaderEpochs
 from barnabas.runtime.disk import Disk
+from barnabas.runtime.pieces import Steps
 from barnabas.storage import names
 from barnabas.storage.names import TopicPartition
 
 VERSION = 0
+OFFSETS_A_STEP = 64
 
 
 class CorruptCheckpoint(ValueError):
@@ -22,6 +24,16 @@ class CorruptCheckpoint(ValueError):
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     lines = [f"{where.topic} {where.partition} {offset}\n" for where, offset in offsets.items()]
+    return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int]]) -> Steps[bytes]:
+    """The same of many partitions, with pauses."""
+    lines: list[str] = []
+    for where, offset in offsets:
+        lines.append(f"{where.topic} {where.partition} {offset}\n")
+        if not len(lines) % OFFSETS_A_STEP:
+            yield
     return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 
 

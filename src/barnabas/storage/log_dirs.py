@@ -7,12 +7,13 @@ Does not know: replication, metadata, when checkpoints and deletions are due (th
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.runtime.pieces import Steps
 from barnabas.runtime.shortage import is_shortage
-from barnabas.storage import clean_shutdown, names
+from barnabas.storage import checkpoints, clean_shutdown, names
 from barnabas.storage.context import LogContext
 from barnabas.storage.errors import StorageError
 from barnabas.storage.formatting import format_log_dir, identify
@@ -27,6 +28,8 @@ CLOSING_THREADS = 32
 PARALLEL_FROM = 16  # logs; fewer are not worth the threads
 
 SettingsOf = Callable[[str], LogSettings]
+OffsetsOf = Callable[[LogDir], Iterable[tuple[TopicPartition, int]]]
+Checkpoint = list[tuple[LogDir, bytes]]  # a file of each dir
 
 logger = logging.getLogger(__name__)
 
@@ -316,17 +319,35 @@ class LogDirs:
     def store_recovery_points(self) -> None:
         """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`); in any thread."""
         for directory in self.online():
-            self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
+            self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
 
     def checkpoint_log_start_offsets(self) -> None:
         """Where logs begin that do not begin with a segment
         (`log.flush.start.offset.checkpoint.interval.ms`)."""
         for directory in self.online():
-            self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, _log_start_offsets(directory))
+            self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
+
+    def checkpoint_in_steps(self, offsets_of: OffsetsOf) -> Steps[Checkpoint]:
+        """The content of a checkpoint of every dir, made on the loop with pauses; `store_checkpoint` writes
+        it. A thread that did both would keep the loop from running as long as it makes text."""
+        found: Checkpoint = []
+        for directory in self.online():
+            found.append((directory, (yield from checkpoints.encode_in_steps(offsets_of(directory)))))
+        return found
+
+    def store_checkpoint(self, name: str, found: Checkpoint) -> None:
+        """In any thread."""
+        for directory, data in found:
+            if directory.failure is None:
+                try:
+                    directory.check_is_there()
+                    self.context.disk.replace_file(f"{directory.path}/{name}", data)
+                except OSError as error:
+                    raise self.context.failure("write", f"{directory.path}/{name}", error) from error
 
     def _checkpoint(self, directory: LogDir) -> None:
-        self._store(directory, names.RECOVERY_POINT_CHECKPOINT, _recovery_points(directory))
-        self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, _log_start_offsets(directory))
+        self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
+        self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """How far every log is replicated (`replica.high.watermark.checkpoint.interval.ms`)."""
@@ -389,14 +410,13 @@ def _close(log: Log) -> bool:
     return True
 
 
-def _recovery_points(directory: LogDir) -> dict[TopicPartition, int]:
-    logs = [*directory.logs.items(), *directory.future_logs.items()]
-    return {where: log.recovery_point for where, log in logs}
+def recovery_points(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
+    for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
+        yield where, log.recovery_point
 
 
-def _log_start_offsets(directory: LogDir) -> dict[TopicPartition, int]:
-    return {
-        where: log.log_start_offset
-        for where, log in [*directory.logs.items(), *directory.future_logs.items()]
-        if log.log_start_offset > log.segments[0].base_offset
-    }
+def log_start_offsets(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
+    """Of logs that do not begin with a segment."""
+    for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
+        if log.log_start_offset > log.segments[0].base_offset:
+            yield where, log.log_start_offset

@@ -1,27 +1,32 @@
 """GET /metrics on the broker's own loop: as much HTTP as a scrape needs.
 
 In: metrics, an address. Out: an asyncio server; its sockets tell the port when 0 was asked for. Requests,
-their number and their time are bounded; long answers are written piece by piece, so that clients of the
-broker do not wait.
+their number and their time are bounded; long answers are made in pieces (`runtime.pieces`), so that clients
+of the broker do not wait.
 """
 
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 
 from barnabas.broker.metrics.families import CONTENT_TYPE
 from barnabas.broker.metrics.metrics import Metrics
+from barnabas.runtime.pieces import Pieces, Steps
 
 REQUEST_BYTES_MAX = 8192
 REQUEST_SECONDS_MAX = 5.0
 CONNECTIONS_MAX = 16  # that are answered
 REFUSED_MAX = 16  # more that hear that they are too many; all others are closed unread
 BACKLOG = 16
-LINES_PER_PIECE = 256
+LINES_A_STEP = 64
 
 
-async def serve_metrics(metrics: Metrics, host: str, port: int) -> asyncio.Server:
+async def serve_metrics(
+    metrics: Metrics, host: str, port: int, pieces: Pieces | None = None
+) -> asyncio.Server:
     """Listen and answer until the returned server is closed; OSError when the address cannot be bound."""
+    long_work = pieces if pieces is not None else Pieces(perf_counter)
     open_connections = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,7 +37,8 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> asyncio.Serve
         open_connections += 1
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
-                await one_request(metrics, reader, writer, crowded=open_connections > CONNECTIONS_MAX)
+                is_crowded = open_connections > CONNECTIONS_MAX
+                await one_request(metrics, long_work, reader, writer, crowded=is_crowded)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # a scraper that went away, was too slow or talked too much: nobody to answer
         finally:
@@ -43,7 +49,12 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> asyncio.Serve
 
 
 async def one_request(
-    metrics: Metrics, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, crowded: bool
+    metrics: Metrics,
+    pieces: Pieces,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    crowded: bool,
 ) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
     method, _, rest = head.partition(b" ")
@@ -55,7 +66,8 @@ async def one_request(
     elif method not in (b"GET", b"HEAD"):
         status, body = "405 Method Not Allowed", b"Only GET and HEAD.\n"
     else:
-        status, body = "200 OK", await render(metrics)
+        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        status, body = "200 OK", await pieces.run(render(metrics, now_ms))
     kind = CONTENT_TYPE if status.startswith("200") else "text/plain; charset=utf-8"
     writer.write(
         f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
@@ -66,15 +78,13 @@ async def one_request(
     await writer.drain()
 
 
-async def render(metrics: Metrics) -> bytes:
-    """The text of one scrape, made in pieces with the loop free in between."""
-    pieces: list[str] = []
-    lines = 0
-    now_ms = int(asyncio.get_running_loop().time() * 1000)
+def render(metrics: Metrics, now_ms: int) -> Steps[bytes]:
+    """The text of one scrape."""
+    text: list[str] = []
     for family in metrics.families(now_ms):
-        for line in family.lines():
-            pieces.append(line)
-            lines += 1
-            if lines % LINES_PER_PIECE == 0:
-                await asyncio.sleep(0)
-    return "".join(pieces).encode()
+        yield
+        for count, line in enumerate(family.lines() if family is not None else (), 1):
+            text.append(line)
+            if not count % LINES_A_STEP:
+                yield
+    return "".join(text).encode()

@@ -30,6 +30,7 @@ TOPIC_COUNTERS = {
 QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
 NS_PER_MS = 1_000_000
 ROTATE_AFTER_MS = 60_000
+VALUES_A_STEP = 64
 
 Value = Callable[[], float]
 LabelledValues = Callable[[], Iterable[tuple[Labels, float]]]
@@ -70,7 +71,8 @@ class Metrics:
         self.gauges(domain, kind, name, help, lambda: [({}, value())])
 
     def gauges(self, domain: str, kind: str, name: str, help: str, values: LabelledValues) -> None:
-        """Show several values with labels, such as the size of each partition's log."""
+        """Show several values with labels, such as the size of each partition's log. What `values` gives is
+        read with pauses: it must not be of something that changes meanwhile."""
         self._lookups.append((prometheus_name(domain, kind, name), "gauge", help, values))
 
     def counter(self, domain: str, kind: str, name: str, help: str, value: Value) -> None:
@@ -79,28 +81,33 @@ class Metrics:
 
     # -- for who reads -------------------------------------------------------------------------------
 
-    def families(self, now_ms: int) -> Iterator[Family]:
-        """All families, one at a time, so that who writes them out may pause in between."""
+    def families(self, now_ms: int) -> Iterator[Family | None]:
+        """All families, one at a time, so that who writes them out may pause in between; `None` says that a
+        pause is welcome within a long one."""
         yield from self._topic_families()
         yield from self._api_families()
         for name, kind, help, values in list(self._lookups):
             family = Family(name, kind, help)
-            for labels, value in list(values()):
+            for count, (labels, value) in enumerate(values(), 1):
                 family.add(value, labels)
+                if not count % VALUES_A_STEP:
+                    yield None
             yield family
         if now_ms - self._rotated_ms >= ROTATE_AFTER_MS:
             self._rotated_ms = now_ms
             for api in list(self._apis.values()):
                 api.rotate()
 
-    def _topic_families(self) -> Iterator[Family]:
+    def _topic_families(self) -> Iterator[Family | None]:
         topics = sorted(self._topics.items())
         for attribute, (name, help) in TOPIC_COUNTERS.items():
             family = Family(counter_name("kafka.server", "BrokerTopicMetrics", name), "counter", help)
             counts = [(topic, getattr(counters, attribute)) for topic, counters in topics]
             family.add(getattr(self._gone, attribute) + sum(count for _, count in counts))
-            for topic, count in counts:
+            for number, (topic, count) in enumerate(counts, 1):
                 family.add(count, {"topic": topic})
+                if not number % VALUES_A_STEP:
+                    yield None
             yield family
 
     def _api_families(self) -> Iterator[Family]:

@@ -92,7 +92,7 @@ class FakeShard:
         for entry in entries:
             self.apply(entry)
 
-    def is_long(self, request: Message) -> bool:
+    def is_long(self, request: Message, image: object) -> bool:
         return False
 
     def apply_pending(self, producer_id: int, entry: Entry) -> None:

@@ -19,6 +19,7 @@ from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.group_host import GroupHost
 from barnabas.broker.handlers.txn_offset_commit import refused
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
@@ -308,5 +309,28 @@ def test_a_shard_that_is_given_up_while_it_loads_is_not_taken_up(play: Play) -> 
         host.close()
         await host.load_task
         assert host.error is not None and host.error.code == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_a_group_too_large_for_the_log_costs_the_others_nothing(play: Play) -> None:
+    """The record of one member's assignment would be larger than a batch may be."""
+
+    async def scenario(world: World) -> None:
+        world.broker.image = image_of({"t": WIDTH, "vast": 120_000})
+        host = world.lead()
+        shard = host.shard
+        await resolved(world.ask(commit(5), 7))
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="large",
+            member_id="m",
+            rebalance_timeout_ms=1_000,
+            subscribed_topic_names=["vast"],
+            topic_partitions=[],
+        )
+        answer = await resolved(world.ask(request, 1))
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert host.error is None and host.shard is shard
+        assert offsets(await resolved(world.ask(fetch(), 7))) == {5}
 
     play(scenario)

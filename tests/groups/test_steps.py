@@ -169,7 +169,7 @@ def test_a_commit_in_a_transaction_in_steps_is_the_one_at_once() -> None:
         for name in NAMES
     ]
     request = TxnOffsetCommitRequest(transactional_id="t", group_id="g", topics=topics)
-    assert host.shard.is_long(request)
+    assert host.shard.is_long(request, host.image)
     found, count = decided(host, request, 3)
     at_once = host.shard.handle(request, Caller("c", "", 3), host.image, host.now_ms)
     assert (found.reply, found.records) == (at_once.reply, at_once.records)
@@ -182,15 +182,15 @@ def test_as_many_steps_as_portions() -> None:
         Commit.OffsetCommitRequestPartition(partition_index=each, committed_offset=1) for each in range(100)
     ]
     request = OffsetCommitRequest(group_id="g", topics=[Commit(name="wide", partitions=partitions)])
-    assert host.shard.is_long(request)
+    assert host.shard.is_long(request, host.image)
     outcome, count = decided(host, request, 9)
     assert count == 2 * 100 / 2  # looked up, and written
     host.take(outcome)
     asked: Any = Fetch(group_id="g", topics=None)
-    assert host.shard.is_long(OffsetFetchRequest(groups=[asked]))
+    assert host.shard.is_long(OffsetFetchRequest(groups=[asked]), host.image)
     assert decided(host, OffsetFetchRequest(groups=[asked]), 9)[1] == 2 * 100 / 2
     request.topics[0].partitions = partitions[:2]
-    assert not host.shard.is_long(request)
+    assert not host.shard.is_long(request, host.image)
 
 
 def test_records_applied_together_are_those_applied_one_by_one() -> None:

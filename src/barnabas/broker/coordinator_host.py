@@ -394,13 +394,20 @@ class CoordinatorHost(Generic[S]):
             try:
                 self._append(outcome, now_ms, request)
             except KafkaError as error:
-                for token, message in outcome.answers:
-                    self.spoil(message, error)
-                    self._answer(token, message)
+                self.refuse_waiting(outcome, error)
                 raise
             self.shard.apply_all(outcome.records)
-        if not outcome.answers:
-            return
+        if outcome.answers:
+            self.answer_waiting(outcome)
+
+    def refuse_waiting(self, outcome: Outcome, error: KafkaError) -> None:
+        """Tell those whom the outcome would have answered that it does not count."""
+        for token, message in outcome.answers:
+            self.spoil(message, error)
+            self._answer(token, message)
+
+    def answer_waiting(self, outcome: Outcome) -> None:
+        """Answer those who waited, once everything is committed."""
         if self.journal.is_settled:
             for token, message in outcome.answers:
                 self._answer(token, message)

@@ -79,6 +79,7 @@ class LongRequest:
         outcome = yield from self._watched(host.decide_in_steps(request, self.context, now_ms))
         if outcome.records:
             yield from self._write(outcome, now_ms)
+        host.answer_waiting(outcome)
         host.arm()
         assert outcome.reply is not None, f"{type(request).__name__} has no answer"
         return outcome.reply
@@ -122,7 +123,9 @@ class LongRequest:
         except KafkaError as error:
             if host.error is None and not self.survives(error):
                 host.lose(error)
-            raise as_coordinator_error(error) from error
+            refused = as_coordinator_error(error)
+            host.refuse_waiting(outcome, refused)
+            raise refused from error
         for some_records in in_parts(outcome.records):
             self.apply(some_records)
             yield

@@ -16,8 +16,9 @@ from barnabas.broker.group_loading import GroupLoading
 from barnabas.broker.group_refusals import refusal, spoil
 from barnabas.groups.outcome import Outcome
 from barnabas.groups.records import Entry, encode
-from barnabas.groups.shard import IS_LONG, LOOKS_ONLY
+from barnabas.groups.shard import LOOKS_ONLY, MAY_BE_LONG
 from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
@@ -73,7 +74,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     looks_only = LOOKS_ONLY
 
     def is_long(self, request: Any) -> bool:
-        return type(request) in IS_LONG and self.shard.is_long(request)
+        return type(request) in MAY_BE_LONG and self.shard.is_long(request, self._broker.image)
 
     def decide_in_steps(self, request: Any, context: RequestContext, now_ms: int) -> Steps[Outcome]:
         return self.shard.steps(request, self._coordinator.caller(context), self._broker.image, now_ms)
@@ -89,8 +90,13 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         return ()
 
     def survives(self, error: KafkaError, request: Message | None) -> bool:
-        """A commit leaves nothing behind in the shard but its records."""
-        return error.code == ErrorCode.MESSAGE_TOO_LARGE and type(request) is OffsetCommitRequest
+        """A commit leaves nothing behind in the shard but its records, and a heartbeat of a consumer group
+        little else: a subscription to very many partitions must not cost the other groups their shard."""
+        if error.code != ErrorCode.MESSAGE_TOO_LARGE:
+            return False
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            return self.shard.consumer.forget_decision(request.group_id)
+        return type(request) is OffsetCommitRequest
 
     # -- transactions ------------------------------------------------------------------------------
 

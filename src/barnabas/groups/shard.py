@@ -94,8 +94,10 @@ class GroupShard:
             answer_if_done(outcome)
         return outcome
 
-    def is_long(self, request: Message) -> bool:
+    def is_long(self, request: Message, image: MetadataImage) -> bool:
         """Whether deciding takes so long that it should be done in steps."""
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            return self.consumer.is_long(request, image)
         is_long = IS_LONG.get(type(request))
         return is_long is not None and is_long(self, request)
 
@@ -361,6 +363,7 @@ HANDLERS: dict[type[Message], Handler] = {
     OffsetCommitRequest: GroupShard._commit,
 }
 IN_STEPS: dict[type[Message], Callable[[GroupShard], StepsHandler]] = {
+    ConsumerGroupHeartbeatRequest: lambda shard: shard.consumer.heartbeat,
     OffsetCommitRequest: lambda shard: shard.decisions.commit_in_steps,
     TxnOffsetCommitRequest: lambda shard: shard.decisions.commit_in_transaction,
     OffsetFetchRequest: lambda shard: shard.decisions.fetch,
@@ -380,6 +383,7 @@ IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
     DescribeGroupsRequest: lambda shard, request: len(request.groups) > PORTION,
     ConsumerGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
 }
+MAY_BE_LONG: frozenset[type[Message]] = frozenset(IN_STEPS)
 LOOKS_ONLY: frozenset[type[Message]] = frozenset(
     (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest)
 )

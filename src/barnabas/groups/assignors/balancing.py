@@ -12,30 +12,38 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from barnabas.groups.assignors.spec import Assignment, GroupSpec
+from barnabas.metadata.steps import Steps
 
 ROUNDS_MAX = 64  # each round lowers the sum of squares; far fewer are needed in practice
 
 Held = dict[str, dict[bytes, set[int]]]
 
 
-def balance(spec: GroupSpec) -> Mapping[str, Assignment]:
-    held, load, free = keep(spec)
-    readers = readers_by_topic(spec)
+def balance(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
+    held, load, free = yield from keep(spec)
+    readers = yield from readers_by_topic(spec)
     # Topics with few readers first: they have the least choice.
     order = sorted(readers, key=lambda topic_id: (len(readers[topic_id]), topic_id))
     for topic_id in order:
         give_free(topic_id, free[topic_id], readers[topic_id], held, load)
+        yield
     for _ in range(ROUNDS_MAX):
-        moved = [even_out(topic_id, readers[topic_id], held, load) for topic_id in order]
-        if not any(moved):
+        has_moved = False
+        for topic_id in order:
+            has_moved |= even_out(topic_id, readers[topic_id], held, load)
+            yield
+        if not has_moved:
             break
-    return {
-        member_id: {topic_id: frozenset(found) for topic_id, found in sorted(topics.items()) if found}
-        for member_id, topics in held.items()
-    }
+    assigned = {}
+    for member_id, topics in held.items():
+        assigned[member_id] = {
+            topic_id: frozenset(found) for topic_id, found in sorted(topics.items()) if found
+        }
+        yield
+    return assigned
 
 
-def keep(spec: GroupSpec) -> tuple[Held, dict[str, int], dict[bytes, list[int]]]:
+def keep(spec: GroupSpec) -> Steps[tuple[Held, dict[str, int], dict[bytes, list[int]]]]:
     """What stays where it is, how much that is for each member, and what is free."""
     held: Held = {member_id: {} for member_id in sorted(spec.members)}
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
@@ -47,6 +55,7 @@ def keep(spec: GroupSpec) -> tuple[Held, dict[str, int], dict[bytes, list[int]]]
                 kept = {number for number in partitions - taken[topic_id] if number < count}
                 taken[topic_id] |= kept
                 topics[topic_id] = kept
+        yield
     load = {member_id: sum(map(len, topics.values())) for member_id, topics in held.items()}
     free = {
         topic_id: [number for number in range(topic.partition_count) if number not in taken[topic_id]]
@@ -55,11 +64,12 @@ def keep(spec: GroupSpec) -> tuple[Held, dict[str, int], dict[bytes, list[int]]]
     return held, load, free
 
 
-def readers_by_topic(spec: GroupSpec) -> dict[bytes, list[str]]:
+def readers_by_topic(spec: GroupSpec) -> Steps[dict[bytes, list[str]]]:
     readers: dict[bytes, list[str]] = {topic_id: [] for topic_id in spec.topics}
     for member_id in sorted(spec.members):
         for topic_id in spec.members[member_id].topic_ids:
             readers[topic_id].append(member_id)
+        yield
     return {topic_id: found for topic_id, found in readers.items() if found}
 
 

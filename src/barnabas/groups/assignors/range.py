@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.groups.assignors.spec import Assignment, GroupSpec
+from barnabas.metadata.steps import Steps, at_once
 
 
 class RangeAssignor:
     name = "range"
 
     def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
+        return at_once(self.assign_in_steps(spec))
+
+    def assign_in_steps(self, spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
         order = member_order(spec)
         assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in order}
         for topic_id in sorted(spec.topics):
+            yield
             readers = [member_id for member_id in order if topic_id in spec.members[member_id].topic_ids]
             if not readers:
                 continue

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+from barnabas.metadata.steps import Steps
 
 Assignment = Mapping[bytes, frozenset[int]]
 """Partitions by topic id; no topic with an empty set."""
@@ -57,3 +59,11 @@ class Assignor(Protocol):
 
     def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
         """Partitions by member; a member that is left out gets none. AssignorError if that cannot be said."""
+
+
+@runtime_checkable
+class SteppingAssignor(Protocol):
+    """An assignor that lets others be served while it assigns thousands of partitions."""
+
+    def assign_in_steps(self, spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
+        """The same as `assign` in steps."""

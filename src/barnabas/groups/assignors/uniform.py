@@ -8,24 +8,32 @@ Does not know: racks (Apache Kafka's does not look at them either), who still ho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from barnabas.groups.assignors.balancing import balance
 from barnabas.groups.assignors.spec import Assignment, GroupSpec
+from barnabas.metadata.steps import Steps, at_once
 
 
 class UniformAssignor:
     name = "uniform"
 
     def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
+        return at_once(self.assign_in_steps(spec))
+
+    def assign_in_steps(self, spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
         if not spec.members:
             return {}
-        return share_equally(spec) if spec.is_homogeneous() else balance(spec)
+        return (yield from share_equally(spec) if spec.is_homogeneous() else balance(spec))
 
 
-def share_equally(spec: GroupSpec) -> Mapping[str, Assignment]:
+def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
     """Equal shares of the same topics for all; what a member holds within its share stays with it."""
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
-    held = {member_id: still_valid(spec, member_id, taken) for member_id in sorted(spec.members)}
+    held: dict[str, list[tuple[bytes, int]]] = {}
+    for member_id in sorted(spec.members):
+        held[member_id] = still_valid(spec, member_id, taken)
+        yield
     total = sum(topic.partition_count for topic in spec.topics.values())
     smaller, larger_shares = divmod(total, len(spec.members))
 
@@ -42,12 +50,19 @@ def share_equally(spec: GroupSpec) -> Mapping[str, Assignment]:
         elif len(partitions) < share:
             wanting.append((member_id, share - len(partitions)))
 
+    yield
     free.extend(not_taken(spec, taken))
+    yield
     free.sort()
     supply = iter(free)
     for member_id, count in wanting:
-        held[member_id].extend(next(supply) for _ in range(count))
-    return {member_id: by_topic(partitions) for member_id, partitions in held.items()}
+        held[member_id].extend(islice(supply, count))
+        yield
+    assigned = {}
+    for member_id, partitions in held.items():
+        assigned[member_id] = by_topic(partitions)
+        yield
+    return assigned
 
 
 def still_valid(spec: GroupSpec, member_id: str, taken: dict[bytes, set[int]]) -> list[tuple[bytes, int]]:

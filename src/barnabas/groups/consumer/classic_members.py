@@ -21,6 +21,7 @@ from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.groups.outcome import Caller, Outcome
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -92,7 +93,7 @@ def join(
     after = with_join(before, request, caller)
     assert after.classic is not None
     reported = embedded.owned(embedded.subscription(after.classic.protocols[0][1]), image)
-    after = progress(state, group, before, after, reported, records, clock)
+    after = at_once(progress(state, group, before, after, reported, records, clock))
     state.cancel_timer(Due.JOIN, group.group_id, member_id)
     state.set_timer(Due.SESSION, group.group_id, member_id, now_ms + request.session_timeout_ms)
     state.set_timer(Due.SYNC, group.group_id, member_id, now_ms + after.rebalance_timeout_ms)

@@ -8,7 +8,7 @@ Does not know: offsets, the log.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.classic.coordinator import ClassicGroups
@@ -38,7 +38,7 @@ from barnabas.groups.outcome import Caller, Outcome, Token
 from barnabas.groups.records import Entry
 from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.steps import Steps
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
@@ -50,6 +50,8 @@ from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 PROTOCOL = "consumer"  # in `group.coordinator.rebalance.protocols`
 TIMERS_A_TURN = 50
+MEMBERS_AT_ONCE = 50  # larger groups are assigned in steps
+PARTITIONS_AT_ONCE = 1_000
 
 
 class ConsumerGroups:
@@ -72,21 +74,44 @@ class ConsumerGroups:
 
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         if isinstance(request, ConsumerGroupHeartbeatRequest):
-            answer = quiet(self.state, request, caller, image, now_ms)
-            if answer is not None:
-                return answer
-            try:
-                return self._heartbeat(request, caller, image, now_ms)
-            except KafkaError as error:
-                reply = ConsumerGroupHeartbeatResponse(
-                    error_code=error.code, error_message=error.message or None
-                )
-                return Outcome(reply=reply)
+            return quiet(self.state, request, caller, image, now_ms) or at_once(
+                self.heartbeat(request, caller, image, now_ms)
+            )
         return self._mixed.handle(request, caller, image, now_ms)
+
+    def is_long(self, request: ConsumerGroupHeartbeatRequest, image: MetadataImage) -> bool:
+        """Whether the heartbeat makes a new target, or looks at its topics, and these are large."""
+        group = self.state.groups.get(request.group_id)
+        is_joining = request.member_epoch == JOINING_EPOCH
+        if group is None:
+            names: Collection[str] = request.subscribed_topic_names or ()
+            return is_joining and self._partitions_of(names, image) > PARTITIONS_AT_ONCE
+        if not is_joining and group.metadata_is_fresh and group.epoch == group.assignment_epoch:
+            return request.subscribed_topic_names is not None and len(group.members) > MEMBERS_AT_ONCE
+        if len(group.members) > MEMBERS_AT_ONCE:
+            return True
+        names = request.subscribed_topic_names or ()
+        return self._partitions_of((*group.subscribed_topics(), *names), image) > PARTITIONS_AT_ONCE
+
+    def _partitions_of(self, topics: Collection[str], image: MetadataImage) -> int:
+        """How many partitions the topics have, as far as that matters."""
+        if len(topics) > PARTITIONS_AT_ONCE:
+            return len(topics)
+        by_name = image.topics.by_name
+        return sum(len(by_name[name].partitions) for name in topics if name in by_name)
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, image: MetadataImage, now_ms: int
+    ) -> Steps[Outcome]:
+        try:
+            return (yield from self._heartbeat(request, caller, image, now_ms))
+        except KafkaError as error:
+            reply = ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
+            return Outcome(reply=reply)
 
     def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, image: MetadataImage, now_ms: int
-    ) -> Outcome:
+    ) -> Steps[Outcome]:
         state = self.state
         if state.topics_version == NO_VERSION:
             state.topics_version = image.provenance.offset
@@ -105,7 +130,7 @@ class ConsumerGroups:
             outcome.reply = reply
             return outcome
         found, records = self._group_for(request, image)
-        outcome = heartbeat(state, found, request, caller, (now_ms, image))
+        outcome = yield from heartbeat(state, found, request, caller, (now_ms, image))
         outcome.records[:0] = records
         former = self.classic.get(request.group_id)
         if former is not None:
@@ -144,6 +169,14 @@ class ConsumerGroups:
         if group is None:
             return describing.not_found(group_id, self.classic.owns(group_id))
         return describing.described(group, self.state.default_assignor, image)
+
+    def forget_decision(self, group_id: str) -> bool:
+        """The records of a heartbeat cannot be written: look at the group's topics again. Whether that is all
+        there is to do: a group on its way from the classic protocol has answered its members."""
+        group = self.state.groups.get(group_id)
+        if group is not None:
+            group.metadata_is_fresh = False
+        return not self.classic.owns(group_id)
 
     # Records
 

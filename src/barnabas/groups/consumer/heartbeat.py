@@ -26,6 +26,7 @@ from barnabas.groups.member_ids import Rng
 from barnabas.groups.outcome import Caller, Outcome
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -87,8 +88,9 @@ def heartbeat(
     request: Request,
     caller: Caller,
     clock: tuple[int, MetadataImage],
-) -> Outcome:
-    """Decides on a heartbeat of a group that exists, or of a new one that its first records will make."""
+) -> Steps[Outcome]:
+    """Decides on a heartbeat of a group that exists, or of a new one that its first records will make. In
+    steps: the group may have a thousand members, whose assignment is made anew."""
     now_ms, image = clock
     check_size(group, request.member_id, state.settings.consumer_group_size_max)
     reported = reported_by(request)
@@ -99,7 +101,7 @@ def heartbeat(
     else:
         before, records = static_member(group, member_id, request.instance_id, request.member_epoch, reported)
     after = with_news(before, request, caller)
-    after = progress(state, group, before, after, reported, records, clock)
+    after = yield from progress(state, group, before, after, reported, records, clock)
     reply = alive(state, group, after, image, now_ms)
     if is_full(request) or after.assigned != before.assigned:
         reply.assignment = shown(after.assigned)
@@ -114,7 +116,7 @@ def progress(
     reported: Reported | None,
     records: list[Entry],
     clock: tuple[int, MetadataImage],
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     """Writes down what is new of a member, and leads it and its group as far as they can go."""
     now_ms, image = clock
     names_changed = False
@@ -125,8 +127,8 @@ def progress(
     epoch = group.epoch
     bump = names_changed or change is Change.UPDATED_AND_RESOLVED
     if bump or not group.metadata_is_fresh:
-        epoch = refreshed_epoch(state, group, before, after, bump, records, image)
-    goal = goal_of(state, group, before, after, epoch, records, clock)
+        epoch = yield from refreshed_epoch(state, group, before, after, bump, records, image)
+    goal = yield from goal_of(state, group, before, after, epoch, records, clock)
     moved = move(after, goal, reported, names_changed or change is not Change.NONE)
     group.metadata_is_fresh = True  # not before: whatever fails above is tried again
     if moved != after:
@@ -143,9 +145,10 @@ def refreshed_epoch(
     bump: bool,
     records: list[Entry],
     image: MetadataImage,
-) -> int:
+) -> Steps[int]:
     """The group's epoch after its topics were looked at: one more if they, or who reads them, changed."""
-    metadata_hash = state.hashes.of_group(topics_after(group, before, after), image)
+    topics = topics_after(group, before, after)
+    metadata_hash = yield from state.hashes.of_group_in_steps(topics, image)
     epoch = group.epoch
     if bump or metadata_hash != group.metadata_hash:
         epoch += 1
@@ -177,7 +180,7 @@ def goal_of(
     epoch: int,
     records: list[Entry],
     clock: tuple[int, MetadataImage],
-) -> Goal:
+) -> Steps[Goal]:
     """Where the member goes: to a new target if the group's epoch moved on and the last one is old enough."""
     now_ms, image = clock
     by_id = image.topics.by_id
@@ -194,7 +197,7 @@ def goal_of(
         preferred = group.preferred_assignor(before, after)
         assignor = state.assignors.get(preferred or "") or state.assignors[state.default_assignor]
         metadata = (image, state.hashes.racks(image))
-        computed = target.compute(group, epoch, after, assignor, metadata, now_ms)
+        computed = yield from target.compute(group, epoch, after, assignor, metadata, now_ms)
         records.extend(computed.records)
         return Goal(epoch, computed.assignment, reads, group.owner_epoch)
     assignment = group.target_of(after.member_id, after.instance_id)

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import pack
 
-from barnabas.groups.consumer.xxh3 import xxh3_64
+from barnabas.groups.consumer.xxh3 import in_steps
 from barnabas.metadata.cluster import ClusterImage
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topics import TopicImage
 
 MAGIC = b"\x00"  # version of the form that is hashed
 TOPICS_CACHED_MAX = 20_000
+PARTITIONS_A_STEP = 100
+EFFORT_A_TURN = 1_000  # about a millisecond
+TOPIC_EFFORT = 10  # of a topic beside its partitions
 
 Racks = dict[int, str]
 
@@ -31,10 +35,33 @@ class MetadataHashes:
 
     def of_group(self, topics: Iterable[str], image: MetadataImage) -> int:
         """The hash of those topics that exist; 0 without any."""
+        return at_once(self.of_group_in_steps(topics, image))
+
+    def of_group_in_steps(self, topics: Iterable[str], image: MetadataImage) -> Steps[int]:
         self._follow(image.cluster)
         by_name = image.topics.by_name
-        hashes = [self._of_topic(by_name[name]) for name in sorted(topics) if name in by_name]
-        return xxh3_64(pack(f"<{len(hashes)}q", *hashes)) if hashes else 0
+        hashes = []
+        for name in sorted(topics):
+            topic = by_name.get(name)
+            if topic is not None:
+                known = self._topics.get(name)
+                hashes.append(known[1] if known and known[0] is topic else (yield from self._of_topic(topic)))
+        return (yield from in_steps(pack(f"<{len(hashes)}q", *hashes))) if hashes else 0
+
+    def prepare(self, topics: Iterable[str], image: MetadataImage) -> bool:
+        """Hash some topics beforehand; whether all are hashed, so that `of_group` takes little time."""
+        self._follow(image.cluster)
+        effort = 0
+        for name in topics:
+            topic = image.topics.by_name.get(name)
+            known = self._topics.get(name)
+            if topic is None or (known is not None and known[0] is topic):
+                continue
+            if effort >= EFFORT_A_TURN:
+                return False
+            at_once(self._of_topic(topic))
+            effort += TOPIC_EFFORT + len(topic.partitions)
+        return True
 
     def racks(self, image: MetadataImage) -> Racks:
         """Racks of the brokers that have one."""
@@ -50,20 +77,23 @@ class MetadataHashes:
             self._racks = racks
             self._topics.clear()
 
-    def _of_topic(self, topic: TopicImage) -> int:
-        known = self._topics.get(topic.name)
-        if known is not None and known[0] is topic:
-            return known[1]
-        if len(self._topics) >= TOPICS_CACHED_MAX:
-            self._topics.clear()
-        found = topic_hash(topic, self._racks)
-        self._topics[topic.name] = (topic, found)
+    def _of_topic(self, topic: TopicImage) -> Steps[int]:
+        racks = self._racks
+        found = yield from topic_hash(topic, racks)
+        if racks is self._racks:
+            if len(self._topics) >= TOPICS_CACHED_MAX:
+                self._topics.clear()
+            self._topics[topic.name] = (topic, found)
+        yield
         return found
 
 
-def topic_hash(topic: TopicImage, racks: Racks) -> int:
+def topic_hash(topic: TopicImage, racks: Racks) -> Steps[int]:
     # An id is hashed as Java's two numbers, the more significant one first, each from its lowest byte.
     parts = [MAGIC, topic.id[7::-1], topic.id[:7:-1], text(topic.name), pack("<i", len(topic.partitions))]
+    if not racks:
+        parts.append(pack(f"<{len(topic.partitions)}i", *range(len(topic.partitions))))
+        return (yield from in_steps(b"".join(parts)))
     for number in range(len(topic.partitions)):
         parts.append(pack("<i", number))
         registration = topic.partitions.get(number)
@@ -71,7 +101,9 @@ def topic_hash(topic: TopicImage, racks: Racks) -> int:
         for rack in sorted(racks[replica] for replica in replicas if replica in racks):
             parts.append(pack("<i", len(rack.encode("utf-16-le")) // 2))
             parts.append(text(rack))
-    return xxh3_64(b"".join(parts))
+        if number % PARTITIONS_A_STEP == 0:
+            yield
+    return (yield from in_steps(b"".join(parts)))
 
 
 def text(value: str) -> bytes:

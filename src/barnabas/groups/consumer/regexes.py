@@ -109,6 +109,8 @@ def resolve(
         topics |= found
         version = image.provenance.offset
         records.append(entries.regex(group.group_id, pattern, found, version, now_ms))
+    if not state.hashes.prepare(topics, image):
+        return None
     metadata_hash = state.hashes.of_group(topics, image)
     if changed or metadata_hash != group.metadata_hash:
         records.append(entries.epoch(group.group_id, group.epoch + 1, metadata_hash))

@@ -15,6 +15,7 @@ from barnabas.groups.assignors.spec import (
     Assignor,
     GroupSpec,
     MemberSpec,
+    SteppingAssignor,
     TopicSpec,
 )
 from barnabas.groups.consumer import entries
@@ -23,9 +24,11 @@ from barnabas.groups.consumer.member import ConsumerMember
 from barnabas.groups.consumer.metadata_hash import Racks
 from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 
 NO_RACKS: tuple[frozenset[str], ...] = ()
+MEMBERS_A_STEP = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,22 @@ def compute(
     assignor: Assignor,
     metadata: tuple[MetadataImage, Racks],
     now_ms: int,
-) -> Target:
+) -> Steps[Target]:
     """A new target for all members, `member` as it is from now on."""
     members = members_with(group, member)
+    spec = yield from spec_of(group, members, *metadata)
     try:
-        assigned = assignor.assign(spec_of(group, members, *metadata))
+        if isinstance(assignor, SteppingAssignor):
+            assigned = yield from assignor.assign_in_steps(spec)
+        else:
+            assigned = assignor.assign(spec)
     except Exception as error:  # assignors may be anybody's code: what goes wrong there stays there
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
     records = []
-    for member_id in sorted(members):
+    for count, member_id in enumerate(sorted(members), 1):
+        if count % MEMBERS_A_STEP == 0:
+            yield
         assignment = assigned.get(member_id, NO_PARTITIONS)
         if assignment != group.target.get(member_id):
             records.append(entries.target(group.group_id, member_id, assignment))
@@ -70,10 +79,12 @@ def members_with(group: ConsumerGroup, member: ConsumerMember) -> dict[str, Cons
 
 def spec_of(
     group: ConsumerGroup, members: Mapping[str, ConsumerMember], image: MetadataImage, racks: Racks
-) -> GroupSpec:
+) -> Steps[GroupSpec]:
     subscriptions: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
     specs = {}
-    for member_id, member in members.items():
+    for count, (member_id, member) in enumerate(members.items(), 1):
+        if count % MEMBERS_A_STEP == 0:
+            yield
         key = (member.topics, member.regex)
         topic_ids = subscriptions.get(key)
         if topic_ids is None:
@@ -94,6 +105,7 @@ def spec_of(
                         for _, partition in sorted(topic.partitions.items())
                     )
                 topics[topic_id] = TopicSpec(len(topic.partitions), of_partitions)
+                yield
     return GroupSpec(specs, topics)
 
 

@@ -15,7 +15,7 @@ class Talking(Channel):
     """Notes its requests, and does something at the first."""
 
     def __init__(self, listener: Any) -> None:
-        super().__init__(listener)
+        super().__init__(listener, "127.0.0.1")
         self.seen: list[bytes] = []
         self.at_first: Callable[[], None] = lambda: None
 
@@ -40,7 +40,7 @@ def test_a_channel_that_is_set_free_by_a_request_of_another_waits_until_that_is_
     listener = SimpleNamespace(
         tick=tick,
         router=SimpleNamespace(routes={}),
-        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0)),
+        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0), partitions=None),
         loop=loop,
         frame_bytes_max=1000,
         name="PLAINTEXT",

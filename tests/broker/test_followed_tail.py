@@ -44,7 +44,7 @@ class Following(Channel):
     """Counts the fetches that took the shortcut, unless it knows none."""
 
     def __init__(self, listener: Any, *, has_shortcut: bool) -> None:
-        super().__init__(listener)
+        super().__init__(listener, "127.0.0.1")
         self.has_shortcut = has_shortcut
         self.shortcuts = 0
 
@@ -95,7 +95,8 @@ class Broker:
             loop=loop,
             frame_bytes_max=1 << 20,
             name="PLAINTEXT",
-            admit=lambda channel: channel.let_go(),
+            share=None,
+            connected=lambda channel: True,
         )
         self.channel = Following(listener, has_shortcut=has_shortcut)
         self.channel.connection_made(self)  # type: ignore[arg-type]

@@ -222,7 +222,7 @@ def test_a_fetch_that_fails_when_it_is_woken_is_answered_and_the_others_are_too(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(HeldAnswer, "encode_into"), (HeldAnswer, "_check"), (HeldAnswer, "written")],
+    [(HeldAnswer, "encode_into"), (HeldAnswer, "_check"), (HeldAnswer, "finish")],
 )
 def test_an_answer_to_a_producer_that_fails_costs_its_connection_alone(
     world: World, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
@@ -232,12 +232,12 @@ def test_an_answer_to_a_producer_that_fails_costs_its_connection_alone(
         await scene.produce(purpose="other")
         await scene.pause_follower()
         planted = asyncio.ensure_future(scene.produce(timeout_ms=20_000, purpose="planted"))
-        if name == "written":
+        if name == "finish":
             once(monkeypatch, owner, name)
         await asyncio.sleep(0.2)
         other = asyncio.ensure_future(scene.produce(timeout_ms=20_000, purpose="other"))
         await asyncio.sleep(0.2)
-        if name != "written":
+        if name != "finish":
             once(monkeypatch, owner, name)
         await scene.resume_follower()
         assert code_of(await planted) is None

@@ -18,26 +18,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred import Deferred, Response
+from barnabas.broker.direct_produce import produce_directly
 from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.large_requests import LARGE_FRAME_BYTES, handle_large
 from barnabas.broker.outbox import Outbox
+from barnabas.broker.pending_responses import MessageResponse, ProduceResponses
 from barnabas.broker.remembering import Remembering
-from barnabas.connection.inbox import Inbox
+from barnabas.connection.inbox import FRAME_BYTES_MIN, SIZE_BYTES, Inbox
 from barnabas.protocol import ApiKey, Message, ProtocolError
 from barnabas.protocol.codec import codec
 from barnabas.protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
     from barnabas.broker.held_answers import Wait
+    from barnabas.broker.pending_responses import Refuse
     from barnabas.broker.routes import Route
     from barnabas.broker.server import Listener
-    from barnabas.broker.tick import Refuse
     from barnabas.protocol.messages.produce import ProduceResponse
 
 log = logging.getLogger("barnabas.channel")
+_size = struct.Struct(">i").unpack_from
 _head = struct.Struct(">hhih").unpack_from
-_answer = struct.Struct(">ii").pack
-_answer_flexible = struct.Struct(">iiB").pack
 _read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
@@ -47,34 +48,37 @@ MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not w
 
 class Channel(Remembering, asyncio.BufferedProtocol):
     __slots__ = (
-        "_body_at", "_client_raw", "_frame", "_has_slices", "_holds", "_is_closing", "_is_full_of_held",
-        "_is_paused", "_muted", "_now_ms", "_route", "_routes", "_time",
+        "_body_at", "_client_raw", "_frame", "_has_held", "_has_slices", "_holds", "_is_closing",
+        "_is_full_of_held", "_is_paused", "_muted", "_route", "_routes", "_time",
         "_unsent", "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy",
-        "last_active", "listener", "out", "outbox", "tick", "transport",
+        "last_active", "listener", "now_ms", "out", "outbox", "partitions", "produced", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, host: str) -> None:
         self.listener = listener
         self.tick = listener.tick
         self._routes = listener.router.routes
-        self._now_ms = listener.broker.clock.now_ms
+        self.partitions = listener.broker.partitions
+        self.now_ms = listener.broker.clock.now_ms
         self._time = listener.loop.time
         self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
         self.context = RequestContext(listener.broker, self, listener.name)
         self.host = self.context.host = host
         self.out: list[Any] = []  # encoded answers of this wake-up
+        self.produced = ProduceResponses(self)
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
         # Answers that wait for followers, in order, and whatever is to leave behind them.
         self.held: deque[HeldAnswer | list[Any]] = deque()
         self._is_full_of_held = False
         self.is_busy = False
         self._holds = 0  # reasons to take no further request
+        self._has_held = False  # the last handler left its response to a held answer
         self._has_slices = False  # log slices are in `out`
         self.last_active = 0.0
         self._route: Route
         self._frame: memoryview
         self._body_at = 0  # in the frame
-        self._shortcuts = self._tail = self._named_last = None
+        self._tail = self._named_last = None
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
@@ -141,12 +145,14 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         inbox, tick = self.inbox, self.tick
         inbox.arena.is_lent = True
         try:
-            while position < end and not self.is_busy and not self._is_closing:
-                stop = inbox.frame_end(run, position, end)
-                if not stop:
+            while end - position >= SIZE_BYTES and not self.is_busy and not self._is_closing:
+                size = _size(run, position)[0]
+                start, position = position, position + SIZE_BYTES + size
+                if position > end or not FRAME_BYTES_MIN <= size <= inbox.frame_bytes_max:
+                    position = start
+                    inbox.frame_end(run, start, end)  # raises where it is the size that is wrong
                     break
-                self._request(run[position + 4 : stop])
-                position = stop
+                self._request(run[start + SIZE_BYTES : position])
         except ProtocolError as error:
             self.refuse(f"malformed request: {error}")
         except Exception:
@@ -172,8 +178,6 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if len(frame) < HEADER_BYTES_MIN:
             raise ProtocolError("header", f"{len(frame)} bytes are too few for a request header")
         key, version, correlation_id, client_length = _head(frame)
-        if not key and self._shortcuts is not None and self._produce_again(frame, version, correlation_id):
-            return
         if key == _FETCH and self._tail is not None and self._follow_again(frame, version, correlation_id):
             return
         route = self._routes.get(key << 16 | version)
@@ -182,8 +186,9 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             if route is None:
                 return
         position = HEADER_BYTES_MIN + client_length if client_length > 0 else HEADER_BYTES_MIN
-        if self._client_raw is None or frame[8:position] != self._client_raw:
-            self._read_header(frame, position, route)
+        if route.layout is not None and produce_directly(self, route, frame, position, correlation_id):
+            return
+        self.read_client(frame, position, route)
         if route.flexible_request:
             if position >= len(frame):
                 raise ProtocolError("header", "the header is cut off")
@@ -213,10 +218,19 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             return
         if answer is not None:
             self.answer(route, correlation_id, answer)
-        route.times.observe(perf_counter_ns() - started)
+        self._observe(route, started)
 
-    def _read_header(self, frame: memoryview, position: int, route: Route) -> None:
-        """The client id changed (or this is the first request): check and remember it."""
+    def _observe(self, route: Route, started: int) -> None:
+        """A request is over; one that was left to a held answer is when that leaves."""
+        if self._has_held:
+            self._has_held = False
+        else:
+            route.times.observe(perf_counter_ns() - started)
+
+    def read_client(self, frame: memoryview, position: int, route: Route) -> None:
+        """Check and remember the client id, if it is another one than before."""
+        if self._client_raw is not None and frame[8:position] == self._client_raw:
+            return
         header, _ = _read_header[route.flexible_request](frame, 0)
         self.context.client_id = header.client_id
         self._client_raw = memoryview(bytes(frame[8:position]))
@@ -234,7 +248,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         def finished(response: Response | None) -> None:
             self._waiting_for = None
             self.is_busy = self._holds > 0
-            route.times.observe(perf_counter_ns() - started)
+            self._observe(route, started)
             if self._is_closing:
                 return
             try:
@@ -284,7 +298,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
 
     def answer(self, route: Route, correlation_id: int, response: Response) -> None:
         if self.answers_waiting:
-            self.tick.answer(self, route, correlation_id, response)
+            self.tick.respond(MessageResponse(self, route, correlation_id, response))
         else:
             self.encode(route, correlation_id, response)
 
@@ -294,25 +308,24 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             return response
         if self.listener.router.is_guarded:
             self._unsent = response
-        self.tick.answer(self, self._route, self.context.correlation_id, response, refuse)
+        correlation_id = self.context.correlation_id
+        self.tick.respond(MessageResponse(self, self._route, correlation_id, response, refuse))
         return None
 
-    def answer_after_commit(
-        self, response: ProduceResponse, waits: list[Wait], timeout_ms: int, refuse: Refuse
-    ) -> None:
+    def answer_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
         """Answer when every replica in sync has what was appended."""
         if self.listener.router.is_guarded:
             self._unsent = response
-        self.hold_answer(
-            HeldAnswer(self, self._route, self.context.correlation_id, response, waits, timeout_ms, refuse)
-        )
+        self._has_held = True
+        correlation_id = self.context.correlation_id
+        self.hold_answer(HeldAnswer(self, self._route, correlation_id, response, waits, timeout_ms))
 
     def hold_answer(self, held: HeldAnswer) -> None:
         """Wait for the tick if anything is staged, then for followers."""
         if self.tick.is_open or self.answers_waiting:
-            self.tick.answer_when_committed(held)
+            self.tick.respond(held)
         else:
-            held.written({})
+            held.finish({})
 
     def held_back(self, held: HeldAnswer) -> None:
         """An answer waits for followers: what is answered from now on leaves behind it."""
@@ -348,12 +361,12 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             self._is_full_of_held = False
             self.let_go()
 
-    def put(self, answer: bytes) -> None:
-        """An answer that is encoded already."""
+    def put(self, answers: list[bytes]) -> None:
+        """Answers that are encoded already."""
         if self.held:
-            self.held.append([answer])
+            self.held.append(answers)
         else:
-            self.out.append(answer)
+            self.out += answers
 
     def encode(self, route: Route, correlation_id: int, response: Response) -> None:
         """Append the framed answer to `out`; `send` puts it on the wire."""
@@ -366,23 +379,12 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.encode_to(out, route, correlation_id, response)
 
     def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Response) -> None:
-        if isinstance(response, bytes):
-            if route.flexible_response:
-                out.append(_answer_flexible(len(response) + 5, correlation_id, 0) + response)
-            else:
-                out.append(_answer(len(response) + 4, correlation_id) + response)
-            return
-        parts: list[Any] = [b""]
         try:
-            route.encode(response, parts.append)
+            parts = route.framed(correlation_id, response)
         except Exception:
             log.exception("an answer to %s cannot be encoded; the connection is closed", self.host)
             self.close()
             return
-        if route.flexible_response:
-            parts[0] = _answer_flexible(sum(map(len, parts)) + 5, correlation_id, 0)
-        else:
-            parts[0] = _answer(sum(map(len, parts)) + 4, correlation_id)
         if route.key == _FETCH:
             out += parts  # slices of log files among them
             self._has_slices = True

@@ -4,11 +4,13 @@ one at a time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.channel import Channel
+    from barnabas.protocol.produce_layout import Placed
 
 
 ANONYMOUS = "ANONYMOUS"  # who has not said its name
@@ -16,6 +18,7 @@ ANONYMOUS = "ANONYMOUS"  # who has not said its name
 
 class RequestContext:
     __slots__ = (
+        "appended",
         "broker",
         "channel",
         "client_id",
@@ -39,3 +42,5 @@ class RequestContext:
         self.client_id: str | None = None
         self.correlation_id = 0
         self.version = 0
+        # Where the first batches of this produce request are already (see `direct_produce`).
+        self.appended: Sequence[Placed] = ()

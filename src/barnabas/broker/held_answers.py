@@ -10,67 +10,50 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.broker.pending_responses import decoded, not_written
+from barnabas.protocol import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.channel import Channel
     from barnabas.broker.partition import Partition
     from barnabas.broker.routes import Route
-    from barnabas.broker.shortcut import Shortcut
+    from barnabas.protocol.messages.produce import ProduceResponse
 
 Wait = tuple["Partition", int]
 """A partition, and where a batch begins in it: batches are replicated whole."""
-Refuse = Callable[[Message, "Partition", KafkaError], None]
 SWEEP_SECONDS = 0.5
 
 
 class HeldAnswer:
     __slots__ = (
-        "_correlation_id", "_how", "_missing", "_problem", "_refuse", "_response", "_started_ns", "_times",
-        "_waits", "channel", "is_ready", "timeout_ms",
+        "_correlation_id", "_missing", "_response", "_route", "_started_ns", "_waits", "channel", "is_ready",
+        "timeout_ms",
     )  # fmt: skip
 
     def __init__(
         self,
         channel: Channel,
-        route: Route | Shortcut,
+        route: Route,
         correlation_id: int,
-        response: Any,
+        response: ProduceResponse | bytes,
         waits: list[Wait],
         timeout_ms: int,
-        refuse: Refuse | None,
     ) -> None:
         self.channel = channel
         self.timeout_ms = timeout_ms
         self.is_ready = False
-        self._how = route
+        self._route = route
         self._correlation_id = correlation_id
-        self._response = response  # a message; base offset and append time where a shortcut knows the rest
+        self._response = response  # bytes are a whole frame, and become a message where there is an error
         self._waits = waits
-        self._refuse = refuse
         self._missing = 0
-        self._problem: KafkaError | None = None  # of the one batch that came by a shortcut
         self._started_ns = perf_counter_ns()
 
-    @classmethod
-    def again(
-        cls,
-        channel: Channel,
-        shortcut: Shortcut,
-        correlation_id: int,
-        base_offset: int,
-        append_time_ms: int,
-    ) -> HeldAnswer:
-        """The answer to a request that took the shortcut."""
-        waits = [(shortcut.partition, base_offset)]
-        response = base_offset, append_time_ms
-        return cls(channel, shortcut, correlation_id, response, waits, shortcut.timeout_ms, None)
-
-    def written(self, failed: dict[Partition, KafkaError]) -> None:
+    def finish(self, failed: dict[Partition, KafkaError]) -> None:
         """Everything is in the leader's files, except what failed: wait for the others."""
         missing = 0
         for wait in self._waits:
@@ -138,25 +121,17 @@ class HeldAnswer:
         return (where for where, _ in self._waits)
 
     def _spoil(self, where: Partition, error: KafkaError) -> None:
-        if self._refuse is None:
-            self._problem = error
-        else:
-            self._refuse(self._response, where, error)
+        if isinstance(self._response, bytes):
+            self._response = decoded(self._response, self._route)
+        not_written(self._response, where, error)
 
     def encode_into(self, channel: Channel) -> None:
-        how = self._how
-        if self._refuse is not None:
-            channel.encode_to(channel.out, how, self._correlation_id, self._response)  # type: ignore[arg-type]
-            how.times.observe(perf_counter_ns() - self._started_ns)  # type: ignore[union-attr]
-            return
-        shortcut: Shortcut = how  # type: ignore[assignment]
-        if self._problem is not None:
-            channel.encode_to(
-                channel.out, shortcut.route, self._correlation_id, shortcut.refusal(self._problem)
-            )
+        response = self._response
+        if isinstance(response, bytes):
+            channel.out.append(response)
         else:
-            channel.out.append(shortcut.answer(self._correlation_id, *self._response))
-        shortcut.route.times.observe(perf_counter_ns() - self._started_ns)
+            channel.encode_to(channel.out, self._route, self._correlation_id, response)
+        self._route.times.observe(perf_counter_ns() - self._started_ns)
 
 
 class Purgatory:

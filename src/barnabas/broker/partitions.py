@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 
 
 class Partitions:
-    __slots__ = ("_by_id", "_by_name", "_image", "_offline")
+    __slots__ = ("_image", "_offline", "by_id", "by_name")
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
-        self._by_name: dict[tuple[str, int], Partition] = {}
-        self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self.by_name: dict[tuple[str, int], Partition] = {}  # for looking up; changed by this class alone
+        self.by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self._by_name.values())
+        return iter(self.by_name.values())
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self.by_name)
 
     def in_steps(self, do: Callable[[Partition], None], a_step: int = 32) -> Steps[None]:
         """Do something with each partition that is here now and still is when its turn comes."""
-        for count, partition in enumerate(list(self._by_name.values()), 1):
-            if self._by_name.get((partition.topic, partition.index)) is partition:
+        for count, partition in enumerate(list(self.by_name.values()), 1):
+            if self.by_name.get((partition.topic, partition.index)) is partition:
                 do(partition)
             if not count % a_step:
                 yield
 
     def get(self, topic: str, index: int) -> Partition | None:
-        return self._by_name.get((topic, index))
+        return self.by_name.get((topic, index))
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        return self._by_id.get((topic_id, index))
+        return self.by_id.get((topic_id, index))
 
     def leader(self, topic: str, index: int) -> Partition:
         """The partition, if this broker leads it."""
-        found = self._by_name.get((topic, index))
+        found = self.by_name.get((topic, index))
         if found is not None and found.is_leader:
             return found
         if found is None and self._image().topics.partition(topic, index) is None:
@@ -57,7 +57,7 @@ class Partitions:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def leader_by_id(self, topic_id: bytes, index: int) -> Partition:
-        found = self._by_id.get((topic_id, index))
+        found = self.by_id.get((topic_id, index))
         if found is not None and found.is_leader:
             return found
         topic = self._image().topics.by_id.get(topic_id)
@@ -70,7 +70,7 @@ class Partitions:
 
     def replica(self, topic: str, topic_id: bytes, index: int) -> Partition:
         """The partition, if this broker has it, leading or following (KIP-392)."""
-        found = self._by_name.get((topic, index)) if topic else self._by_id.get((topic_id, index))
+        found = self.by_name.get((topic, index)) if topic else self.by_id.get((topic_id, index))
         if found is not None:
             return found
         return self.leader(topic, index) if topic else self.leader_by_id(topic_id, index)
@@ -87,7 +87,7 @@ class Partitions:
     def take_offline(self, topic: str, index: int) -> None:
         """Its log dir has failed: until the next start it is neither led nor followed here."""
         self._offline.add((topic, index))
-        found = self._by_name.get((topic, index))
+        found = self.by_name.get((topic, index))
         if found is not None:
             self.remove(found)
 
@@ -101,9 +101,9 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         self._offline.discard((partition.topic, partition.index))
-        self._by_name[partition.topic, partition.index] = partition
-        self._by_id[partition.topic_id, partition.index] = partition
+        self.by_name[partition.topic, partition.index] = partition
+        self.by_id[partition.topic_id, partition.index] = partition
 
     def remove(self, partition: Partition) -> None:
-        del self._by_name[partition.topic, partition.index]
-        del self._by_id[partition.topic_id, partition.index]
+        del self.by_name[partition.topic, partition.index]
+        del self.by_id[partition.topic_id, partition.index]

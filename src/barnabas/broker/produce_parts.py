@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.held_answers import Wait
     from barnabas.broker.partition import Partition
-    from barnabas.broker.tick import Refuse
+    from barnabas.broker.pending_responses import Refuse
 
 Data = ProduceRequest.TopicProduceData
 Topic = ProduceResponse.TopicProduceResponse
@@ -48,7 +48,7 @@ async def append_in_parts(
         return None
     response = ProduceResponse(responses=list(parts.topics.values()), node_endpoints=parts.node_endpoints)
     if parts.waits:
-        context.channel.answer_after_commit(response, parts.waits, request.timeout_ms, refuse)
+        context.channel.answer_after_commit(response, parts.waits, request.timeout_ms)
         return None
     return response
 
@@ -122,13 +122,8 @@ class Parts:
     def answer_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
         return response
 
-    def answer_after_commit(
-        self, response: ProduceResponse, waits: list[Wait], timeout_ms: int, refuse: Refuse
-    ) -> None:
+    def answer_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
         self._found, self._part_waits = response, waits
-
-    def learn(self, *_: object) -> None:
-        """A part is no request to remember."""
 
     def refuse(self, reason: str) -> None:
         self.is_closed = True

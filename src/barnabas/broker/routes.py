@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.protocol import ApiKey, Message, apis
 from barnabas.protocol.codec import codec
+from barnabas.protocol.produce_layout import VERSIONS as PRODUCE_VERSIONS
+from barnabas.protocol.produce_layout import ProduceLayout
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.needs import Need
     from barnabas.broker.throttling import Guard
 
+_header = struct.Struct(">ii").pack
+_flexible_header = struct.Struct(">iiB").pack
 Answer = Message | Awaitable[Message | None] | None
 Handler = Callable[[Any, "RequestContext"], Answer]
 Encoder = Callable[[int], Callable[[Any, Callable[[Any], object]], None]]
@@ -61,6 +66,7 @@ class Route:
         "handler",
         "is_of_elements",
         "key",
+        "layout",
         "request_class",
         "times",
         "version",
@@ -81,6 +87,21 @@ class Route:
         self.encode = encoder(version) if encoder else codec(apis.response_class(key), version).encode
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
+        # Of produce requests that no guard wants to see: they need not become objects.
+        self.layout: ProduceLayout | None = None
+
+    def framed(self, correlation_id: int, response: Message | bytes) -> list[Any]:
+        """A response with its size and header, in pieces; one in bytes is encoded already."""
+        parts: list[Any] = [b""]
+        if isinstance(response, bytes):
+            parts.append(response)
+        else:
+            self.encode(response, parts.append)
+        if self.flexible_response:
+            parts[0] = _flexible_header(sum(map(len, parts)) + 5, correlation_id, 0)
+        else:
+            parts[0] = _header(sum(map(len, parts)) + 4, correlation_id)
+        return parts
 
 
 HOLDING_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH)
@@ -171,6 +192,8 @@ class Router:
             found = self.routes[key << 16 | version] = Route(
                 endpoint, version, self._metrics.api(key, version), handler
             )
+            if key == ApiKey.PRODUCE and self._guard is None and version in PRODUCE_VERSIONS:
+                found.layout = ProduceLayout(version)
             return found
         if endpoint.fallback is not None:
             # KIP-511: whatever version of ApiVersions was asked for, version 0 says which ones there are.

@@ -12,31 +12,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import monotonic, perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from barnabas.broker.held_answers import HeldAnswer
-from barnabas.broker.shortcut import Shortcut
+from barnabas.broker.pending_responses import Failures
 from barnabas.connection.arena import Arena
-from barnabas.protocol import KafkaError, Message
+from barnabas.protocol import KafkaError
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
     from barnabas.broker.channel import Channel
     from barnabas.broker.partition import Partition
+    from barnabas.broker.pending_responses import PendingResponse
     from barnabas.broker.routes import Route
 
 Schedule = Callable[[Callable[[], None]], object]
-Refuse = Callable[[Message, "Partition", KafkaError], None]
-Failures = dict["Partition", KafkaError]
 Sync = Callable[[list["Partition"], Callable[[Failures], None]], None]
-Answer = tuple["Channel", "Route | Shortcut | HeldAnswer", int, Any, Any]
 Time = Callable[[], float]
 
 
 class Tick:
     __slots__ = (
-        "_after", "_answers", "_committed", "_dirty", "_is_finishing", "_is_quiet", "_is_scheduled",
-        "_opened_ns", "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena", "is_open", "unexpected",
+        "_after", "_answers", "_committed", "_dirty", "_is_finishing", "_is_quiet",
+        "_is_scheduled", "_opened_ns", "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena",
+        "counts", "is_open", "unexpected",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +62,8 @@ class Tick:
         self._is_quiet = True  # the last turn of the loop had one channel with something to append
         self._wakeups = 0  # channels of this turn that appended
         self._dirty: list[Partition] = []
-        self._answers: list[Answer] = []
+        self._answers: list[PendingResponse] = []
+        self.counts: dict[Route, int] = {}
 
     def staged(self, partition: Partition) -> None:
         """The partition has staged its first batch of this tick."""
@@ -111,31 +110,16 @@ class Tick:
         self._wakeups = 0
         self.close()
 
-    def answer(
-        self,
-        channel: Channel,
-        route: Route,
-        correlation_id: int,
-        response: Message | bytes,
-        refuse: Refuse | None = None,
-    ) -> None:
-        """Send `response` when the tick is written. `refuse` puts the error into it for a partition that
-        was not.
-        """
+    def respond(self, pending: PendingResponse) -> None:
+        """Finish the response when the tick is written."""
+        channel = pending.channel
         channel.answers_waiting += 1
-        self._answers.append((channel, route, correlation_id, response, refuse))
+        channel.produced.is_last = False
+        self._answers.append(pending)
 
-    def answer_again(
-        self, channel: Channel, shortcut: Shortcut, correlation_id: int, base_offset: int, append_time_ms: int
-    ) -> None:
-        """The same for a request that took the shortcut: the answer is made when the tick is written."""
-        channel.answers_waiting += 1
-        self._answers.append((channel, shortcut, correlation_id, base_offset, append_time_ms))
-
-    def answer_when_committed(self, held: HeldAnswer) -> None:
-        """Send the answer when the tick is written and every replica in sync has what was appended."""
-        held.channel.answers_waiting += 1
-        self._answers.append((held.channel, held, 0, None, None))
+    def count(self, route: Route, requests: int = 1) -> None:
+        """So many requests are over when the tick is written: the time that they took is counted then."""
+        self.counts[route] = self.counts.get(route, 0) + requests
 
     def committed(self, channel: Channel) -> None:
         """An answer that waited for followers may leave, with the next `send_committed`."""
@@ -153,27 +137,25 @@ class Tick:
         """
         if not self.is_open:
             return
-        if len(self._answers) == 1 == len(self._dirty) and not self._after:
-            how = self._answers[0][1]
-            if type(how) is Shortcut and how.partition.is_committed_by_writing:
-                self._close_one(how)
-                return
         dirty, self._dirty = self._dirty, []
         answers, self._answers = self._answers, []
         after, self._after = self._after, []
         failed: Failures = {}
+        due: list[Partition] = []
         for partition in dirty:
             try:
                 partition.write_staged()
             except KafkaError as error:
                 failed[partition] = error
+            if partition.syncs_by_count and partition.log.is_sync_due(0):
+                due.append(partition)
         self.is_open = False
         self.arena.release()
-        due = [partition for partition in dirty if partition.syncs_by_count and partition.log.is_sync_due(0)]
         if due:
-            held = dict.fromkeys(answer[0] for answer in answers)
+            held = dict.fromkeys(answer.channel for answer in answers)
             for channel in held:
                 channel.hold()
+                channel.produced.is_last = False
             # What later ticks write while the disk is busy is not synced by this one: nobody may see it yet.
             ends = {partition: partition.log.written_offset for partition in dirty}
 
@@ -188,62 +170,21 @@ class Tick:
         else:
             self._finish(dirty, answers, failed, after)
 
-    def _close_one(self, shortcut: Shortcut) -> None:
-        """The same for one producer that waits for its one batch, in a partition that nobody follows."""
-        partition = self._dirty.pop()
-        channel, _, correlation_id, base_offset, append_time_ms = answer = self._answers.pop()
-        try:
-            partition.write_staged()
-        except KafkaError as error:
-            self.is_open = False
-            self.arena.release()
-            self._finish([partition], [answer], {partition: error}, [])
-            return
-        self.is_open = False
-        self.arena.release()
-        channel.answers_waiting -= 1
-        try:
-            channel.put(shortcut.answer(correlation_id, base_offset, append_time_ms))
-            channel.send()
-        except Exception:
-            channel.fail("answering")
-        shortcut.route.times.observe(perf_counter_ns() - self._opened_ns)
-        try:
-            partition.advance()
-        except Exception:
-            self.unexpected.note("advancing", partition)
-
     def _finish(
         self,
         dirty: list[Partition],
-        answers: list[Answer],
+        answers: list[PendingResponse],
         failed: Failures,
         after: list[Callable[[], None]],
         ends: dict[Partition, int] | None = None,
     ) -> None:
         channels: dict[Channel, None] = {}
-        last: Channel | None = None
-        shortcuts: dict[Route, int] = {}
-        for channel, how, correlation_id, what, more in answers:
+        for pending in answers:
+            channel = pending.channel
             channel.answers_waiting -= 1
-            if channel is not last:
-                channels[channel] = None
-                last = channel
+            channels[channel] = None
             try:
-                if isinstance(how, Shortcut):
-                    route = how.route
-                    shortcuts[route] = shortcuts.get(route, 0) + 1
-                    if failed and how.partition in failed:
-                        channel.encode(route, correlation_id, how.refusal(failed[how.partition]))
-                    else:
-                        channel.put(how.answer(correlation_id, what, more))
-                elif isinstance(how, HeldAnswer):
-                    how.written(failed)
-                else:
-                    if failed and more is not None:
-                        for unwritten, why in failed.items():
-                            more(what, unwritten, why)
-                    channel.encode(how, correlation_id, what)
+                pending.finish(failed)
             except Exception:
                 channel.fail("answering")
         for channel in channels:
@@ -251,18 +192,25 @@ class Tick:
                 channel.send()
             except Exception:
                 channel.fail("answering")
-        for route, count in shortcuts.items():
-            route.times.observe_many(perf_counter_ns() - self._opened_ns, count)
+        if self.counts:
+            counts, self.counts = self.counts, {}
+            duration_ns = perf_counter_ns() - self._opened_ns
+            for route, requests in counts.items():
+                route.times.observe_many(duration_ns, requests)
         self._is_finishing = True
         for partition in dirty if ends is None else ends:
             try:
-                partition.advance(None if ends is None else ends[partition])
+                if ends is None:
+                    partition.advance()
+                else:
+                    partition.advance(ends[partition])
             except Exception:
                 self.unexpected.note("advancing", partition)
         self._is_finishing = False
         if self._waking:
             self._wake()
-        self.unexpected.call_all(after, "going on after the tick")
+        if after:
+            self.unexpected.call_all(after, "going on after the tick")
 
 
 def loop_time() -> Time:

@@ -8,13 +8,14 @@ Versions 13 and later name topics by id.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 from barnabas.broker import preparing, producing
 from barnabas.broker.context import RequestContext
 from barnabas.broker.held_answers import Wait
 from barnabas.broker.needs import write_topics
-from barnabas.broker.partition import Partition
+from barnabas.broker.pending_responses import not_written
 from barnabas.broker.preparing import PreparedBatches
 from barnabas.broker.produce_parts import append_in_parts, is_long
 from barnabas.broker.routes import handles
@@ -23,6 +24,9 @@ from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.validation import RecordsRejected, TakesLong
 from barnabas.replication.verification import ONGOING
+
+if TYPE_CHECKING:
+    from barnabas.protocol.produce_layout import Placed
 
 Topic = ProduceResponse.TopicProduceResponse
 Answer = Topic.PartitionProduceResponse
@@ -40,26 +44,30 @@ ADMIN_CLIENT = "__admin_client"
 
 @handles(ProduceRequest, "3-13", announced_from=0, needs=write_topics("topic_data.name"))
 def produce(request: ProduceRequest, context: RequestContext) -> Message | Awaitable[Message | None] | None:
+    appended, context.appended = context.appended, ()
     if request.transactional_id is None:
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             refusal = producing.nameless(request)
             if refusal is not None:
                 return refuse_all(request, context, refusal)
-        return append(request, context, None)
+        return append(request, context, None, appended)
     try:
         verified = producing.verify_request(request, request.transactional_id, context)
     except KafkaError as error:
         return refuse_all(request, context, error)
     if isinstance(verified, dict):
-        return append(request, context, verified)
-    return when_verified(request, context, verified)
+        return append(request, context, verified, appended)
+    return when_verified(request, context, verified, appended)
 
 
 async def when_verified(
-    request: ProduceRequest, context: RequestContext, verified: Awaitable[Verified]
+    request: ProduceRequest,
+    context: RequestContext,
+    verified: Awaitable[Verified],
+    appended: Sequence[Placed],
 ) -> Message | None:
     """The coordinator has to write first."""
-    answer = append(request, context, await verified, is_at_once=False)
+    answer = append(request, context, await verified, appended)
     return answer if answer is None or isinstance(answer, Message) else await answer
 
 
@@ -70,12 +78,16 @@ async def when_prepared(
     prepared: Awaitable[PreparedBatches],
 ) -> Message | None:
     """The batches are validated in a thread first."""
-    return append_validated(request, context, verified, await prepared, is_at_once=False)
+    return append_validated(request, context, verified, await prepared)
 
 
 def append(
-    request: ProduceRequest, context: RequestContext, verified: Verified | None, *, is_at_once: bool = True
+    request: ProduceRequest,
+    context: RequestContext,
+    verified: Verified | None,
+    appended: Sequence[Placed],
 ) -> Message | Awaitable[Message | None] | None:
+    """Append the batches that are not `appended` yet, and answer."""
     try:
         prepared = None
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
@@ -83,11 +95,11 @@ def append(
                 return append_in_parts(
                     request,
                     context,
-                    lambda part, for_part: append(part, for_part, verified, is_at_once=False),
+                    lambda part, for_part: append(part, for_part, verified, ()),
                     not_written,
                 )
             prepared = preparing.validate_at_once(request, context)
-        return append_validated(request, context, verified, prepared, is_at_once=is_at_once)
+        return append_validated(request, context, verified, prepared, appended)
     except TakesLong:  # nothing is appended yet
         producing.keep(request)
         broker = context.broker
@@ -100,8 +112,7 @@ def append_validated(
     context: RequestContext,
     verified: Verified | None,
     prepared: PreparedBatches | None,
-    *,
-    is_at_once: bool,
+    appended: Sequence[Placed] = (),
 ) -> Message | None:
     """Append batches that were validated, or a single one that was not; that one may raise `TakesLong`."""
     broker = context.broker
@@ -112,6 +123,7 @@ def append_validated(
     topics: list[Topic] = []
     waits: list[Wait] = []
     failed = False
+    done = 0
     for data in request.topic_data:
         answers = []
         for given in data.partition_data:
@@ -132,12 +144,17 @@ def append_validated(
                     if isinstance(found, NotVerified):
                         raise found
                     verification = found
-                validated = None if prepared is None else prepared.get(id(given))
-                if isinstance(validated, KafkaError):
-                    raise validated
-                base_offset, append_time_ms = partition.append(
-                    given.records, acks, version, now_ms, verification, validated
-                )
+                if done < len(appended):
+                    base_offset, append_time_ms, log_start = appended[done]
+                    done += 1
+                else:
+                    validated = None if prepared is None else prepared.get(id(given))
+                    if isinstance(validated, KafkaError):
+                        raise validated
+                    base_offset, append_time_ms = partition.append(
+                        given.records, acks, version, now_ms, verification, validated
+                    )
+                    log_start = partition.log.log_start_offset
                 if acks == ALL and not partition.state.is_alone:
                     waits.append((partition, base_offset))
                 answers.append(
@@ -145,7 +162,7 @@ def append_validated(
                         index=given.index,
                         base_offset=base_offset,
                         log_append_time_ms=append_time_ms,
-                        log_start_offset=partition.log.log_start_offset,
+                        log_start_offset=log_start,
                     )
                 )
             except TakesLong:
@@ -164,13 +181,11 @@ def append_validated(
         if failed:
             context.channel.refuse("a batch sent with acks=0 was refused")
         return None
-    if not failed and is_at_once and len(topics) == 1 and len(topics[0].partition_responses) == 1:
-        context.channel.learn(request, partition, topics[0])
     response = ProduceResponse(responses=topics)
     if failed and version >= LEADERS_SINCE:
         tell_leaders(response, context)
     if waits:
-        context.channel.answer_after_commit(response, waits, request.timeout_ms, not_written)
+        context.channel.answer_after_commit(response, waits, request.timeout_ms)
         return None
     return context.channel.answer_after_tick(response, not_written)
 
@@ -237,15 +252,3 @@ def refused(index: int, error: KafkaError, context: RequestContext, topic: str, 
             for batch_index, message in error.record_errors
         ]
     return answer
-
-
-def not_written(response: Message, partition: Partition, error: KafkaError) -> None:
-    """The disk refused what had been staged: tell it in the answer that was prepared."""
-    assert isinstance(response, ProduceResponse)
-    for topic in response.responses:
-        if topic.topic_id == partition.topic_id or topic.name == partition.topic:
-            for answer in topic.partition_responses:
-                if answer.index == partition.index and not answer.error_code:
-                    answer.error_code = error.code
-                    answer.error_message = error.message
-                    answer.base_offset = -1

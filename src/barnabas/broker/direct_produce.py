@@ -1,0 +1,184 @@
+"""Produce requests taken in without decoding them into objects: what nearly all of them are.
+
+In: a frame, of any version. Out: its batches staged and the response in bytes, waiting for the tick or for
+followers. False: the ordinary way has to take the request: it is unusual, or something in it is refused.
+Then nothing has happened, or the batches before the refused one are appended and `RequestContext.appended`
+says where. Every check on batches is the code that all produce requests take (`Partition.append`).
+Does not know: the layout of requests (`ProduceLayout`), how responses leave.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from barnabas.broker.held_answers import HeldAnswer
+from barnabas.broker.pending_responses import respond_to_producer
+from barnabas.broker.producing import level_of
+from barnabas.broker.verifying import Producer, verify_at_once
+from barnabas.protocol import KafkaError
+from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL_FLAG
+from barnabas.records.validation import validate_produce
+from barnabas.replication.verification import ONGOING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.channel import Channel
+    from barnabas.broker.held_answers import Wait
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.routes import Route
+    from barnabas.protocol.produce_layout import Batches, Placed
+    from barnabas.replication.verification import Verification
+
+ALL = -1  # acks: every replica in sync has it
+FLAGS_AT = 22  # in a batch: the lower byte of the attributes
+PRODUCER_AT = 43  # in a batch: id, epoch and first sequence number
+_producer = struct.Struct(">qhi").unpack_from
+
+Target = tuple["Partition", memoryview]
+
+
+def produce_directly(
+    channel: Channel, route: Route, frame: memoryview, position: int, correlation_id: int
+) -> bool:
+    """Take in a request whose client id ends at `position`."""
+    layout = route.layout
+    assert layout is not None
+    found = layout.find(frame, position)
+    if found is None:
+        channel.read_client(frame, position, route)
+        batches = layout.read(frame, position)
+        if batches is None:
+            return False
+        layout.remember(frame, batches)
+        return produce_several(channel, route, batches, correlation_id)
+    front, index, records = found
+    partitions = channel.partitions
+    topic = front.topic
+    if isinstance(topic, str):
+        partition = partitions.by_name.get((topic, index))
+    else:
+        partition = partitions.by_id.get((topic, index))
+    acks = front.acks
+    if partition is None or not partition.is_leader or partition.is_internal:
+        return False
+    verification = None
+    if front.transactional_id is not None:
+        broker = channel.context.broker
+        verification = verify(front.transactional_id, [(partition, records)], route.version, broker)
+        if verification is None:
+            return False
+    header = None if partition.rules.header_suffices else bytes(records[:BATCH_OVERHEAD])
+    try:
+        base_offset, append_time_ms = partition.append(
+            records, acks, route.version, channel.now_ms(), verification
+        )
+    except KafkaError:
+        # The ordinary way finds the same error, in a batch as it came, and how to say it.
+        if header is not None:
+            records[:BATCH_OVERHEAD] = header
+        return False
+    if not acks:
+        channel.tick.count(route)
+        return True
+    response = front.pack(
+        front.size,
+        correlation_id,
+        front.start,
+        index,
+        base_offset,
+        append_time_ms,
+        partition.log.log_start_offset,
+        front.end,
+    )
+    if acks == ALL and not partition.state.is_alone:
+        waits = [(partition, base_offset)]
+        channel.hold_answer(HeldAnswer(channel, route, correlation_id, response, waits, front.timeout_ms))
+        return True
+    produced = channel.produced
+    if produced.is_last and produced.route is route:
+        produced.responses.append(response)
+    else:
+        respond_to_producer(channel, route, response)
+    return True
+
+
+def produce_several(channel: Channel, route: Route, batches: Batches, correlation_id: int) -> bool:
+    """The same for a request with several batches, or with a first one."""
+    layout = route.layout
+    assert layout is not None
+    transactional_id, acks, timeout_ms, topics = batches
+    if not ALL <= acks <= 1:
+        return False
+    partitions = channel.partitions
+    targets: list[Target] = []
+    for topic, of_topic in topics:
+        for index, records in of_topic:
+            if isinstance(topic, bytes):
+                found = partitions.by_id.get((topic, index))
+            else:
+                found = partitions.by_name.get((topic, index))
+            if found is None or not found.is_leader or found.is_internal or not found.rules.header_suffices:
+                return False
+            if records[FLAGS_AT] & TRANSACTIONAL_FLAG and transactional_id is None:
+                return False  # refused as a whole
+            targets.append((found, records))
+    verification = None
+    if transactional_id is not None:
+        verification = verify(transactional_id, targets, route.version, channel.context.broker)
+        if verification is None:
+            return False
+    placed: list[Placed] = []
+    waits: list[Wait] = []
+    now_ms = channel.now_ms()
+    try:
+        # As in the ordinary way, all are validated before one is appended. Those that are mended by it would
+        # be mended in the same way once more.
+        validated = [
+            validate_produce(records, partition.rules, route.version, now_ms, partition)
+            for partition, records in targets
+        ]
+    except KafkaError:
+        return False
+    for (partition, records), batch in zip(targets, validated, strict=True):
+        try:
+            base_offset, append_time_ms = partition.append(
+                records, acks, route.version, now_ms, verification, batch
+            )
+        except KafkaError:
+            channel.context.appended = placed
+            return False
+        placed.append((base_offset, append_time_ms, partition.log.log_start_offset))
+        if acks == ALL and not partition.state.is_alone:
+            waits.append((partition, base_offset))
+    if not acks:
+        channel.tick.count(route)
+        return True
+    response = layout.response(correlation_id, topics, placed)
+    if waits:
+        channel.hold_answer(HeldAnswer(channel, route, correlation_id, response, waits, timeout_ms))
+    else:
+        respond_to_producer(channel, route, response)
+    return True
+
+
+def verify(transactional_id: str, targets: list[Target], version: int, broker: Broker) -> Verification | None:
+    """What the batches of a transaction come with; None where the ordinary way has to find out."""
+    first = None
+    for partition, records in targets:
+        if not records[FLAGS_AT] & TRANSACTIONAL_FLAG or records[MAGIC_AT] != MAGIC:
+            return None
+        producer_id, epoch, sequence = _producer(records, PRODUCER_AT)
+        if producer_id < 0:
+            return None
+        if first is None:
+            first = producer_id, epoch
+        elif first != (producer_id, epoch):
+            return None
+        known = partition.log.producers.get(producer_id)
+        if known is None or known.txn_first_offset < 0 or known.producer_epoch != epoch:
+            if len(targets) > 1:
+                return None
+            producer = Producer(transactional_id, producer_id, epoch)
+            return verify_at_once(broker, producer, partition, sequence, level_of(version))
+    return ONGOING

@@ -1,0 +1,326 @@
+"""The bytes of Produce, read and written without objects: most of what a busy broker does.
+
+In: the body of a request of version 3 to 13. Out: its batches as views; and the response to them, where all
+were appended. A request that is unusual in any way (a long name, tagged fields, no records, bytes behind its
+end) is None here and is left to the codec, which also says what is wrong with a malformed one. The codec
+stays the definition of the format: a test compares both for every version.
+Does not know: partitions, what is in the batches.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TypeAlias
+
+from barnabas.protocol.wire import varint
+
+VERSIONS = range(3, 14)
+LOG_START_SINCE = 5
+RECORD_ERRORS_SINCE = 8
+FLEXIBLE_SINCE = 9
+TOPIC_IDS_SINCE = 13
+UUID_BYTES = 16
+ACKS = (-1, 0, 1)
+SHORT_MAX = 127  # the largest compact length that takes one byte
+BATCH_BYTES_MIN = 61  # the header of a batch
+MALFORMED = IndexError, struct.error, UnicodeDecodeError
+BATCHES_MAX = 64  # of a request; a broker appends longer ones in parts
+FRONTS_MAX = 4096  # that a layout remembers; the oldest gives way
+FRONT_BYTES_MAX = 400
+FRONT_AT = 8  # behind api key, version and correlation id
+# Distances from the end of the client id, where there is no transactional id.
+NAME_AT, NAME_END, UUID_END = 9, 10, 26
+PLAIN_NAME_AT, PLAIN_NAME_END = 12, 18
+
+Batch: TypeAlias = tuple[int, memoryview]
+"""A partition's index, and its records."""
+TopicBatches: TypeAlias = tuple[str | bytes, list[Batch]]
+"""A topic by its name or id, and its batches."""
+Batches: TypeAlias = tuple[str | None, int, int, list[TopicBatches]]
+"""Transactional id, acks, timeout in ms, and the batches of each topic; there is at least one."""
+FoundBatch: TypeAlias = tuple["ProduceFront", int, memoryview]
+"""What a request with one batch begins with, the partition's index, and the records."""
+Placed: TypeAlias = tuple[int, int, int]
+"""Where a batch was appended: base offset, append time, log start offset."""
+
+_compact_front = struct.Struct(">hiB").unpack_from
+_compact_partition = struct.Struct(">iB").unpack_from
+_plain_front = struct.Struct(">hii").unpack_from
+_plain_partition = struct.Struct(">ii").unpack_from
+_int16 = struct.Struct(">h").unpack_from
+_int32 = struct.Struct(">i").unpack_from
+
+
+class ProduceFront:
+    """How a request with one batch begins, from its client id to the count of partitions; and the response
+    but for its numbers. Producers send the same front again and again."""
+
+    __slots__ = (
+        "acks", "end", "pack", "size", "start", "timeout_ms", "topic", "transactional_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        layout: ProduceLayout,
+        topic: str | bytes,
+        acks: int,
+        timeout_ms: int,
+        transactional_id: str | None,
+    ) -> None:
+        self.topic = topic  # name or id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.transactional_id = transactional_id
+        self.start = layout.start(1) + layout.topic_start(topic, 1)
+        self.end = layout.partition_end + layout.topic_end + layout.end
+        whole = struct.Struct(f">ii{len(self.start)}s{layout.placed}{len(self.end)}s")
+        # The framed response is pack(size, correlation id, start, index, base offset, append time, log start,
+        # end). Called without a function around it: that would cost half as much again.
+        self.pack: Callable[..., bytes] = whole.pack
+        if not layout.has_log_start:
+            self.pack = lambda *values: whole.pack(*values[:6], values[7])
+        self.size = whole.size - 4
+
+
+class ProduceLayout:
+    """One version of the request, and of its response."""
+
+    __slots__ = (
+        "_fronts", "_pack_partition", "end", "find", "has_log_start", "has_topic_ids", "is_compact",
+        "partition_end", "placed", "topic_end",
+    )  # fmt: skip
+
+    def __init__(self, version: int) -> None:
+        self.is_compact = version >= FLEXIBLE_SINCE
+        self.has_topic_ids = version >= TOPIC_IDS_SINCE
+        self.has_log_start = version >= LOG_START_SINCE
+        no_tags = b"\0" if self.is_compact else b""
+        # No record errors, no error message.
+        no_errors = b"\1\0" if self.is_compact else b"\0\0\0\0\xff\xff"
+        self.placed = "i2xqqq" if self.has_log_start else "i2xqq"  # error code 0 behind the index
+        self.partition_end = (no_errors if version >= RECORD_ERRORS_SINCE else b"") + no_tags
+        self.topic_end = no_tags
+        self.end = b"\0\0\0\0" + no_tags  # throttle time
+        self._pack_partition = struct.Struct(f">{self.placed}{len(self.partition_end)}s").pack
+        self._fronts: dict[bytes, ProduceFront] = {}
+        # The batch of a request with one, behind a front that is remembered; None for all others.
+        self.find = self._find_compact if self.is_compact else self._find_plain
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def read(self, frame: memoryview, position: int) -> Batches | None:
+        """The batches of a request from behind its client id on, or None where the codec has to look."""
+        try:
+            if self.is_compact:
+                return self._read_compact(frame, position)
+            return self._read_plain(frame, position)
+        except MALFORMED:
+            return None
+
+    def _find_compact(self, frame: memoryview, position: int) -> FoundBatch | None:
+        try:
+            size = frame[position + 1]  # of the transactional id plus 1, behind the header's tags
+            if size:
+                position += size - 1
+            end = position + (UUID_END if self.has_topic_ids else NAME_END + frame[position + NAME_AT])
+            front = self._fronts.get(bytes(frame[FRONT_AT:end]))
+            if front is None:
+                return None
+            index, size = _compact_partition(frame, end)
+            position = end + 5
+            if size > SHORT_MAX:
+                byte = frame[position]
+                size += (byte << 7) - 128
+                position += 1
+                if byte > SHORT_MAX:
+                    byte = frame[position]
+                    size += (byte << 14) - (128 << 7)
+                    position += 1
+                if not 0 < byte <= SHORT_MAX:
+                    return None
+            end = position + size - 1
+            # Behind the records: no tagged fields of the partition, the topic, the request.
+            if end + 3 != len(frame) or frame[end] or frame[end + 1] or frame[end + 2]:
+                return None
+            if size <= BATCH_BYTES_MIN:
+                return None
+            return front, index, frame[position:end]
+        except MALFORMED:
+            return None
+
+    def _find_plain(self, frame: memoryview, position: int) -> FoundBatch | None:
+        try:
+            (size,) = _int16(frame, position)
+            if size > 0:
+                position += size
+            end = position + PLAIN_NAME_END + _int16(frame, position + PLAIN_NAME_AT)[0]
+            front = self._fronts.get(bytes(frame[FRONT_AT:end]))
+            if front is None:
+                return None
+            index, size = _plain_partition(frame, end)
+            position = end + 8
+            if size < BATCH_BYTES_MIN or position + size != len(frame):
+                return None
+            return front, index, frame[position:]
+        except MALFORMED:
+            return None
+
+    def remember(self, frame: memoryview, batches: Batches) -> None:
+        """Have `find` know the front of a request that `read` has read, if it has one batch."""
+        transactional_id, acks, timeout_ms, topics = batches
+        topic, found = topics[0]
+        if len(topics) > 1 or len(found) > 1 or acks not in ACKS:
+            return
+        _, records = found[0]
+        size = len(records)
+        behind = 4 + 4 if not self.is_compact else 4 + len(varint(size + 1)) + 3
+        raw = bytes(frame[FRONT_AT : len(frame) - size - behind])
+        if len(raw) > FRONT_BYTES_MAX:
+            return
+        if len(self._fronts) >= FRONTS_MAX:
+            del self._fronts[next(iter(self._fronts))]
+        self._fronts[raw] = ProduceFront(self, topic, acks, timeout_ms, transactional_id)
+
+    def _read_compact(self, frame: memoryview, position: int) -> Batches | None:
+        tags, size = frame[position], frame[position + 1]  # of the header, of the transactional id plus 1
+        position += 2
+        transactional_id = None
+        if tags or size:
+            if tags or size > SHORT_MAX:
+                return None
+            end = position + size - 1
+            transactional_id = str(frame[position:end], "utf-8")
+            position = end
+        acks, timeout_ms, topics = _compact_front(frame, position)
+        position += 7
+        if not 1 < topics <= SHORT_MAX:
+            return None
+        found: list[TopicBatches] = []
+        room = BATCHES_MAX
+        while topics > 1:
+            topics -= 1
+            topic: str | bytes
+            if self.has_topic_ids:
+                end = position + UUID_BYTES
+                topic = bytes(frame[position:end])
+            else:
+                size = frame[position]
+                if not 0 < size <= SHORT_MAX:
+                    return None
+                end = position + size
+                topic = str(frame[position + 1 : end], "utf-8")
+            partitions = frame[end]
+            position = end + 1
+            room -= partitions - 1
+            if partitions < 2 or room < 0:
+                return None
+            batches: list[Batch] = []
+            while partitions > 1:
+                partitions -= 1
+                index, size = _compact_partition(frame, position)
+                position += 5
+                if size > SHORT_MAX:
+                    byte = frame[position]
+                    size += (byte << 7) - 128
+                    position += 1
+                    if byte > SHORT_MAX:
+                        byte = frame[position]
+                        size += (byte << 14) - (128 << 7)
+                        position += 1
+                    if not 0 < byte <= SHORT_MAX:
+                        return None
+                if size <= BATCH_BYTES_MIN:
+                    return None
+                end = position + size - 1
+                batches.append((index, frame[position:end]))
+                if frame[end]:  # tagged fields
+                    return None
+                position = end + 1
+            if frame[position]:
+                return None
+            position += 1
+            found.append((topic, batches))
+        if frame[position] or position + 1 != len(frame):
+            return None
+        return transactional_id, acks, timeout_ms, found
+
+    def _read_plain(self, frame: memoryview, position: int) -> Batches | None:
+        (size,) = _int16(frame, position)
+        position += 2
+        transactional_id = None
+        if size != -1:
+            if size < 0:
+                return None
+            end = position + size
+            transactional_id = str(frame[position:end], "utf-8")
+            position = end
+        acks, timeout_ms, topics = _plain_front(frame, position)
+        position += 10
+        if topics < 1:
+            return None
+        found: list[TopicBatches] = []
+        room = BATCHES_MAX
+        while topics:
+            topics -= 1
+            (size,) = _int16(frame, position)
+            position += 2
+            if not 0 <= size < SHORT_MAX:
+                return None
+            end = position + size
+            topic = str(frame[position:end], "utf-8")
+            (partitions,) = _int32(frame, end)
+            position = end + 4
+            room -= partitions
+            if partitions < 1 or room < 0:
+                return None
+            batches: list[Batch] = []
+            while partitions:
+                partitions -= 1
+                index, size = _plain_partition(frame, position)
+                if size < BATCH_BYTES_MIN:
+                    return None
+                position += 8
+                end = position + size
+                batches.append((index, frame[position:end]))
+                position = end
+            found.append((topic, batches))
+        if position != len(frame):
+            return None
+        return transactional_id, acks, timeout_ms, found
+
+    # -- responses -------------------------------------------------------------------------------
+
+    def response(self, correlation_id: int, topics: list[TopicBatches], placed: list[Placed]) -> bytes:
+        """The framed response to a request whose batches were placed so, in their order."""
+        pack, end = self._pack_partition, self.partition_end
+        parts = [self.start(len(topics))]
+        where = iter(placed)
+        for topic, batches in topics:
+            parts.append(self.topic_start(topic, len(batches)))
+            if self.has_log_start:
+                for index, _ in batches:
+                    base_offset, append_time_ms, log_start = next(where)
+                    parts.append(pack(index, base_offset, append_time_ms, log_start, end))
+            else:
+                for index, _ in batches:
+                    base_offset, append_time_ms, _ = next(where)
+                    parts.append(pack(index, base_offset, append_time_ms, end))
+            parts.append(self.topic_end)
+        parts.append(self.end)
+        body = b"".join(parts)
+        return struct.pack(">ii", len(body) + 4, correlation_id) + body
+
+    def start(self, topics: int) -> bytes:
+        """What comes before the first topic."""
+        return (b"\0" if self.is_compact else b"") + self.count(topics)
+
+    def topic_start(self, topic: str | bytes, partitions: int) -> bytes:
+        if isinstance(topic, bytes):
+            return topic + self.count(partitions)
+        raw = topic.encode()
+        length = varint(len(raw) + 1) if self.is_compact else struct.pack(">h", len(raw))
+        return length + raw + self.count(partitions)
+
+    def count(self, number: int) -> bytes:
+        return varint(number + 1) if self.is_compact else struct.pack(">i", number)

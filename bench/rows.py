@@ -75,6 +75,8 @@ ROWS = {
         ),
         Row("stall-metadata", "longest wait: metadata of all topics", "ms", _less, _STALL_MS, of_own=True),
         Row("stall-offsets", "longest wait: end offsets of all", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-sizes", "longest wait: sizes of all logs", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-times", "longest wait: largest timestamps", "ms", _less, _STALL_MS, of_own=True),
         Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, _STALL_MS, of_own=True),
         Row("stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, _STALL_MS, of_own=True),
     )

@@ -25,6 +25,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
 from bench import frames, group_frames, loop_watch, probe
 from bench.brokers import (
     TOPIC_CONFIGS,
@@ -50,6 +52,10 @@ PROBE_START_S = 10.0
 RESPONSE_TIMEOUT_S = 120.0
 METADATA_REQUESTS = 5
 GROUP = "stall"
+SEGMENTS_TOPIC, SEGMENTS = "segments", 500
+MAX_TIMESTAMP, MAX_TIMESTAMP_SINCE = -3, 7
+TIME_REQUESTS = 200
+DESCRIBE_LOG_DIRS_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,23 @@ class Stage:
         if not self._is_created:
             self.create()
         wait_until_usable(self.broker, self.topics)
+
+    def make_segments(self) -> None:
+        """A topic of one partition with many small segments."""
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        config = {**TOPIC_CONFIGS, "segment.ms": "1", "retention.ms": "-1"}
+        admin = AdminClient(client_settings(self.broker))
+        new = [NewTopic(SEGMENTS_TOPIC, 1, 1, config=config)]
+        for future in admin.create_topics(new, request_timeout=USABLE_TIMEOUT_S).values():
+            future.result()
+        wait_until_usable(self.broker, {SEGMENTS_TOPIC: 1})
+        producer = Producer({**client_settings(self.broker), "linger.ms": 0})
+        for number in range(min(SEGMENTS, sum(self.topics.values()))):
+            producer.produce(SEGMENTS_TOPIC, b"record", timestamp=1_700_000_000_000 + 10 * number)
+            producer.flush()
 
     def delete(self) -> None:
         delete_topics(self.broker, *self.topics)
@@ -194,6 +217,28 @@ def all_offsets(stage: Stage) -> None:
     stage.need_topics()
     with stage.watched():
         stage.ask(frames.list_offsets(stage.topics))
+
+
+@row("stall-sizes")
+def all_sizes(stage: Stage) -> None:
+    stage.need_topics()
+    body = DescribeLogDirsRequest(topics=None).encode(DESCRIBE_LOG_DIRS_VERSION)
+    with stage.watched():
+        for _ in range(METADATA_REQUESTS):
+            stage.ask(frames.request(35, DESCRIBE_LOG_DIRS_VERSION, body, flexible=False))
+
+
+@row("stall-times")
+def largest_timestamps(stage: Stage) -> None:
+    """Of a partition of many segments: each record is older than the last one's segment may get."""
+    stage.make_segments()
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    asked = topic.ListOffsetsPartition(partition_index=0, timestamp=MAX_TIMESTAMP)
+    body = ListOffsetsRequest(replica_id=-1, topics=[topic(name=SEGMENTS_TOPIC, partitions=[asked])])
+    frame = frames.request(2, MAX_TIMESTAMP_SINCE, body.encode(MAX_TIMESTAMP_SINCE), flexible=True)
+    with stage.watched():
+        for _ in range(TIME_REQUESTS):
+            stage.ask(frame)
 
 
 @row("stall-commit")

@@ -181,7 +181,8 @@ def fetch_into_a_log_that_is_being_cut(patch: pytest.MonkeyPatch) -> None:
     """A partition goes on being fetched while a thread is at its files."""
 
     def cut(fetcher: LeaderFetcher, key: Any, each: Any, truncation: Truncation | None) -> None:
-        fetcher._changed[key] = None
+        each.is_delayed = each.is_in_repair = False
+        fetcher._fetch(key)
         if truncation is not None:  # other work is before it
             asyncio.get_running_loop().call_later(0.1, fetcher._broker.truncations.start, truncation)
 

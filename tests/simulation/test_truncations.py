@@ -14,21 +14,17 @@ import pytest
 
 from barnabas.broker.partition import Partition
 from barnabas.broker.truncations import Truncations
-from barnabas.client.address import Address
-from barnabas.protocol import Message
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import SimulatedClient
+from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.simulation.cluster import Shape
 from barnabas.simulation.faults import Fault, Kind
 from barnabas.simulation.histories.cluster_stage import ClusterStage
-from barnabas.simulation.histories.records import BY_NAME_MAX
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.routed_client import RoutedClient
 from barnabas.simulation.world import World
 from barnabas.storage.truncation import Truncation
+
+from .asking import Asking, produced
 
 TOPIC = "orders"
 OTHER = "others"
@@ -74,13 +70,14 @@ class Divided:
         self.stage = stage
         self.gate = gate
         self.old_leader = -1
-        self._requests: asyncio.Queue[Any] = asyncio.Queue()
+        self._client = Asking()
+        self.ask = self._client.ask
 
     async def begin(self) -> None:
         stage = self.stage
         await create_topic(stage, TOPIC, 1)
         await create_topic(stage, OTHER, 3)
-        stage.add("client", self._serve)
+        stage.add("client", self._client.serve)
         await stage.until(stage.is_whole, PATIENCE_S, "all replicas are in sync")
         assert await self.produce(TOPIC, b"shared", acks=-1)
         self.old_leader = self.leader(TOPIC)
@@ -95,24 +92,6 @@ class Divided:
         await stage.until(lambda: self.leader(TOPIC) != self.old_leader, PATIENCE_S, "another leads")
         assert await self.produce(TOPIC, b"kept", acks=-1)
         await stage.until(lambda: bool(self.gate.held), PATIENCE_S, "the old leader begins to cut its log")
-
-    async def _serve(self, client: SimulatedClient) -> None:
-        """Ask in the name of a client, whose host the network knows."""
-        assert isinstance(client, RoutedClient)
-        while True:
-            request, response, address, future = await self._requests.get()
-            version_max = BY_NAME_MAX if isinstance(request, ProduceRequest) else None
-            options = {"timeout_ms": 9000, "version_max": version_max}
-            if address is not None:
-                answer = await client.ask_at(address, request, response, **options)
-            else:
-                answer = await client.ask(request, response, **options)
-            future.set_result(answer)
-
-    async def ask(self, request: Message, response: type[Message], address: Address | None = None) -> Any:
-        future = asyncio.get_running_loop().create_future()
-        self._requests.put_nowait((request, response, address, future))
-        return await future
 
     async def produce(self, topic: str, value: bytes, acks: int) -> bool:
         for _ in range(200):
@@ -139,22 +118,6 @@ class Divided:
     async def become_whole(self) -> None:
         self.gate.open()
         await self.stage.become_whole()
-
-
-def produced(topic: str, value: bytes, acks: int) -> ProduceRequest:
-    data = ProduceRequest.TopicProduceData
-    return ProduceRequest(
-        acks=acks,
-        timeout_ms=2000,
-        topic_data=[
-            data(
-                name=topic,
-                partition_data=[
-                    data.PartitionProduceData(index=0, records=bytes(build_batch([Record(value=value)])))
-                ],
-            )
-        ],
-    )
 
 
 @pytest.fixture

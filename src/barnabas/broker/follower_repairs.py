@@ -16,6 +16,7 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffs
 if TYPE_CHECKING:
     from barnabas.broker.leader_link import LeaderLink
     from barnabas.broker.partition import Partition
+    from barnabas.runtime.pieces import Pieces, Steps
 
 PARTITIONS_A_REQUEST = 2_000
 LATEST, EARLIEST = -1, -2
@@ -36,8 +37,10 @@ replica's own, both are None where the leader does not say."""
 
 
 class FollowerRepairs:
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, pieces: Pieces) -> None:
         self._node_id = node_id
+        self._pieces = pieces
+        self._losses = 0  # of connections
         self._ends: dict[Place, Asked] = {}  # not yet asked
         self._starts: dict[Place, Asked] = {}
         self._is_asking = False
@@ -54,6 +57,7 @@ class FollowerRepairs:
         """The connection is gone, and with it the answer; whoever waits asks again on the next one."""
         self._ends, self._starts = {}, {}
         self._is_asking = False
+        self._losses += 1
 
     def _ask(self, link: LeaderLink) -> None:
         """Starts first: those partitions have waited longer."""
@@ -91,6 +95,12 @@ class FollowerRepairs:
             for topic in response.topics
             for each in topic.partitions
         }
+        self._pieces.begin(self._tell(link, asked, timestamp, found))
+
+    def _tell(
+        self, link: LeaderLink, asked: dict[Place, Asked], timestamp: int, found: dict[Place, int | None]
+    ) -> Steps[None]:
+        losses = self._losses
         for place, each in asked.items():
             offset = found.get(place)
             if offset is None:
@@ -101,4 +111,6 @@ class FollowerRepairs:
                 each.told(offset, None)
             elif place not in self._ends:  # else it was added again meanwhile
                 self._starts[place] = each._replace(latest=offset)
-        self._ask(link)
+            yield
+        if losses == self._losses:
+            self._ask(link)

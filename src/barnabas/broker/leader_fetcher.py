@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.replication_throttle import ReplicationThrottle
     from barnabas.broker.tick import Tick
+    from barnabas.runtime.pieces import Steps
     from barnabas.storage.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
@@ -34,6 +36,7 @@ Key = tuple[bytes, int]
 Shape = tuple[Key, int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
 Topic = FetchRequest.FetchTopic
 Asked = Topic.FetchPartition
+Parted = tuple[Key, "Followed", int, int]  # the epoch up to which the logs agree, and where it ends
 Data = FetchResponse.FetchableTopicResponse.PartitionData
 BACKOFF_MS, BACKOFF_MS_MAX = 50, 1_000
 CONNECT_SECONDS_MAX = 10.0
@@ -44,7 +47,7 @@ NOT_FETCHED = 2**63
 class Followed:
     """One partition that is fetched."""
 
-    __slots__ = ("epoch", "fetch_number", "fetch_offset", "is_delayed", "is_out_of_range", "partition")
+    __slots__ = ("epoch", "fetch_number", "fetch_offset", "is_delayed", "is_in_repair", "partition")
 
     def __init__(self, partition: Partition, epoch: int) -> None:
         self.partition = partition
@@ -54,7 +57,7 @@ class Followed:
             INT32_MAX  # of the fetch that named it last: answers to earlier ones are not of it
         )
         self.is_delayed = False  # not to be fetched for a while
-        self.is_out_of_range = False  # the leader was asked where its log begins and ends
+        self.is_in_repair = False  # it parts from the leader's log, or is out of its range
 
 
 class LeaderFetcher:
@@ -78,7 +81,8 @@ class LeaderFetcher:
         self._session_id = self._session_epoch = 0
         self._shape: Shape | None = None  # of the last fetch of one partition
         self._template: FetchTemplate | None = None  # for more of that shape
-        self._repairs = FollowerRepairs(broker.node_id)
+        self._repairs = FollowerRepairs(broker.node_id, broker.pieces)
+        self._parted: deque[Parted] = deque()  # from the leader's log: to be cut
         self._link: LeaderLink | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_ms = BACKOFF_MS
@@ -193,9 +197,10 @@ class LeaderFetcher:
         self._link = None
         self._asks = self._fetches = self._answers = 0
         self._repairs.lost()
+        self._parted.clear()
         for each in self._followed.values():
-            if each.is_out_of_range:
-                each.is_delayed = each.is_out_of_range = False
+            if each.is_in_repair:
+                each.is_delayed = each.is_in_repair = False
         self._start_anew()
         if not self._is_closed and self._connecting is None:
             log.info("the connection to leader %d is lost: %s", self.leader_id, reason)
@@ -333,6 +338,11 @@ class LeaderFetcher:
         if not self._session_id:  # the leader keeps no session for us
             self._changed, self._named, self._forgotten = dict.fromkeys(self._followed), {}, {}
         self._tick.when_written(self._go)
+        if self._parted:
+            self._tick.when_written(self._begin_cutting)
+
+    def _begin_cutting(self) -> None:
+        self._broker.pieces.begin(self._cut_all())
 
     def _take(self, key: Key, each: Followed, data: Data, now_ms: int) -> None:
         partition = each.partition
@@ -345,32 +355,21 @@ class LeaderFetcher:
             if data.error_code:
                 self._refused(key, each, ErrorCode(data.error_code))
             elif data.diverging_epoch.epoch >= 0:
-                offset = truncation_offset(
-                    partition_log.epochs,
-                    partition_log.end_offset,
-                    data.diverging_epoch.epoch,
-                    data.diverging_epoch.end_offset,
-                )
-                if offset < partition_log.end_offset:
-                    log.info("%s parts from its leader: it is cut at %d", partition, offset)
-                self._cut(key, each, partition.truncate(offset))
+                self._set_aside(key, each)
+                self._parted.append((key, each, data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
             elif each.fetch_offset != partition_log.end_offset:
                 self._changed[key] = None  # asked for before it was cut
             else:
                 self._append(key, partition, data, now_ms)
-        except KafkaError as error:
-            log.warning("%s does not follow its leader: %s", partition, error.message)
-            self._delay(key)
-        except Exception:
-            self._broker.unexpected.note("following", partition)
-            self._delay(key)
+        except Exception as error:
+            self._failed(key, each, error)
 
     def _is_of_the_past(self, each: Followed) -> bool:
         """Whether what a leader sent was asked for before the log was, or will be, cut: it is fetched again
         from where it ends then."""
         return (
             each.fetch_number > self._answers
-            or each.is_out_of_range
+            or each.is_in_repair
             or each.partition.log.truncation is not None
         )
 
@@ -388,8 +387,7 @@ class LeaderFetcher:
 
     def _refused(self, key: Key, each: Followed, code: ErrorCode) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._hold(key, each)
-            each.is_out_of_range = True
+            self._set_aside(key, each)
             self._repairs.add(each.partition, each.epoch, partial(self._repair, key, each), self._link)
             return
         log.debug("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
@@ -404,6 +402,11 @@ class LeaderFetcher:
         if key in self._named:
             self._forgotten[key] = None
 
+    def _set_aside(self, key: Key, each: Followed) -> None:
+        """The same until it is repaired."""
+        self._hold(key, each)
+        each.is_in_repair = True
+
     def _delay(self, key: Key, delay_ms: int | None = None) -> None:
         """Fetch the others, and this one again a little later."""
         each = self._followed[key]
@@ -414,7 +417,7 @@ class LeaderFetcher:
 
     def _again(self, key: Key, each: Followed) -> None:
         if self._followed.get(key) is each and each.partition.log.truncation is None:
-            each.is_delayed = False
+            each.is_delayed = each.is_in_repair = False
             self._fetch(key)
 
     def _fetch(self, key: Key) -> None:
@@ -425,27 +428,57 @@ class LeaderFetcher:
         self._go()
 
     def _cut(self, key: Key, each: Followed, truncation: Truncation | None) -> None:
-        """Leave it out until its log is cut."""
+        """Fetch it again when its log is cut."""
         if truncation is None:
-            self._changed[key] = None
-            return
-        self._hold(key, each)
-        truncation.when_done(partial(self._again, key, each))
-        self._broker.truncations.start(truncation)
+            self._again(key, each)
+        else:
+            truncation.when_done(partial(self._again, key, each))
+            self._broker.truncations.start(truncation)
+
+    def _is_followed(self, key: Key, each: Followed) -> bool:
+        """Whether what a leader said of it still counts."""
+        partition = each.partition
+        return (
+            self._followed.get(key) is each
+            and not partition.is_leader
+            and each.epoch == partition.leader_epoch
+            and partition.log.truncation is None  # else whoever began it goes on
+        )
+
+    def _cut_all(self) -> Steps[None]:
+        """Logs that part from the leader's; thousands may, after a failover."""
+        while self._parted:
+            key, each, epoch, end_offset = self._parted.popleft()
+            if not self._is_followed(key, each):
+                continue
+            partition, partition_log = each.partition, each.partition.log
+            try:
+                offset = truncation_offset(partition_log.epochs, partition_log.end_offset, epoch, end_offset)
+                if offset < partition_log.end_offset:
+                    log.info("%s parts from its leader: it is cut at %d", partition, offset)
+                self._cut(key, each, partition.truncate(offset))
+            except Exception as error:
+                self._failed(key, each, error)
+            yield
+
+    def _failed(self, key: Key, each: Followed, error: Exception) -> None:
+        """It could not be followed, and is tried again a little later."""
+        if isinstance(error, KafkaError):
+            log.warning("%s does not follow its leader: %s", each.partition, error.message)
+        else:
+            self._broker.unexpected.note("following", each.partition)
+        each.is_in_repair = False
+        self._delay(key)
 
     def _repair(self, key: Key, each: Followed, latest: int | None, earliest: int | None) -> None:
         """The leader has told where its log ends and begins, or refused to."""
-        partition = each.partition
-        each.is_out_of_range = False
-        if self._followed.get(key) is not each or partition.is_leader or each.epoch != partition.leader_epoch:
+        if not self._is_followed(key, each):
             return
-        if partition.log.truncation is not None:
-            return  # whoever began it goes on
-        end = partition.log.end_offset
+        partition, end = each.partition, each.partition.log.end_offset
         try:
             if latest is None:
-                self._delay(key)
-            elif latest < end:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "its leader does not tell its offsets")
+            if latest < end:
                 log.warning("%s is cut at %d, where its leader's log ends", partition, latest)
                 self._cut(key, each, partition.truncate(latest))
             elif earliest is not None and earliest > end:
@@ -453,6 +486,5 @@ class LeaderFetcher:
                 self._cut(key, each, partition.start_anew(earliest))
             else:
                 self._again(key, each)
-        except KafkaError as error:
-            log.warning("%s does not follow its leader: %s", partition, error.message)
-            self._delay(key)
+        except Exception as error:
+            self._failed(key, each, error)

@@ -81,9 +81,7 @@ def load(
         if index + 1 < len(segments) and segments[index + 1].base_offset <= start:
             continue
         position = segment.offset_index().position_before(start)
-        for at, header in segment.headers(position):
-            if header.base_offset >= end_offset:
-                break
+        for at, header in segment.headers_of_producers(position, end_offset):
             if header.base_offset >= start:
                 replay(producers, segment, at, header)
     producers.end_offset = end_offset

@@ -25,6 +25,7 @@ BATCH_LENGTH_MIN = BATCH_OVERHEAD - LOG_OVERHEAD
 INDEX_INTERVAL_BYTES = 4096  # for an index that has to be rebuilt; any interval serves readers
 
 _extent = struct.Struct(">qi11xi").unpack_from  # base offset, length, last offset delta
+_origin = struct.Struct(">qi31xq").unpack_from  # base offset, length, producer id
 
 
 class CorruptLog(Exception):
@@ -160,6 +161,25 @@ class Segment:
                 return
             yield position, header
             position = following
+
+    def headers_of_producers(self, position: int, end_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Headers of the batches below `end_offset` that have a producer id. Those without cost little, and
+        may be all of a segment."""
+        end, chunk, start = self.size, b"", position
+        while position + BATCH_OVERHEAD <= end:
+            at = position - start
+            if at + BATCH_OVERHEAD > len(chunk):
+                chunk, start, at = self.pread(SCAN_BYTES, position), position, 0
+                if len(chunk) < BATCH_OVERHEAD:
+                    return
+            base_offset, length, producer_id = _origin(chunk, at)
+            if length < BATCH_LENGTH_MIN:
+                raise CorruptLog(self.path, position, f"batch of length {length}")
+            if base_offset >= end_offset or position + length + LOG_OVERHEAD > end:
+                return
+            if producer_id >= 0:
+                yield position, BatchHeader(chunk, at)
+            position += length + LOG_OVERHEAD
 
     def find(
         self, offset: int, position: int | None = None, end: int | None = None

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import crc32c
 
 PRODUCE_VERSION = 12
+FLEXIBLE_SINCE = 9
 FETCH_VERSION = 11
 LIST_OFFSETS_VERSION = 5
 METADATA_VERSION = 8
@@ -21,6 +23,7 @@ CLIENT_ID = b"bench"
 VALUE_BYTES = 100
 SIZE_BYTES = 4
 CORRELATION_BYTES = 4
+CRC_AT, COVERED_AT, PRODUCER_AT, SEQUENCE_AT = 17, 21, 43, 53  # in a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +86,48 @@ def request(api_key: int, version: int, body: bytes, *, flexible: bool, correlat
     return struct.pack(">i", len(frame)) + frame
 
 
-def produce(topic: str, batch: Batch, copies: int, partition: int = 0, acks: int = 1) -> ProduceLoad:
+def produce(
+    topic: str, batch: Batch, copies: int, partition: int = 0, acks: int = 1, version: int = PRODUCE_VERSION
+) -> ProduceLoad:
+    frame = produce_frame(topic, [(partition, batch.content)], acks, version)
+    return ProduceLoad(frame * copies, error_at(topic, version), batch)
+
+
+def produce_frame(
+    topic: str, batches: Sequence[tuple[int, bytes]], acks: int = 1, version: int = PRODUCE_VERSION
+) -> bytes:
+    """One request with a batch for each of some partitions, of version 3 to 12."""
     name = topic.encode()
-    body = (
-        b"\0"  # no transactional id
-        + struct.pack(">hi", acks, 30000)
-        + unsigned_varint(2)
-        + unsigned_varint(len(name) + 1)
-        + name
-        + unsigned_varint(2)
-        + struct.pack(">i", partition)
-        + unsigned_varint(batch.size + 1)
-        + batch.content
-        + b"\0\0\0"
-    )
-    frame = request(0, PRODUCE_VERSION, body, flexible=True)
-    # Size, correlation id, tagged fields, one topic, its name, one partition, its index: then the error.
-    error_at = (
-        SIZE_BYTES + CORRELATION_BYTES + 1 + 1 + len(unsigned_varint(len(name) + 1)) + len(name) + 1 + 4
-    )
-    return ProduceLoad(frame * copies, error_at, batch)
+    if version < FLEXIBLE_SINCE:
+        body = struct.pack(">hhiih", -1, acks, 30000, 1, len(name)) + name + struct.pack(">i", len(batches))
+        for partition, content in batches:
+            body += struct.pack(">ii", partition, len(content)) + content
+        return request(0, version, body, flexible=False)
+    body = b"\0" + struct.pack(">hi", acks, 30000)  # no transactional id
+    body += unsigned_varint(2) + unsigned_varint(len(name) + 1) + name + unsigned_varint(len(batches) + 1)
+    for partition, content in batches:
+        body += struct.pack(">i", partition) + unsigned_varint(len(content) + 1) + content + b"\0"
+    return request(0, version, body + b"\0\0", flexible=True)
+
+
+def error_at(topic: str, version: int = PRODUCE_VERSION) -> int:
+    """Where the answer to a produce request holds the error of its first partition."""
+    name = len(topic.encode())
+    if version < FLEXIBLE_SINCE:
+        # Size, correlation id, topics, a name, partitions, an index: then the error.
+        return SIZE_BYTES + CORRELATION_BYTES + 4 + 2 + name + 4 + 4
+    # The same with tagged fields of the header, and lengths of one byte (a name's may have two).
+    return SIZE_BYTES + CORRELATION_BYTES + 1 + 1 + len(unsigned_varint(name + 1)) + name + 1 + 4
+
+
+def numbered(batch: Batch, count: int, producer_id: int = 4711) -> Iterator[bytes]:
+    """A batch of one record as an idempotent producer sends it, with sequence numbers from 0 on."""
+    content = bytearray(batch.content)
+    struct.pack_into(">qh", content, PRODUCER_AT, producer_id, 0)
+    for sequence in range(count):
+        struct.pack_into(">i", content, SEQUENCE_AT, sequence)
+        struct.pack_into(">I", content, CRC_AT, crc32c.crc32c(memoryview(content)[COVERED_AT:]))
+        yield bytes(content)
 
 
 def fetch(topic: str, offset: int, max_bytes: int, *, wait_ms: int = 0, partition: int = 0) -> bytes:

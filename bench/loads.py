@@ -27,6 +27,7 @@ from bench.pages import touch
 
 FETCH_BYTES_MAX = 1 << 20
 BACKLOG = "backlog"
+NUMBERED_MAX = 500_000  # requests that are prepared one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,44 @@ class Produce:
     batch: frames.Batch
     connections: int
     inflight: int
+    version: int = frames.PRODUCE_VERSION
+    partitions: int = 1  # one after the other, a request each
+    together: int = 1  # partitions in each request
+    is_idempotent: bool = False
 
     def load(self, port: int, topic: str, scale: Scale, *, check: bool = True) -> generator.Load:
+        requests = max(self.connections, scale.bytes_max // self.batch.size)
+        if self.is_idempotent:
+            requests = min(requests, NUMBERED_MAX)
+            content = self.numbered(topic, requests)
+        else:
+            content = self.circle(topic)
+        error_at = frames.error_at(topic, self.version) if check else -1
+        plan = Plan(self.connections, self.inflight, requests, scale.seconds, error_at)
+        return generator.run(port, content, plan)
+
+    def circle(self, topic: str) -> bytes:
         # Neighbouring frames leave in one call: a circle of twice the bound keeps the bound reachable.
         copies = max(2 * self.inflight, min(1024, 4_000_000 // self.batch.size))
-        load = frames.produce(topic, self.batch, copies)
-        requests = max(self.connections, scale.bytes_max // self.batch.size)
-        plan = Plan(self.connections, self.inflight, requests, scale.seconds, load.error_at if check else -1)
-        return generator.run(port, load.frames, plan)
+        turn = b"".join(
+            frames.produce_frame(
+                topic,
+                [(first + index, self.batch.content) for index in range(self.together)],
+                version=self.version,
+            )
+            for first in range(self.partitions)
+        )
+        return turn * max(1, copies // self.partitions)
+
+    def numbered(self, topic: str, requests: int) -> bytes:
+        """Every request of the load: a sequence number comes once."""
+        return b"".join(
+            frames.produce_frame(topic, [(0, each)], version=self.version)
+            for each in frames.numbered(self.batch, requests)
+        )
 
     def measure(self, broker: Contender, scale: Scale) -> dict[str, float]:
-        create_topics(broker, {self.row: 1})
+        create_topics(broker, {self.row: max(self.partitions, self.together)})
         if scale.warm_pages:
             touch(scale.bytes_max if self.batch.records > 1 else scale.bytes_max // 8)
         try:
@@ -243,6 +271,12 @@ PRODUCE = {
         Produce("produce-pipelined", frames.batch_of(1), 1, 512),
         Produce("produce-64", frames.batch_of(1), 64, 1),
         Produce("produce-rest", frames.batch_of(1), 1, 1),
+        Produce("produce-15k-v7", frames.batch_of(139), 1, 64, version=7),
+        Produce("produce-pipelined-v7", frames.batch_of(1), 1, 512, version=7),
+        Produce("produce-rest-v7", frames.batch_of(1), 1, 1, version=7),
+        Produce("produce-15k-4", frames.batch_of(139), 4, 16, partitions=4),
+        Produce("produce-idempotent", frames.batch_of(1), 1, 512, is_idempotent=True),
+        Produce("produce-together", frames.batch_of(1), 1, 128, together=5),
     )
 }
 

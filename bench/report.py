@@ -126,7 +126,8 @@ MEANING = """
 - **produce**: raw Produce requests (version 12, acks=1) with prepared, uncompressed batches on one partition:
   880 records of 1,000 bytes a batch with four requests unanswered, 139 records of 100 bytes with 64, one
   record of 100 bytes with 512 on one connection; or 64 connections that each wait for their answer before
-  the next request.
+  the next request. Rows that say so use version 7, as many clients do, or four partitions in turns from four
+  connections with 16 requests each; requests for five partitions have one record for each and 128 unanswered.
   Before each round the page cache is filled with as much as the round writes, and emptied: a virtual machine
   gets a page from its host on first touch, which costs both brokers more than the write itself.
 - **at rest**: the median time of one-record requests, one after the other on one connection.

@@ -13,6 +13,8 @@ from bench import generator, loads, report
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
     names = ["produce-880k", "produce-15k", "produce-pipelined", "produce-64", "produce-rest", "fetch"]
+    names += ["produce-15k-v7", "produce-pipelined-v7", "produce-rest-v7", "produce-15k-4"]
+    names += ["produce-idempotent", "produce-together"]
     names += ["latency-p50", "latency-p99", "start", "memory-rest", "partitions-create", "partitions-restart"]
     found = Comparison(loads.TINY, 1, lambda _: None, alone="barnabas").run(names)
     assert [result.row.name for result in found] == [name for name in ROWS if name in names]

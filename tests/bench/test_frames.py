@@ -8,7 +8,7 @@ from bench.generator import LoadError, Plan
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
-from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records import batch as batches
 from bench import frames, generator
 
@@ -37,6 +37,30 @@ def test_a_produce_frame_holds_the_batch() -> None:
     request = ProduceRequest.decode(body(load.frames[:half]), frames.PRODUCE_VERSION)
     assert (request.acks, request.topic_data[0].name) == (1, "a-topic")
     assert bytes(request.topic_data[0].partition_data[0].records) == batch.content
+
+
+@pytest.mark.parametrize("version", [3, 7, 9, 12])
+def test_a_produce_frame_holds_a_batch_for_each_partition(version: int) -> None:
+    frame = frames.produce_frame("a-topic", [(3, b"three"), (0, b"x" * 500)], -1, version)
+    header = RequestHeader.decode(frame[4:], 2 if version >= 9 else 1)
+    assert (header.request_api_version, header.client_id) == (version, frames.CLIENT_ID.decode())
+    body_at = 4 + 8 + 2 + len(frames.CLIENT_ID) + (version >= 9)
+    request = ProduceRequest.decode(frame[body_at:], version)
+    found = [(each.index, bytes(each.records or b"")) for each in request.topic_data[0].partition_data]
+    assert (request.acks, found) == (-1, [(3, b"three"), (0, b"x" * 500)])
+    topic = ProduceResponse.TopicProduceResponse
+    answer = topic(name="a-topic", partition_responses=[topic.PartitionProduceResponse(error_code=0x1234)])
+    response = ProduceResponse(responses=[answer]).encode(version)
+    head = bytes(8 + (version >= 9))
+    at = frames.error_at("a-topic", version)
+    assert (head + response)[at : at + 2] == b"\x12\x34"
+
+
+def test_batches_of_an_idempotent_producer_count_up_and_are_valid() -> None:
+    for sequence, content in enumerate(frames.numbered(frames.batch_of(1), 3)):
+        header = batches.validate(content)
+        assert (header.producer_epoch, header.base_sequence) == (0, sequence)
+        assert header.producer_id > 0
 
 
 def test_the_offset_of_a_fetch_is_patched_in_place() -> None:

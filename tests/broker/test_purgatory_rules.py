@@ -12,6 +12,7 @@ import pytest
 from barnabas.broker.commit_waits import CommitCall
 from barnabas.broker.coordinator_uncommitted import TOO_LATE, Uncommitted
 from barnabas.broker.held_answers import SWEEP_SECONDS
+from barnabas.broker.tick import Tick
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
@@ -19,7 +20,7 @@ from barnabas.runtime.unexpected import UnexpectedErrors
 from barnabas.simulation.histories.stage import create_topic
 from barnabas.simulation.world import World
 
-from .hanging_follower import Scene, code_of, play
+from .hanging_follower import TOPIC, Scene, code_of, play
 
 SECONDS = 0.1  # how exactly moments are told
 
@@ -130,6 +131,59 @@ def test_a_leader_that_is_one_no_more_says_so(world: World) -> None:
     play(world, act)
 
 
+def test_a_batch_that_comes_again_is_answered_at_once_and_in_its_turn(world: World) -> None:
+    """It is committed already, so nothing is waited for but the responses in front of it."""
+
+    async def act(scene: Scene) -> None:
+        async def produce(sequence: int, purpose: str = "") -> tuple[ErrorCode, int]:
+            records = [Record(timestamp=scene.stage.world.clock.now_ms(), value=b"v")]
+            batch = build_batch(records, producer_id=1, producer_epoch=0, base_sequence=sequence)
+            request = ProduceRequest(acks=-1, timeout_ms=3_000, topic_data=[one_batch(batch)])
+            answer = await scene.client.ask_at(
+                scene.address, request, ProduceResponse, timeout_ms=60_000, version_max=12, purpose=purpose
+            )
+            assert answer is not None
+            part = answer.responses[0].partition_responses[0]
+            return ErrorCode(part.error_code), part.base_offset
+
+        assert await produce(0) == (ErrorCode.NONE, 0)
+        await scene.pause_follower()
+        started = scene.loop.time()
+        assert await produce(0, "another connection") == (ErrorCode.NONE, 0)
+        assert scene.loop.time() - started < 1
+        new, again = soon(produce(1)), soon(produce(0))
+        await asyncio.sleep(1)
+        assert not new.done() and not again.done()
+        assert await new == (ErrorCode.REQUEST_TIMED_OUT, -1)
+        assert await again == (ErrorCode.NONE, 0)
+
+    play(world, act)
+
+
+def test_a_leader_that_resigns_before_it_has_written_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(scene: Scene) -> None:
+        partition, close = scene.partition, Tick.close
+
+        def resign_first(tick: Tick) -> None:
+            if partition.is_dirty and partition.is_leader:
+                partition.resign(partition.leader_epoch + 1)
+            close(tick)
+
+        await scene.pause_follower()
+        monkeypatch.setattr(Tick, "close", resign_first)
+        assert await codes_of(soon(scene.produce(timeout_ms=30_000))) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    play(world, act)
+
+
+def one_batch(batch: bytearray) -> ProduceRequest.TopicProduceData:
+    data = ProduceRequest.TopicProduceData
+    part = data.PartitionProduceData(index=0, records=memoryview(batch))
+    return data(name=TOPIC, partition_data=[part])
+
+
 def produce_to(scene: Scene, topic: str, indexes: list[int], timeout_ms: int) -> ProduceRequest:
     data = ProduceRequest.TopicProduceData
     batches = [build_batch([Record(timestamp=scene.stage.world.clock.now_ms(), value=b"v")]) for _ in indexes]
@@ -215,18 +269,22 @@ def test_a_call_for_a_commit_comes_once_and_not_when_it_is_not_wanted(world: Wor
 
         wait("this", end - 1)
         wait("unwanted", end - 1).is_ready = True
+        wait("forgotten", end - 1).is_ready = True
         wait("next", end)
+        committing = partition._committing
+        assert committing is not None
+        partition.forget_ready()
+        assert [offset for offset, _ in committing] == [end - 1, end - 1, end]  # the producer waits, too
+        wait("unwanted", end - 1).is_ready = True
         await scene.resume_follower()
         await asked
         assert told == [("this", None)]  # below the high watermark, which the next is not
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        committing = partition._committing
-        assert committing is not None
         committing.tell_lost(end + 1, error)
-        assert len(told) == 1
-        committing.tell_lost(end, error)
-        committing.tell_lost(end, error)
+        assert (len(told), len(committing)) == (1, 2)  # the unwanted one stands behind the next
+        committing.tell_lost(end - 1, error)
         assert told[1:] == [("next", error)]
+        assert not committing
 
     play(world, act)
 

@@ -47,6 +47,7 @@ def run(arguments: list[str]) -> int:
 
 
 def pytest(*arguments: str) -> int:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # workers and brokers would compile everything anew
     return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], check=False).returncode
 
 

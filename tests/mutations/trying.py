@@ -25,6 +25,10 @@ from types import CodeType, ModuleType
 import hypothesis
 import pytest
 
+import barnabas.metadata.image
+import barnabas.protocol.apis
+import barnabas.settings  # noqa: F401  children find loaded what no target is in
+
 TRIAL_CPU_S_MAX = 60  # a loop without an end
 TRIAL_S_MAX = 300.0  # a wait without an end, on a machine that is busy
 QUICK = "quick"
@@ -40,8 +44,7 @@ hypothesis.settings.register_profile(
 
 
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds one module, and loads it from other code. A pytest plugin too: it is first in line only when
-    pytest has put its own importer there, which rewrites assertions."""
+    """Finds one module, and loads it from other code. A pytest plugin too: conftests come after it."""
 
     def __init__(self, name: str, code: CodeType) -> None:
         self._name, self._code = name, code
@@ -51,6 +54,10 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if self._name in sys.modules:
             raise RuntimeError(f"{self._name} is loaded already: its tests would run it as it is")
         sys.meta_path.insert(0, self)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self) -> None:
+        hypothesis.settings.load_profile(QUICK)
 
     def find_spec(
         self, name: str, path: object, target: ModuleType | None = None
@@ -82,8 +89,9 @@ def is_noticed(name: str, tree: ast.Module, tests: Sequence[str]) -> bool:
 
 
 def run_tests(name: str, code: CodeType, tests: Sequence[str]) -> int:
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--hypothesis-profile={QUICK}"]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this process has loaded Hypothesis
+    # Without what makes a failure readable: whether there is one is all that counts.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-x", "-q", "--assert=plain", "-p", "pytest_timeout", "-p", "no:cacheprovider"]
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)

@@ -198,6 +198,16 @@ def test_while_a_proposal_is_under_way_none_is_made() -> None:
     assert state.lagging(LAG_MS * 9) == ()  # though two are in sync
 
 
+def test_a_replica_that_is_to_leave_is_waited_for_until_the_controller_agrees() -> None:
+    state = leading()
+    state.advance_log_end(20, now_ms=1)
+    state.propose((1, 2))  # the third fell behind
+    assert not state.advance_follower(2, 20, now_ms=LAG_MS * 9)
+    assert state.high_watermark == 10
+    assert state.settle((1, 2), 5, 8, now_ms=LAG_MS * 9)
+    assert state.high_watermark == 20
+
+
 def test_of_two_in_sync_the_one_that_lags_leaves() -> None:
     state = leading((1, 2))
     state.advance_log_end(20, now_ms=1)

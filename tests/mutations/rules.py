@@ -172,7 +172,7 @@ RULES = (
     isr("a follower is asked for without its life", "return follower.broker_epoch if", "return -1 if"),
     isr("a transient refusal is final", "elif code in TRANSIENT:", "elif False:"),
     isr("a refusal from before the last change counts", "elif partition in self._proposals:", "elif False:"),
-    isr("followers that fell behind stay", "                if lagging:\n", "                if False:\n"),
+    isr("followers that fell behind stay", "if lagging:", "if False:"),
     isr("who had to wait for an answer is forgotten", "self._take_in(partition)  # who", "# who"),
     partition(
         "the high watermark does not wait for a proposal",

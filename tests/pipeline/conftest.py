@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 from both_brokers import KEEPS_ALL, parametrize_broker
+from spark_sessions import STARTS_FAST
 
 DRIVER_MEMORY = "2g"
 _numbers = count()
@@ -44,6 +45,7 @@ def spark() -> Iterator[Any]:
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",  # tables are small: one job is cheaper than three
+        **STARTS_FAST,
     }
     try:
         found = session(

@@ -29,6 +29,7 @@ from barnabas.pipeline.running.facts import facts_of
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
+from spark_sessions import STARTS_FAST
 
 from .lakes import rows_of
 from .shop_model import Expected
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "shop" / "pipeline.yaml"
 HAPPENINGS = 600
 RUN_S_MAX = 600
+LOCAL = json.dumps({"master": "local[2]", "settings": STARTS_FAST})
 
 pytestmark = [
     pytest.mark.slow,
@@ -126,7 +128,7 @@ def close(expected: dict[str, tuple[int, float]]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def example(folder: Path, bootstrap: str, spark: str = '{master: "local[2]"}') -> Iterator[Example]:
+def example(folder: Path, bootstrap: str, spark: str = LOCAL) -> Iterator[Example]:
     found = Example(folder, bootstrap, spark)
     try:
         found.create_topics()

@@ -1,7 +1,7 @@
 """Random histories of a shop: after each step serving answers what a plain model answers from the accepted
 orders.
 
-A few short ones by default; `--histories` runs more."""
+One short one by default; `--long` makes them longer, `--histories` runs more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.views_model import LAYOUT
 from pipeline.views_world import Place, World, live
 
 pytestmark = pytest.mark.timeout(1800)
-STEPS = 16
+STEPS, STEPS_SHORT = 16, 10  # ten kinds, each at least once
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_serving_answers_what_the_model_answers_after_each_step(
             made.produce()
             made.ingest()
             made.catch_up()
-            done = live(made, rng, STEPS)
+            done = live(made, rng, STEPS if request.config.getoption("--long") else STEPS_SHORT)
         finally:
             made.store.close()
         assert done

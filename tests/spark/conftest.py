@@ -16,6 +16,7 @@ from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import wait_until
 from both_brokers import KEEPS_ALL, parametrize_broker
+from spark_sessions import STARTS_FAST
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +40,7 @@ def spark() -> Iterator[Any]:
             "spark.sql.streaming.stopTimeout": "60s",
             "spark.driver.memory": "1g",
             "spark.jars": ",".join(map(str, jars)),
+            **STARTS_FAST,
         }.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

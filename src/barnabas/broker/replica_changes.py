@@ -97,7 +97,7 @@ class ReplicaChanges:
         broker = self._broker
         if len(self.removed) >= at_least:
             removed, self.removed = self.removed, []
-            buried = broker.threads.run(bury_all, removed, broker.log_dirs, broker.clock.now_ms())
+            buried = broker.threads.folders.run(bury_all, removed, broker.log_dirs, broker.clock.now_ms())
             yield buried
             buried.result()
 
@@ -135,7 +135,7 @@ class ReplicaChanges:
                 planned.append(self._plan(change))
         if planned:
             now_ms = broker.clock.now_ms()
-            made = broker.threads.run(make_all, planned, log_dirs.context, now_ms)
+            made = broker.threads.folders.run(make_all, planned, log_dirs.context, now_ms)
             yield made
             for each in planned:
                 log_dirs.add_made(each)

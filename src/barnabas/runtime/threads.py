@@ -21,6 +21,7 @@ METADATA_THREADS = 1  # one sync at a time is all that the metadata log asks for
 SYNC_THREADS = 4
 READ_THREADS = 8
 REQUEST_THREADS = 2
+FOLDER_THREADS = 1  # changes of the metadata are applied in their order
 BACKGROUND_THREADS = 4
 
 
@@ -63,13 +64,14 @@ class Threads:
 class ThreadPools:
     """All threads of a node."""
 
-    __slots__ = ("background", "metadata", "reads", "requests", "syncs")
+    __slots__ = ("background", "folders", "metadata", "reads", "requests", "syncs")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # the metadata log's syncs alone
         self.syncs = Threads(loop, SYNC_THREADS, "barnabas-sync")  # of partitions' logs, and checkpoints
         self.reads = Threads(loop, READ_THREADS, "barnabas-read")  # for clients, where no page is cached
         self.requests = Threads(loop, REQUEST_THREADS, "barnabas-request")  # computing that clients wait for
+        self.folders = Threads(loop, FOLDER_THREADS, "barnabas-folder")  # of partitions that come and go
         # Retention, recovery, loading of coordinators, moves, snapshots: long, and often pure Python.
         self.background = Threads(loop, BACKGROUND_THREADS, "barnabas-background")
         loop.set_default_executor(self.reads._pool)
@@ -84,9 +86,9 @@ class ThreadPools:
 
     def start_all(self) -> None:
         """See `Threads.start_all`."""
-        for each in (self.metadata, self.syncs, self.reads, self.requests, self.background):
+        for each in (self.metadata, self.syncs, self.reads, self.requests, self.folders, self.background):
             each.start_all()
 
     def close(self) -> None:
-        for each in (self.background, self.requests, self.reads, self.syncs, self.metadata):
+        for each in (self.background, self.folders, self.requests, self.reads, self.syncs, self.metadata):
             each.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from barnabas.metadata.changes import MapChanges
+from barnabas.metadata.changes import COPIED_MAX, MapChanges, OverlaidMap
 from barnabas.metadata.partitions import PartitionRegistration, registration
 from barnabas.protocol.log_records.metadata import (
     ClearElrRecord,
@@ -62,7 +62,10 @@ class TopicDelta:
     def apply(self) -> TopicImage:
         if self.previous is None:
             return TopicImage(self.name, self.id, self.changed)
-        return TopicImage(self.name, self.id, {**self.previous.partitions, **self.changed})
+        before = self.previous.partitions
+        if len(before) > COPIED_MAX:
+            return TopicImage(self.name, self.id, OverlaidMap.of(before, self.changed))
+        return TopicImage(self.name, self.id, {**before, **self.changed})
 
 
 class TopicsDelta:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
 from barnabas.metadata.transactions import TransactionFilter
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.raft import election_state
@@ -31,12 +33,13 @@ from barnabas.runtime.metadata_loading import Loaded, QuorumLog
 from barnabas.runtime.metadata_snapshots import MetadataSnapshots, SnapshotPolicy
 from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.shortage import RETRY_S, is_shortage
-from barnabas.runtime.uncommitted import read_batch
+from barnabas.runtime.uncommitted import Batch, read_batch, read_in_steps
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 QUORUM_STATE = "quorum-state"
 WORTH_A_SNAPSHOT_BYTES = 64 << 10  # a tail of more than this is read slower at start than a snapshot
 SHORTAGE_TOLD_EVERY_MS = 60_000
+RECORDS_AT_ONCE_MAX = 100  # more are applied in pieces
 WATCHING_MAX = 10_000  # fetches that wait for something new
 
 logger = logging.getLogger(__name__)
@@ -155,8 +158,22 @@ class MetadataReplica:
 
     # Following
 
-    def replicate(self, data: bytes) -> int:
-        """Appends batches of the leader as they are; where the log ends now. Not durable before `sync`."""
+    async def decode(self, data: bytes) -> dict[int, Batch]:
+        """The batches of a fetch by their positions, in pieces: ten thousand partitions take a while."""
+
+        def steps() -> Steps[dict[int, Batch]]:
+            found = {}
+            for position, header in headers(data):
+                if header.base_offset >= self._log.end_offset:
+                    validate(data, position)
+                    found[position] = yield from read_in_steps(data, position, header)
+            return found
+
+        return await self.pieces.run(steps())
+
+    def replicate(self, data: bytes, decoded: Mapping[int, Batch] = MappingProxyType({})) -> int:
+        """Appends batches of the leader as they are; where the log ends now. Not durable before `sync`.
+        `decoded` is what `decode` made of them."""
         now_ms = self._clock.now_ms()
         self._log.prepare_write()  # or the fetch is made again
         view = memoryview(bytearray(data))
@@ -168,8 +185,10 @@ class MetadataReplica:
                     ErrorCode.OFFSET_OUT_OF_RANGE,
                     f"the leader sent offset {header.base_offset}, wanted is {self._log.end_offset}",
                 )
-            validate(data, position)
-            batch = read_batch(data, position, header)
+            batch = decoded.get(position)
+            if batch is None:
+                validate(data, position)
+                batch = read_batch(data, position, header)
             self._stage_fetched(view[position : position + header.size], position, data, now_ms)
             self._note_controls(batch.controls)
             self.uncommitted.add(batch)
@@ -231,6 +250,20 @@ class MetadataReplica:
         self.uncommitted.truncate(offset)
         while len(self._memberships) > 1 and self._memberships[-1][0] >= offset:
             self._memberships.pop()
+
+    async def advance_in_pieces(self, high_watermark: int) -> None:
+        """The same, with much to apply. Should this node lead meanwhile, or be given a snapshot, the batches
+        are no more its to apply."""
+        reached = min(high_watermark, self._log.end_offset)
+        image, below = self.image, self.uncommitted.below(reached)
+        if sum(len(batch.records) for batch in below) <= RECORDS_AT_ONCE_MAX:
+            self.advance(high_watermark)
+            return
+        replayed = await self.pieces.run(self.uncommitted.replay_in_steps(image, below))
+        if self.image is image and self.uncommitted.begins_with(below):
+            self._known_high_watermark = max(self._known_high_watermark, reached)
+            self._tell(*self.uncommitted.committed(below, replayed))
+            self._wake()
 
     def advance(self, high_watermark: int) -> None:
         """The leader says that everything below is committed; what of it is here becomes the image."""
@@ -396,8 +429,10 @@ class MetadataReplica:
             (found for at, found in reversed(self._memberships) if at < snapshot.end_offset),
             self._memberships[0][1],
         )
+        data = await self.pieces.run(snapshot_files.encode_image(image, membership, now_ms))
+        last_ms = image.provenance.timestamp_ms
         written = await self._slowly(
-            partial(self._snapshots.write, image, membership, log.size_bytes_from, now_ms)
+            partial(self._snapshots.write, snapshot, data, last_ms, log.size_bytes_from, now_ms)
         )
         if self._snapshots.written(written):
             await self._slowly(log.start_at(self._snapshots.first_end_offset, now_ms))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from barnabas.metadata.image import MetadataImage
 from barnabas.raft.snapshot_ids import SnapshotFile, SnapshotId, to_delete
-from barnabas.raft.voters import Membership
 from barnabas.runtime import snapshot_files
 from barnabas.runtime.disk import Disk
 
@@ -75,14 +74,16 @@ class MetadataSnapshots:
 
     def write(
         self,
-        image: MetadataImage,
-        membership: Membership,
+        snapshot: SnapshotId,
+        data: bytes,
+        last_timestamp_ms: int,
         log_bytes_from: Callable[[int], int],
         now_ms: int,
     ) -> Written:
         """Write a snapshot, delete those that retention lets go."""
-        snapshot, size = snapshot_files.store_image(self._disk, self._directory, image, membership, now_ms)
-        file = SnapshotFile(size, image.provenance.timestamp_ms)
+        snapshot_files.store(self._disk, self._directory, snapshot, data)
+        size = len(data)
+        file = SnapshotFile(size, last_timestamp_ms)
         files = {**self._files, snapshot: file}
         policy = self._policy
         gone = to_delete(files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms)

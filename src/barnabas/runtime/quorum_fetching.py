@@ -137,11 +137,17 @@ class Fetching:
             return await self._fetch_snapshot(address, epoch, SnapshotId(snapshot.end_offset, snapshot.epoch))
         records = partition.records
         if records is not None and len(records):
-            log.replicate(bytes(records))
+            data = bytes(records)
+            decoded = await log.decode(data)
+            if not self._is_current():
+                return Fetched()
+            log.replicate(data, decoded)
             await log.sync()
             if not self._is_current():
                 return Fetched()
-        log.advance(partition.high_watermark)
+        await log.advance_in_pieces(partition.high_watermark)
+        if not self._is_current():
+            return Fetched()
         log.maybe_snapshot()
         return Fetched(hint=hint, high_watermark=partition.high_watermark)
 

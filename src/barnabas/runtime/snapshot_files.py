@@ -15,6 +15,7 @@ from barnabas.metadata import serde
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage, Provenance
 from barnabas.metadata.snapshot import image_records
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.protocol import KafkaError, Message, ProtocolError
 from barnabas.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
 from barnabas.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
@@ -22,8 +23,9 @@ from barnabas.raft.snapshot_ids import SnapshotId, parse_name
 from barnabas.raft.voters import BOOTSTRAP_OFFSET, Membership
 from barnabas.records.batch import headers, validate
 from barnabas.records.control import build_quorum_batch, read_control
-from barnabas.records.record import Record, build_batch, iter_records
+from barnabas.records.record import iter_records
 from barnabas.runtime.disk import Disk
+from barnabas.runtime.metadata_packing import pack
 
 RECORDS_PER_BATCH_MAX = 1024
 PART = ".part"
@@ -68,14 +70,24 @@ def encode(
     now_ms: int,
 ) -> bytes:
     """The bytes of a snapshot; `level` is the `metadata.version` that its records are written with."""
+    return at_once(encode_in_steps(records, level, epoch, membership, last_timestamp_ms, now_ms))
+
+
+def encode_in_steps(
+    records: Iterable[Message],
+    level: int,
+    epoch: int,
+    membership: Membership,
+    last_timestamp_ms: int,
+    now_ms: int,
+) -> Steps[bytes]:
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp_ms)
     opening: list[Message] = [header, *membership.control_records()]
     parts = [build_quorum_batch(opening, now_ms, base_offset=0, partition_leader_epoch=epoch)]
     offset = len(opening)
     for batch in _batches(records):
-        packed = [Record(timestamp=now_ms, value=serde.encode(record, level)) for record in batch]
-        parts.append(build_batch(packed, base_offset=offset, partition_leader_epoch=epoch))
-        offset += len(packed)
+        parts.append((yield from pack(batch, level, now_ms, base_offset=offset, epoch=epoch)))
+        offset += len(batch)
     footer = SnapshotFooterRecord(version=0)
     parts.append(build_quorum_batch([footer], now_ms, base_offset=offset, partition_leader_epoch=epoch))
     return b"".join(parts)
@@ -100,16 +112,13 @@ def store(disk: Disk, directory: str, snapshot: SnapshotId, data: bytes) -> None
     disk.sync_directory(directory)
 
 
-def store_image(
-    disk: Disk, directory: str, image: MetadataImage, membership: Membership, now_ms: int
-) -> tuple[SnapshotId, int]:
-    """A snapshot of an image; its id and size. Slow for large images: belongs in a thread."""
-    at = image.provenance
-    snapshot = SnapshotId(at.offset + 1, at.epoch)
-    level = image.features.metadata_level
-    data = encode(image_records(image), level, at.epoch, membership, at.timestamp_ms, now_ms)
-    store(disk, directory, snapshot, data)
-    return snapshot, len(data)
+def encode_image(image: MetadataImage, membership: Membership, now_ms: int) -> Steps[bytes]:
+    """A snapshot of an image, which does not change meanwhile."""
+    at, level = image.provenance, image.features.metadata_level
+    data = yield from encode_in_steps(
+        image_records(image), level, at.epoch, membership, at.timestamp_ms, now_ms
+    )
+    return data
 
 
 def load(disk: Disk, path: str, membership: Membership) -> Snapshot:

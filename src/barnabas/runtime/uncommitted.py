@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from barnabas.metadata import serde
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage, Provenance
+from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.transactions import TransactionFilter
 from barnabas.protocol import Message
 from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
 from barnabas.records.batch import BatchHeader
 from barnabas.records.control import read_control
 from barnabas.records.record import iter_records
+
+RECORDS_A_STEP = 16
+Replayed = tuple[MetadataDelta, TransactionFilter]  # what changes, what is open behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,10 @@ class Batch:
 
 def read_batch(data: bytes, position: int, header: BatchHeader) -> Batch:
     """A batch of the log, decoded."""
+    return at_once(read_in_steps(data, position, header))
+
+
+def read_in_steps(data: bytes, position: int, header: BatchHeader) -> Steps[Batch]:
     records: list[Message] = []
     controls: list[tuple[int, Message]] = []
     if header.is_control:
@@ -44,7 +52,10 @@ def read_batch(data: bytes, position: int, header: BatchHeader) -> Batch:
             if isinstance(control.content, Message)
         ]
     else:
-        records = [serde.decode(record.value or b"") for record in iter_records(data, position=position)]
+        for record in iter_records(data, position=position):
+            records.append(serde.decode(record.value or b""))
+            if not len(records) % RECORDS_A_STEP:
+                yield
     return Batch(
         header.base_offset,
         header.next_offset,
@@ -72,13 +83,38 @@ class Uncommitted:
 
     def commit(self, image: MetadataImage, high_watermark: int) -> tuple[MetadataDelta, MetadataImage] | None:
         """The image with all that is below the high watermark; None when that is nothing new."""
-        delta = MetadataDelta(image)
-        last: Batch | None = None
-        while self.batches and self.batches[0].end_offset <= high_watermark:
-            last = self.batches.popleft()
-            self._replay(last, delta, self.transactions)
-        if last is None:
-            return None
+        below = self.below(high_watermark)
+        return self.committed(below, at_once(self.replay_in_steps(image, below))) if below else None
+
+    def below(self, high_watermark: int) -> list[Batch]:
+        """The batches that are committed, as of this high watermark."""
+        found = []
+        for batch in self.batches:
+            if batch.end_offset > high_watermark:
+                break
+            found.append(batch)
+        return found
+
+    def replay_in_steps(self, image: MetadataImage, batches: Sequence[Batch]) -> Steps[Replayed]:
+        """What the first batches change; nothing is changed yet."""
+        delta, transactions = MetadataDelta(image), self.transactions.copy()
+        for batch in batches:
+            yield from delta.replay_in_steps(transactions.pass_on(batch.records))
+        return delta, transactions
+
+    def begins_with(self, batches: Sequence[Batch]) -> bool:
+        """Whether these are still the first ones."""
+        return len(self.batches) >= len(batches) and all(
+            ours is theirs for ours, theirs in zip(self.batches, batches, strict=False)
+        )
+
+    def committed(self, batches: Sequence[Batch], replayed: Replayed) -> tuple[MetadataDelta, MetadataImage]:
+        """The first batches are the image's from now on."""
+        delta, self.transactions = replayed
+        for batch in batches:
+            self.batches.popleft()
+            self._note_registrations(batch)
+        last = batches[-1]
         return delta, delta.apply(Provenance(last.end_offset - 1, last.epoch, last.timestamp_ms))
 
     def take_all(self, image: MetadataImage) -> tuple[MetadataDelta, MetadataImage, Sequence[Batch]]:
@@ -88,14 +124,14 @@ class Uncommitted:
         delta = MetadataDelta(image)
         self.transactions = self.transactions.copy()
         for batch in taken:
-            self._replay(batch, delta, self.transactions)
+            self._note_registrations(batch)
+            delta.replay_all(self.transactions.pass_on(batch.records))
         at = image.provenance
         if taken:
             at = Provenance(taken[-1].end_offset - 1, taken[-1].epoch, taken[-1].timestamp_ms)
         return delta, delta.apply(at), taken
 
-    def _replay(self, batch: Batch, delta: MetadataDelta, transactions: TransactionFilter) -> None:
+    def _note_registrations(self, batch: Batch) -> None:
         for index, record in enumerate(batch.records):
             if type(record) is RegisterBrokerRecord:
                 self.registered_at[record.broker_id] = batch.base_offset + index
-        delta.replay_all(transactions.pass_on(batch.records))

@@ -30,6 +30,7 @@ from barnabas.protocol.codec import codec
 from barnabas.protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
+    from barnabas.broker.flush_waits import SyncedResponse
     from barnabas.broker.held_answers import Wait
     from barnabas.broker.pending_responses import Refuse
     from barnabas.broker.routes import Route
@@ -68,7 +69,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.produced = ProduceResponses(self)
         self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
         # Answers that wait for followers, in order, and whatever is to leave behind them.
-        self.held: deque[HeldAnswer | list[Any]] = deque()
+        self.held: deque[HeldAnswer | SyncedResponse | list[Any]] = deque()
         self._is_full_of_held = False
         self.is_busy = False
         self._holds = 0  # reasons to take no further request
@@ -333,6 +334,9 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             self.listener.broker.purgatory.abandon(held)
             return
         self.listener.broker.purgatory.add(held)
+        self.keep_in_order(held)
+
+    def keep_in_order(self, held: HeldAnswer | SyncedResponse) -> None:
         self.held.append(held)
         if len(self.held) >= HELD_MAX and not self._is_full_of_held:
             self._is_full_of_held = True
@@ -344,15 +348,15 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         try:
             while held:
                 first = held[0]
-                if isinstance(first, HeldAnswer):
-                    if not first.is_ready:
-                        break
-                    held.popleft()
-                    first.encode_into(self)
-                else:
+                if isinstance(first, list):
                     held.popleft()
                     self.out += first
                     self._has_slices = True  # perhaps
+                elif first.is_ready:
+                    held.popleft()
+                    first.encode_into(self)
+                else:
+                    break
             if self.out:
                 self.send()
         except Exception:

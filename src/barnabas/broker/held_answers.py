@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,10 @@ class HeldAnswer:
                 self.encode_into(channel)
                 if not channel.answers_waiting and not channel.tick.is_open:
                     channel.send()
+
+    def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
+        """Of none alone: the high watermark of a leader does not pass what it has to sync and has not."""
+        return ()
 
     def arrived(self, where: Partition, error: KafkaError | None) -> None:
         """One of the batches is committed, or why it is not."""

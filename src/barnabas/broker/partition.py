@@ -304,6 +304,11 @@ class Partition:
         if moved:
             self._moved()
 
+    def not_synced(self, error: KafkaError) -> None:
+        """What was written behind the last sync is not durable: nobody is told that it is committed."""
+        if self._committing:
+            self._committing.tell_lost(self.state.log_end_offset, error)
+
     def _moved(self) -> None:
         """The high watermark has. Followers need not hurry to hear of it."""
         if self._tails:

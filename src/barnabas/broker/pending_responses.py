@@ -8,7 +8,7 @@ Does not know: partitions, files, sockets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.protocol import KafkaError, Message
@@ -30,6 +30,9 @@ class PendingResponse(Protocol):
 
     def finish(self, failed: Failures) -> None:
         """The tick is written, except for what failed: give the response to the channel."""
+
+    def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
+        """Those of the partitions that must be synced before it may leave. Rarely asked: where some must."""
 
 
 class MessageResponse:
@@ -57,6 +60,13 @@ class MessageResponse:
             for partition, error in failed.items():
                 self._refuse(self._response, partition, error)
         self.channel.encode(self._route, self._correlation_id, self._response)
+
+    def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
+        if self._refuse is None:  # it only keeps its place behind others
+            return ()
+        if isinstance(self._response, ProduceResponse):
+            return named_in(self._response, due)
+        return [partition for partition in due if partition.is_internal]  # of a coordinator
 
 
 class ProduceResponses:
@@ -87,6 +97,19 @@ class ProduceResponses:
         counts = channel.tick.counts
         counts[route] = counts.get(route, 0) + len(responses)
 
+    def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
+        found = []
+        for partition in due:
+            names = partition.topic.encode(), partition.topic_id
+            for response in self.responses:
+                # Decoded only where the topic may be named: most responses of a tick are others'.
+                if (names[0] in response or names[1] in response) and named_in(
+                    decoded(response, self.route), (partition,)
+                ):
+                    found.append(partition)
+                    break
+        return found
+
 
 def respond_to_producer(channel: Channel, route: Route, response: bytes) -> None:
     """Send the response to a produce request when the tick is written."""
@@ -110,6 +133,17 @@ def decoded(response: bytes, route: Route) -> ProduceResponse:
     body_at = BODY_AT + 1 if route.flexible_response else BODY_AT
     message: ProduceResponse = codec(ProduceResponse, route.version).decode(response, body_at)[0]
     return message
+
+
+def named_in(response: ProduceResponse, partitions: Iterable[Partition]) -> list[Partition]:
+    return [
+        partition
+        for partition in partitions
+        for topic in response.responses
+        if topic.topic_id == partition.topic_id or topic.name == partition.topic
+        for answer in topic.partition_responses
+        if answer.index == partition.index
+    ]
 
 
 def correlation_id_of(response: bytes) -> int:

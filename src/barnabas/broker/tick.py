@@ -14,6 +14,7 @@ from collections.abc import Callable
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING
 
+from barnabas.broker.flush_waits import FlushWaits, Sync, Waiters
 from barnabas.broker.pending_responses import Failures
 from barnabas.connection.arena import Arena
 from barnabas.protocol import KafkaError
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from barnabas.broker.routes import Route
 
 Schedule = Callable[[Callable[[], None]], object]
-Sync = Callable[[list["Partition"], Callable[[Failures], None]], None]
 Time = Callable[[], float]
 
 
 class Tick:
     __slots__ = (
-        "_after", "_answers", "_committed", "_dirty", "_is_finishing", "_is_quiet",
-        "_is_scheduled", "_opened_ns", "_schedule", "_sync", "_time", "_wakeups", "_waking", "arena",
+        "_after", "_answers", "_committed", "_dirty", "_flushes", "_is_finishing", "_is_quiet",
+        "_is_scheduled", "_opened_ns", "_schedule", "_time", "_wakeups", "_waking", "arena",
         "counts", "is_open", "unexpected",
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ class Tick:
         )  # of one call, which must not keep others from theirs
         self.is_open = False  # something is staged: received bytes are referenced, answers must wait
         self._schedule = schedule
-        self._sync = sync  # makes logs durable beside the loop: `flush.messages` wants that before answering
+        self._flushes = FlushWaits(self, sync)  # `flush.messages` wants logs durable before answering
         self._time = time or loop_time()  # in seconds
         self._after: list[Callable[[], None]] = []  # once what is staged is written
         self._committed: dict[Channel, None] = {}  # with answers that waited for followers, and may leave
@@ -147,28 +147,31 @@ class Tick:
                 partition.write_staged()
             except KafkaError as error:
                 failed[partition] = error
-            if partition.syncs_by_count and partition.log.is_sync_due(0):
+            if partition.syncs_by_count and partition not in failed and self._flushes.is_due(partition):
                 due.append(partition)
         self.is_open = False
         self.arena.release()
         if due:
-            held = dict.fromkeys(answer.channel for answer in answers)
-            for channel in held:
-                channel.hold()
-                channel.produced.is_last = False
-            # What later ticks write while the disk is busy is not synced by this one: nobody may see it yet.
-            ends = {partition: partition.log.written_offset for partition in dirty}
-
-            def synced(problems: Failures) -> None:
-                for unsynced in problems:
-                    ends.pop(unsynced, None)
-                self._finish(dirty, answers, failed | problems, after, ends)
-                for channel in held:
-                    channel.let_go()
-
-            self._sync(due, synced)
+            self._sync(dirty, answers, failed, after, due)
         else:
             self._finish(dirty, answers, failed, after)
+
+    def _sync(
+        self,
+        dirty: list[Partition],
+        answers: list[PendingResponse],
+        failed: Failures,
+        after: list[Callable[[], None]],
+        due: list[Partition],
+    ) -> None:
+        """Finish what rests on other partitions now, and the rest when partitions that are due are synced. A
+        leader is told what is here by the next fetch: that waits where followed partitions are due."""
+        waiters: Waiters = {partition: [] for partition in due}
+        answers = self._flushes.in_order(answers, waiters)
+        is_following = not all(partition.is_leader for partition in due)
+        others = [partition for partition in dirty if partition not in waiters]
+        self._finish(others, answers, failed, [] if is_following else after)
+        self._flushes.begin(waiters, after if is_following else [])
 
     def _finish(
         self,
@@ -176,7 +179,6 @@ class Tick:
         answers: list[PendingResponse],
         failed: Failures,
         after: list[Callable[[], None]],
-        ends: dict[Partition, int] | None = None,
     ) -> None:
         channels: dict[Channel, None] = {}
         for pending in answers:
@@ -198,12 +200,9 @@ class Tick:
             for route, requests in counts.items():
                 route.times.observe_many(duration_ns, requests)
         self._is_finishing = True
-        for partition in dirty if ends is None else ends:
+        for partition in dirty:
             try:
-                if ends is None:
-                    partition.advance()
-                else:
-                    partition.advance(ends[partition])
+                partition.advance()
             except Exception:
                 self.unexpected.note("advancing", partition)
         self._is_finishing = False

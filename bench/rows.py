@@ -85,5 +85,11 @@ ROWS = {
         Row("stall-times", "longest wait: largest timestamps", "ms", _less, _STALL_MS, of_own=True),
         Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, _STALL_MS, of_own=True),
         Row("stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-fetch-offsets", "longest wait: offsets fetched", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-groups", "longest wait: 50,000 groups commit", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-groups-topic", "longest wait: a topic beside them", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-groups-list", "longest wait: a list of them", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-groups-load", "longest wait: they are loaded", "ms", _less, _STALL_MS, of_own=True),
+        Row("stall-rebalance", "longest wait: 500 members share 5,000", "ms", _less, _STALL_MS, of_own=True),
     )
 }

@@ -27,7 +27,7 @@ from rich.table import Table
 
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
-from bench import frames, group_frames, loop_watch, probe
+from bench import frames, group_frames, group_stalls, loop_watch, probe
 from bench.brokers import (
     TOPIC_CONFIGS,
     USABLE_TIMEOUT_S,
@@ -46,6 +46,7 @@ from bench.rows import ROWS
 
 PROBE_TOPIC = "probe"
 PARTITIONS, PER_TOPIC = 10_000, 100
+GROUPS = 50_000
 TOPICS_A_REQUEST = 50  # a request may make 10,000 records of metadata at most
 IDLE_S, SETTLE_S = 2.0, 1.0  # before it begins; after the last response, since work may go on
 PROBE_START_S = 10.0
@@ -82,6 +83,7 @@ class Stage:
         }
         self._turns = turns
         self._is_created = False
+        self.groups = GROUPS  # that rows of groups have
         self.idle_s = IDLE_S
         self.settle_s = SETTLE_S
         self.measured: Measured | None = None
@@ -159,6 +161,10 @@ class Stage:
     def _judge(self, waits: Sequence[Wait], began: float, ended: float) -> Measured:
         idle = [each.seconds for each in waits if each.at_s < began - each.seconds]
         beside = [each.seconds for each in waits if each.at_s + each.seconds >= began]
+        return self.judged(idle, beside, began, ended)
+
+    def judged(self, idle: list[float], beside: list[float], began: float, ended: float) -> Measured:
+        """What the waits of a producer mean, in seconds: those without a disturbance and those beside it."""
         turns = loop_watch.read_turns(self._turns) if self._turns is not None else []
         turns = [turn for turn in turns if began <= turn.at_s <= ended + self.settle_s]
         return Measured(
@@ -325,12 +331,14 @@ def stalls(broker: Contender, scale: Scale) -> dict[str, float]:
     broker.start()
     try:
         stage = Stage(broker, min(PARTITIONS, scale.partitions * 5 // 2))
+        stage.groups = min(GROUPS, scale.partitions * 25 // 2)
         stage.idle_s, stage.settle_s = min(IDLE_S, scale.seconds), min(SETTLE_S, scale.seconds)
         return {name: measured.longest_ms for name, measured in run(stage, list(DISTURBANCES))}
     finally:
         broker.stop()
 
 
+group_stalls.register(row)
 TRIALS = (Trial(tuple(DISTURBANCES), stalls, warm_up=False),)
 HEADS = ("row", "longest wait", "idle: median", "longest", "longest turn", "its own", "processor", "took", "")
 

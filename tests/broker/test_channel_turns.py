@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.channel import Channel
+from barnabas.broker.channel import REQUESTS_A_TURN, Channel
 from barnabas.broker.tick import Tick
 from barnabas.connection.arena import Arena
 
@@ -54,3 +54,43 @@ def test_a_channel_that_is_set_free_by_a_request_of_another_waits_until_that_is_
         call()
     assert follower.seen == [b"follower-1", b"follower-2"]
     assert producer.seen == [b"producer-1", b"producer-2", b"producer-3"]
+
+
+def test_many_small_requests_of_one_connection_take_turns_with_others() -> None:
+    later: list[Callable[[], None]] = []
+    handled: list[str] = []
+    route = SimpleNamespace(
+        layout=None,
+        flexible_request=False,
+        flexible_response=False,
+        is_of_elements=True,
+        key=12,
+        version=0,
+        decode=lambda frame, position: (None, position),
+        handler=lambda request, context: handled.append(context.client_id),
+        times=SimpleNamespace(observe=lambda took: None),
+    )
+    listener: Any = SimpleNamespace(
+        tick=Tick(Arena(), later.append, lambda due, done: None),
+        router=SimpleNamespace(routes={12 << 16: route}),
+        broker=SimpleNamespace(clock=SimpleNamespace(now_ms=lambda: 0), partitions=None),
+        loop=SimpleNamespace(time=lambda: 0.0, call_soon=later.append),
+        frame_bytes_max=1000,
+        name="PLAINTEXT",
+    )
+
+    def request(client: bytes) -> bytes:
+        return b"\0\x0c\0\0\0\0\0\1" + len(client).to_bytes(2, "big") + client
+
+    def receive(channel: Channel, data: bytes) -> None:
+        channel.get_buffer(len(data))[: len(data)] = data
+        channel.buffer_updated(len(data))
+
+    busy, other = Channel(listener, "127.0.0.1"), Channel(listener, "127.0.0.1")
+    receive(busy, frames(*[request(b"busy")] * (2 * REQUESTS_A_TURN + 1)))
+    assert handled == ["busy"] * REQUESTS_A_TURN
+    receive(other, frames(request(b"other")))
+    assert handled[REQUESTS_A_TURN:] == ["other"]
+    while later:
+        later.pop(0)()
+    assert handled[REQUESTS_A_TURN + 1 :] == ["busy"] * (REQUESTS_A_TURN + 1)

@@ -43,6 +43,7 @@ _head = struct.Struct(">hhih").unpack_from
 _read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
+REQUESTS_A_TURN = 100  # some milliseconds; producers' requests, which are short, do not count
 HELD_MAX = 512  # answers that wait for followers; no further request is taken then
 MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not was told how long to wait
 
@@ -50,7 +51,7 @@ MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not w
 class Channel(Remembering, asyncio.BufferedProtocol):
     __slots__ = (
         "_body_at", "_client_raw", "_frame", "_has_held", "_has_slices", "_holds", "_is_closing",
-        "_is_full_of_held", "_is_paused", "_muted", "_route", "_routes", "_time",
+        "_is_full_of_held", "_is_paused", "_muted", "_route", "_routes", "_time", "_turn",
         "_unsent", "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy",
         "last_active", "listener", "now_ms", "out", "outbox", "partitions", "produced", "tick", "transport",
     )  # fmt: skip
@@ -145,6 +146,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         position, end = 0, len(run)
         inbox, tick = self.inbox, self.tick
         inbox.arena.is_lent = True
+        self._turn = REQUESTS_A_TURN
         try:
             while end - position >= SIZE_BYTES and not self.is_busy and not self._is_closing:
                 size = _size(run, position)[0]
@@ -211,6 +213,10 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self._frame = frame
         self._body_at = position
         self._handled(route, correlation_id, route.handler(request, context), started)
+        self._turn -= 1
+        if not self._turn:  # the rest has the next turn of the loop, behind those of others
+            self.hold()
+            self.listener.loop.call_soon(self.let_go)
 
     def _handled(self, route: Route, correlation_id: int, answer: Any, started: int) -> None:
         """A handler has answered, or will, or has left it to the tick."""

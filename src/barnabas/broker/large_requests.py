@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from barnabas.broker.routes import Route
     from barnabas.metadata.steps import Steps
 
+PARTS_AT_ONCE = 1_000
 LARGE_FRAME_BYTES = 32 * 1024  # takes about a millisecond to decode
 
 
@@ -52,8 +53,14 @@ async def resolved(deferred: Deferred) -> Response | None:
 def encode_in_steps(response: Message, version: int) -> Steps[bytes]:
     """The bytes of a response, which may be answered in place of it."""
     parts: list[bytes] = []
-    yield from codec(type(response), version).encode_in_steps(response, parts.append)
-    return b"".join(parts)
+    whole = bytearray()  # grows on the way: to join and to free all parts at the end takes milliseconds
+    for _ in codec(type(response), version).encode_in_steps(response, parts.append):
+        if len(parts) >= PARTS_AT_ONCE:
+            whole += b"".join(parts)
+            parts.clear()
+        yield
+    whole += b"".join(parts)
+    return bytes(whole)
 
 
 def encoded_in_pieces(answer: Message | Deferred, context: RequestContext) -> Deferred:

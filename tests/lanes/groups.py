@@ -10,16 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 # Tests that share what takes long to start: one worker starts it, once. The longest prefix decides.
+ZONES, VIEWS, TOPICS = "Spark: zones", "Spark: views", "Spark: topics"  # a session each
 TOGETHER = {
-    "tests/pipeline/": "pipeline",  # a Spark session with Delta Lake
-    "tests/spark/": "spark",  # a Spark session with Spark's own connector
+    "tests/pipeline/test_zones_": ZONES,
+    "tests/pipeline/test_sources_": VIEWS,
+    "tests/pipeline/test_views_": VIEWS,
+    "tests/spark/test_batch": TOPICS,
+    "tests/spark/test_formats_in_queries": TOPICS,
+    "tests/spark/test_sink": TOPICS,
+    "tests/spark/test_stream": TOPICS,
 }
 
 # Tests that share nothing: a file of these is cut into tests, which any worker may run.
 APART = ("tests/soak/",)
 
 # Without the durations of an earlier run: what takes longest begins first, so that no worker ends alone.
-BEGIN_FIRST = ("pipeline", "spark", "tests/simulation/", "tests/cluster/", "tests/interop/", "tests/crash/")
+BEGIN_FIRST = (
+    *(
+        ZONES,
+        VIEWS,
+        TOPICS,
+        "tests/pipeline/test_example",
+        "tests/simulation/test_cluster",
+        "tests/mutations/",
+    ),
+    *("tests/interop/", "tests/cluster/", "tests/crash/", "tests/spark/", "tests/clients/", "tests/soak/"),
+)
 
 
 def group_of(test_id: str) -> str:

@@ -92,7 +92,7 @@ def test_durations_are_kept_for_every_test_that_ever_ran(project: Path) -> None:
 
 def test_a_file_is_a_group_where_no_rule_says_otherwise() -> None:
     assert group_of("tests/new/test_a.py::test_x[1-2]") == "tests/new/test_a.py"
-    assert group_of("tests/spark/test_new.py::test_x") == group_of("tests/spark/test_batch.py::test_y")
+    assert group_of("tests/spark/test_sink.py::test_x") == group_of("tests/spark/test_batch.py::test_y")
 
 
 def test_groups_stay_whole_and_the_longest_comes_first() -> None:

@@ -452,7 +452,7 @@ def test_records_that_are_none_are_followed_as_they_are(cluster: Cluster) -> Non
 
 
 def test_damage_in_one_partition_of_a_leader_does_not_stop_the_others(cluster: Cluster) -> None:
-    names = ["whole", "hurt"]
+    names = ["unhurt", "hurt"]
     for name in names:
         cluster.ask(lambda admin, topic=name: admin.create_topic(NewTopic(topic, assignments=[[1, 2]])))
         writer = Writer(cluster.bootstrap, name)
@@ -468,14 +468,14 @@ def test_damage_in_one_partition_of_a_leader_does_not_stop_the_others(cluster: C
         file.seek(-1, 2)
         file.write(b"\xff")
     follower.start()
-    wait_for_isr(cluster, "whole", {1, 2})
+    wait_for_isr(cluster, "unhurt", {1, 2})
     wait_until(
         lambda: any("hurt-0 does not follow its leader" in line for line in follower.lines),
         what="the follower says what it does not follow",
     )
     with Conversation(cast(Any, None), port=port_of(cluster[1])) as talk:
-        assert not error_of(talk.ask(*produce("whole", batch(b"third"), acks=-1)))
-    assert log_bytes(cluster[2], "whole") == log_bytes(cluster[1], "whole")
+        assert not error_of(talk.ask(*produce("unhurt", batch(b"third"), acks=-1)))
+    assert log_bytes(cluster[2], "unhurt") == log_bytes(cluster[1], "unhurt")
     assert len(log_bytes(cluster[2], "hurt")) < len(log_bytes(cluster[1], "hurt"))
 
 

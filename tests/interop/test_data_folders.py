@@ -148,7 +148,7 @@ def everything(bootstrap: str) -> dict[str, list[Record]]:
 
 
 def descriptions(bootstrap: str) -> dict[str, Any]:
-    """Topic ids, partitions and settings."""
+    """Topic ids, partitions and settings that both products have."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     from confluent_kafka import TopicCollection
 
@@ -158,7 +158,8 @@ def descriptions(bootstrap: str) -> dict[str, Any]:
     }
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in ROUNDS]
     for resource, future in admin.describe_configs(resources).items():
-        values = {entry.name: entry.value for entry in future.result(30).values()}
+        entries = future.result(30).values()
+        values = {each.name: each.value for each in entries if not each.name.startswith("barnabas.")}
         described[resource.name] += (values,)
     return described
 

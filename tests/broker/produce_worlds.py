@@ -110,7 +110,7 @@ class World:
             loop=loop,
             purgatory=Purgatory(loop),  # type: ignore[arg-type]
             settings=VERIFICATION,
-            transactions=SimpleNamespace(verifies_at_once=lambda name: True, verify=lambda *_, add: {}),
+            transactions=SimpleNamespace(verifies_at_once=lambda name: True, verify=lambda *_, **options: {}),
         )
         self.listener: Any = SimpleNamespace(
             tick=self.tick,

@@ -24,10 +24,9 @@ from barnabas.broker.large_requests import LARGE_FRAME_BYTES, handle_large
 from barnabas.broker.outbox import Outbox
 from barnabas.broker.pending_responses import MessageResponse, ProduceResponses
 from barnabas.broker.remembering import Remembering
+from barnabas.broker.request_header import read_header, skip_header
 from barnabas.connection.inbox import FRAME_BYTES_MIN, SIZE_BYTES, Inbox
 from barnabas.protocol import ApiKey, Message, ProtocolError
-from barnabas.protocol.codec import codec
-from barnabas.protocol.headers import RequestHeader
 
 if TYPE_CHECKING:
     from barnabas.broker.flush_waits import SyncedResponse
@@ -40,12 +39,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.channel")
 _size = struct.Struct(">i").unpack_from
 _head = struct.Struct(">hhih").unpack_from
-_read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
 REQUESTS_A_TURN = 100  # some milliseconds; producers' requests, which are short, do not count
 HELD_MAX = 512  # answers that wait for followers; no further request is taken then
-MUTED_MS_MAX = 15 * 60 * 1000  # who is gone is noticed after that; who is not was told how long to wait
+MUTED_MS_MAX = 15 * 60 * 1000  # so that dead peers are still detected
 
 
 class Channel(Remembering, asyncio.BufferedProtocol):
@@ -238,7 +236,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         """Check and remember the client id, if it is another one than before."""
         if self._client_raw is not None and frame[8:position] == self._client_raw:
             return
-        header, _ = _read_header[route.flexible_request](frame, 0)
+        header, _ = read_header[route.flexible_request](frame, 0)
         self.context.client_id = header.client_id
         self._client_raw = memoryview(bytes(frame[8:position]))
 
@@ -496,9 +494,3 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if not self._is_closing:
             self._is_closing = True
             self.transport.close()
-
-
-def skip_header(frame: memoryview) -> int:
-    """Where the body starts when the header carries tagged fields."""
-    position: int = _read_header[True](frame, 0)[1]
-    return position

@@ -80,7 +80,7 @@ class Parts:
                 answer = task.result()
             found = answer if isinstance(answer, ProduceResponse) else self._found
             written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            tick.when_written(partial(written.set_result, None))
+            tick.when_durable(partial(written.set_result, None))
             tick.close()
             yield written  # at once, but for logs that have to be synced first
             if found is not None:

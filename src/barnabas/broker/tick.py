@@ -32,8 +32,8 @@ Time = Callable[[], float]
 
 class Tick:
     __slots__ = (
-        "_after", "_answers", "_committed", "_dirty", "_flushes", "_is_finishing", "_is_quiet",
-        "_is_scheduled", "_opened_ns", "_schedule", "_time", "_wakeups", "_waking", "arena",
+        "_after", "_after_syncs", "_answers", "_committed", "_dirty", "_flushes", "_is_finishing",
+        "_is_quiet", "_is_scheduled", "_opened_ns", "_schedule", "_time", "_wakeups", "_waking", "arena",
         "counts", "is_open", "unexpected",
     )  # fmt: skip
 
@@ -54,6 +54,7 @@ class Tick:
         self._flushes = FlushWaits(self, sync)  # `flush.messages` wants logs durable before answering
         self._time = time or loop_time()  # in seconds
         self._after: list[Callable[[], None]] = []  # once what is staged is written
+        self._after_syncs: list[Callable[[], None]] = []  # and synced, where that has to be
         self._committed: dict[Channel, None] = {}  # with answers that waited for followers, and may leave
         self._waking: dict[Callable[[], None], None] = {}  # followers' fetches that have something to tell
         self._is_finishing = False
@@ -83,6 +84,13 @@ class Tick:
         """Call once everything that is staged is in files; at once where nothing is."""
         if self.is_open:
             self._after.append(call)
+        else:
+            call()
+
+    def when_durable(self, call: Callable[[], None]) -> None:
+        """The same, and once logs are synced that have to be (`flush.messages`)."""
+        if self.is_open:
+            self._after_syncs.append(call)
         else:
             call()
 
@@ -140,6 +148,7 @@ class Tick:
         dirty, self._dirty = self._dirty, []
         answers, self._answers = self._answers, []
         after, self._after = self._after, []
+        after_syncs, self._after_syncs = self._after_syncs, []
         failed: Failures = {}
         due: list[Partition] = []
         for partition in dirty:
@@ -152,17 +161,18 @@ class Tick:
         self.is_open = False
         self.arena.release()
         if due:
-            self._sync(dirty, answers, failed, after, due)
+            self._sync(dirty, answers, failed, due, after, after_syncs)
         else:
-            self._finish(dirty, answers, failed, after)
+            self._finish(dirty, answers, failed, after + after_syncs)
 
     def _sync(
         self,
         dirty: list[Partition],
         answers: list[PendingResponse],
         failed: Failures,
-        after: list[Callable[[], None]],
         due: list[Partition],
+        after: list[Callable[[], None]],
+        after_syncs: list[Callable[[], None]],
     ) -> None:
         """Finish what rests on other partitions now, and the rest when partitions that are due are synced. A
         leader is told what is here by the next fetch: that waits where followed partitions are due."""
@@ -171,7 +181,7 @@ class Tick:
         is_following = not all(partition.is_leader for partition in due)
         others = [partition for partition in dirty if partition not in waiters]
         self._finish(others, answers, failed, [] if is_following else after)
-        self._flushes.begin(waiters, after if is_following else [])
+        self._flushes.begin(waiters, after + after_syncs if is_following else after_syncs)
 
     def _finish(
         self,

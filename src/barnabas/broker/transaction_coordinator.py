@@ -112,10 +112,11 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         partitions: Sequence[TopicPartition],
         *,
         add: bool,
+        counted: bool = True,
     ) -> Errors | asyncio.Future[Errors]:
         """Whether these partitions are in the producer's ongoing transaction, or (`add`, KIP-890) bring them
         into it. Out: an error code for each, at once where that is possible; a coordinator elsewhere is asked
-        over the network."""
+        over the network. `counted=False` leaves failures out of the metrics: the caller asks again then."""
         if not transactional_id:
             return dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST))
         host = self.host_of(transactional_id)
@@ -130,7 +131,8 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
             return asking
         found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
         if isinstance(found, dict):
-            self._count_failures(found)
+            if counted:
+                self._count_failures(found)
         else:
             found.add_done_callback(self._verified)
         return found

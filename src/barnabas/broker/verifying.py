@@ -78,7 +78,8 @@ def verify_at_once(
     verified, asked = begin(broker, producer, {partition: sequence}, level, is_required=is_required)
     found = verified[partition]
     if asked:
-        answer = broker.transactions.verify(*producer, list(asked), add=level is Level.ADDING)
+        adds = level is Level.ADDING
+        answer = broker.transactions.verify(*producer, list(asked), add=adds, counted=False)
         if not isinstance(answer, dict):
             return None
         found = finish(verified, asked, answer, level)[partition]

@@ -163,7 +163,7 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
 
 
 def verify(transactional_id: str, targets: list[Target], version: int, broker: Broker) -> Verification | None:
-    """What the batches of a transaction come with; None where the ordinary way has to find out."""
+    """Verify the batches of a transaction; None where the ordinary path has to ask."""
     first = None
     for partition, records in targets:
         if not records[FLAGS_AT] & TRANSACTIONAL_FLAG or records[MAGIC_AT] != MAGIC:

@@ -36,7 +36,7 @@ TOPICS_A_STEP = 64
 
 
 class Form(NamedTuple):
-    """What else than the topic its bytes depend on."""
+    """Everything besides the topic that its bytes depend on."""
 
     version: int
     wants_operations: bool
@@ -184,7 +184,7 @@ def encoder_of(cls: type[Struct], version: int) -> Callable[[Any, Write], None]:
     source = EncodeSource(version, version >= FLEXIBLE_SINCE)
 
     def explain(struct: Struct, error: Exception) -> None:
-        """What is wrong is in the exception that is raised next."""
+        """The exception that is raised next says why."""
 
     found: Callable[[Any, Write], None]
     found = compile_function(source, source.function(cls), f"<encode {cls.__name__} {version}>", explain)

@@ -31,7 +31,7 @@ Results = list[tuple["SessionPartition", Topic.PartitionData]]
 
 
 class ColdRead(NamedTuple):
-    """What a thread has to read first."""
+    """A read that a thread must do first."""
 
     log: Log
     offset: int

@@ -140,7 +140,7 @@ class FlushWaits:
         for partition, some in waiters.items():
             is_running = partition in self.running
             flush = self._next.setdefault(partition, Flush()) if is_running else Flush()
-            # What later ticks write while the disk is busy is not covered: nobody may see it yet.
+            # This sync does not cover batches that later ticks write: consumers may not see them yet.
             flush.end_offset = partition.log.written_offset
             flush.waiters += some
             if not is_running:

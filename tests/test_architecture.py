@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -16,9 +17,41 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "barnabas"
 IMPURE = {"asyncio", "socket", "os", "time", "random", "threading"}
 EVERYTHING = "everything"
+MODULES_MAX = 25  # in a folder, `__init__.py` not counted: more means that a room is missing
+
+# Folders with more modules. `protocol/messages` and `broker/handlers` have one module for each API.
+CROWDED = {
+    "broker",
+    "broker/handlers",
+    "cli",
+    "client",
+    "pipeline",
+    "protocol/messages",
+    "runtime",
+    "spark",
+    "storage",
+}
+# Folders that import each other in a circle. Tests fail when an entry of either list is not needed any more.
+CIRCLES = {
+    ("broker", "broker/handlers"),
+    ("groups", "groups/classic", "groups/consumer"),
+    (
+        "pipeline",
+        "pipeline/lineage",
+        "pipeline/running",
+        "pipeline/serving",
+        "pipeline/sources",
+        "pipeline/views",
+        "pipeline/zones",
+    ),
+    ("settings", "settings/tables"),
+    ("simulation", "simulation/histories"),
+}
 
 
 class Folder(NamedTuple):
+    """A row of the table. `may_import` names folders that have the same parent, and the parent itself."""
+
     name: str
     is_pure: bool
     may_import: set[str]
@@ -28,7 +61,7 @@ def table() -> dict[str, Folder]:
     rows = {}
     for line in (ROOT / "docs" / "ARCHITECTURE.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and (name := re.fullmatch(r"`(\w+)`", cells[0])):
+        if len(cells) == 4 and (name := re.fullmatch(r"`(\w+(?:/\w+)*)`", cells[0])):
             rows[name[1]] = Folder(
                 name[1], cells[1] == "yes", {word for word in re.split(r",\s*", cells[3]) if word}
             )
@@ -38,37 +71,142 @@ def table() -> dict[str, Folder]:
 FOLDERS = table()
 
 
-def imports(path: Path) -> Iterator[str]:
+def folders() -> list[str]:
+    """Every folder that holds modules, rooms of rooms included; the package itself is not among them."""
+    found = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    return sorted(found - {"."})
+
+
+@functools.cache
+def imports(path: Path) -> list[str]:
     """Modules that a file imports, `if TYPE_CHECKING` blocks and function bodies included."""
+    return list(found_imports(path))
+
+
+def found_imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if folder_of(inner) and is_module(inner) else node.module
+
+
+def is_module(name: str) -> bool:
+    place = PACKAGE.parent / name.replace(".", "/")
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
+def folder_of(module: str) -> str | None:
+    """The folder that a module of ours lies in: `groups/classic`. None for the modules of others, and for the
+    package itself."""
+    parts = module.split(".")
+    if parts[0] != PACKAGE.name:
+        return None
+    if not (PACKAGE.parent.joinpath(*parts) / "__init__.py").is_file():
+        parts = parts[:-1]
+    return "/".join(parts[1:]) or None
 
 
 def files(folder: str) -> list[Path]:
     return sorted((PACKAGE / folder).rglob("*.py"))
 
 
-def test_every_folder_is_in_the_table() -> None:
-    real = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert real == set(FOLDERS)
+def own_files(folder: str) -> list[Path]:
+    return sorted((PACKAGE / folder).glob("*.py"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_imports_point_down(folder: str) -> None:
-    allowed = FOLDERS[folder].may_import | {folder}
-    if EVERYTHING in allowed:
-        return
-    wrong = {
-        f"{path.relative_to(PACKAGE)} imports {module}"
-        for path in files(folder)
-        for module in imports(path)
-        if module.startswith("barnabas.") and module.split(".")[1] not in allowed
+def needed_permission(importing: str, imported: str) -> tuple[str, str] | None:
+    """Which row of the table has to name what: ("groups/consumer", "classic"). None where it is the same
+    folder, or a room inside of it."""
+    mine, other = importing.split("/"), imported.split("/")
+    depth = next(
+        (index for index, (one, two) in enumerate(zip(mine, other, strict=False)) if one != two), None
+    )
+    if depth is None:  # one lies inside of the other
+        if len(mine) <= len(other):
+            return None
+        return "/".join(mine[: len(other) + 1]), other[-1]
+    return "/".join(mine[: depth + 1]), other[depth]
+
+
+def circles(graph: dict[str, set[str]]) -> set[tuple[str, ...]]:
+    """Groups of nodes that reach each other."""
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for node in graph.get(waiting.pop(), set()) - found:
+                found.add(node)
+                waiting.append(node)
+        return found
+
+    reach = {node: reached(node) for node in graph}
+    return {
+        tuple(sorted(other for other in reach[node] if node in reach.get(other, set())))
+        for node in graph
+        if node in reach[node]
     }
+
+
+def test_circles_are_found_however_long_they_are() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == set()
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {("a", "b", "c")}
+    assert circles({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": {"c", "a"}}) == {("a", "b"), ("c", "d")}
+
+
+def test_the_row_of_the_outer_folder_speaks_for_its_rooms() -> None:
+    assert needed_permission("groups/consumer", "protocol/messages") == ("groups", "protocol")
+    assert needed_permission("groups/consumer", "groups/classic") == ("groups/consumer", "classic")
+    assert needed_permission("groups/consumer", "groups") == ("groups/consumer", "groups")
+    assert needed_permission("groups", "groups/consumer") is None
+    assert needed_permission("a/b/c", "a/d/e") == ("a/b", "d")
+
+
+def test_every_folder_is_in_the_table() -> None:
+    assert set(folders()) == set(FOLDERS)
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_imports_point_down(folder: str) -> None:
+    wrong = set()
+    for path in own_files(folder):
+        for module in imports(path):
+            imported = folder_of(module)
+            needed = needed_permission(folder, imported) if imported is not None else None
+            if needed is None:
+                continue
+            row, name = needed
+            if not {name, EVERYTHING} & FOLDERS[row].may_import:
+                wrong.add(f"{path.relative_to(PACKAGE)} imports {module}: the row of {row} lacks {name}")
     assert not wrong
+
+
+def test_folders_do_not_import_each_other_in_circles() -> None:
+    graph = {
+        folder: {
+            imported
+            for path in own_files(folder)
+            for module in imports(path)
+            if (imported := folder_of(module)) is not None and imported != folder
+        }
+        for folder in folders()
+    }
+    found = circles(graph)
+    assert found - CIRCLES == set()
+    assert found == CIRCLES, "a circle is gone: take it off the list"
+
+
+def test_folders_are_small_enough_to_know() -> None:
+    crowded = {
+        folder
+        for folder in folders()
+        if sum(path.name != "__init__.py" for path in own_files(folder)) > MODULES_MAX
+    }
+    assert crowded - CROWDED == set()
+    assert crowded == CROWDED, "a folder is small now: take it off the list"
 
 
 @pytest.mark.parametrize("folder", [folder.name for folder in FOLDERS.values() if folder.is_pure])

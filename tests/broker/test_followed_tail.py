@@ -248,6 +248,7 @@ class Pair:
         self.long = Broker(folder / "long", has_shortcut=False)
         self.follower = Follower()
         self.is_waiting = False
+        self.answers: list[FetchResponse] = []
 
     def both(self, do: Callable[[Broker], None]) -> None:
         do(self.short)
@@ -263,6 +264,7 @@ class Pair:
         short, long = self.short.answers(), self.long.answers()
         assert short == long
         assert self.short.state == self.long.state
+        self.answers += short
         for answer in short:
             self.is_waiting = False
             self.follower.take(answer)
@@ -309,6 +311,49 @@ def test_a_wait_that_is_over_tells_the_high_watermark(pair: Pair) -> None:
     pair.both(Broker.end_waiting)
     assert not pair.is_waiting
     assert pair.short.channel.shortcuts >= 8
+
+
+def told_of_partition_0(pair: Pair) -> list[Any]:
+    """In the responses since the last look."""
+    answers, pair.answers = pair.answers, []
+    topics = [topic for answer in answers for topic in answer.responses]
+    return [data for topic in topics for data in topic.partitions if data.partition_index == 0]
+
+
+def test_a_follower_that_names_a_partition_again_is_told_the_high_watermark_again(pair: Pair) -> None:
+    """It drops what a response says of a partition that it named in another fetch since."""
+    keep_up(pair, 10)
+    told_of_partition_0(pair)
+    for _ in range(3):
+        pair.follower.changed = [0]
+        pair.ask()
+        pair.both(Broker.end_waiting)
+        assert [data.high_watermark for data in told_of_partition_0(pair)] == [10]
+    pair.ask()
+    pair.both(Broker.end_waiting)
+    assert told_of_partition_0(pair) == []  # a fetch that does not name it confirms the responses before
+    assert pair.short.channel.shortcuts >= 10
+
+
+def test_a_follower_that_names_a_partition_again_is_told_again_where_logs_part(pair: Pair) -> None:
+    keep_up(pair, 3)
+    pair.follower.ends[0] = 3
+
+    def lead_again(broker: Broker) -> None:
+        broker.partitions[0].lead(2, (LEADER, FOLLOWER), (LEADER, FOLLOWER))
+        broker.settle()
+
+    pair.both(lead_again)
+    told_of_partition_0(pair)
+    for _ in range(2):
+        request = pair.follower.request()
+        wanted = Topic.FetchPartition(
+            partition=0, current_leader_epoch=2, fetch_offset=3, last_fetched_epoch=1, log_start_offset=0,
+            partition_max_bytes=1 << 20,
+        )  # fmt: skip
+        request.topics = [Topic(topic_id=TOPIC_ID, partitions=[wanted])]
+        pair.both(lambda broker, request=request: broker.ask(request))  # type: ignore[misc]
+        assert [data.diverging_epoch.epoch for data in told_of_partition_0(pair)] == [0]
 
 
 def test_another_leader_epoch_ends_the_shortcut(pair: Pair) -> None:

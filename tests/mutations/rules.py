@@ -242,8 +242,13 @@ RULES = (
     ),
     sessions(
         "the end of an error is no news",
-        "            partition.high_watermark = -1  # so",
+        "            partition.high_watermark = NOTHING_TOLD  # so",
         "            pass  # so",
+    ),
+    sessions(
+        "what a follower may have dropped is not told again",
+        "known.high_watermark = NOTHING_TOLD",
+        "pass",
     ),
     sessions(
         "a high watermark that moved is no news",

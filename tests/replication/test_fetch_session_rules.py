@@ -65,6 +65,14 @@ def test_a_follower_s_request_knows_what_it_named(epoch: int) -> None:
     assert list(found.open(fetch_request(0, 0, {"one-0": 0}), 12, 0).named) == []  # a consumer's
 
 
+def test_a_follower_that_names_a_partition_again_was_told_nothing_of_it() -> None:
+    found = sessions()
+    first = told(found.open(fetch_request(0, 0, {"one-0": 0, "two-0": 0}), 12, 0, privileged=True))
+    second = found.open(fetch_request(first.session_id, 1, {"one-0": 0}), 12, 0, privileged=True)
+
+    assert [second.include_state(each, 5, 0) for each in first.partitions] == [True, False]
+
+
 def test_a_follower_reads_what_is_not_settled_after_its_first_request() -> None:
     found = sessions()
     first = found.open(fetch_request(0, 0, {"one-0": 0, "two-0": 0}), 12, 0, privileged=True)

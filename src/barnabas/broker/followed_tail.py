@@ -16,7 +16,7 @@ from barnabas.broker.fetch_templates import AnswerTemplate, FetchTemplate
 from barnabas.broker.reading import PartitionData
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
-from barnabas.replication.fetch_sessions import FetchContext
+from barnabas.replication.fetch_sessions import LOG_AGREES, FetchContext
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -106,6 +106,7 @@ class FollowedTail:
         broker.followers_seen(self.follower)
         self._wanted.fetch_offset = fetch_offset
         asked.request = self._wanted
+        asked.high_watermark = LOG_AGREES  # `is_usual` compares epochs
         self._session.unsettled[asked] = None
         self._session.go_on(broker.clock.now_ms())
         return FetchContext([], self._session, full=False)

@@ -15,6 +15,7 @@ from barnabas.broker.fetching import ColdRead, Fetching, Results
 from barnabas.broker.reading import NOT_KNOWN, PartitionData, divergence, nothing_now, read
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.replication.fetch_sessions import LOG_AGREES, NOTHING_TOLD
 from barnabas.runtime.shortage import Shortage
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class FollowerFetch(Fetching):
                         request.log_start_offset,
                         self._request.replica_state.replica_epoch,
                     )
+                    asked.high_watermark = LOG_AGREES
             except KafkaError:
                 unnoted.append(asked)  # told when it is read, if it is still so
         self._unnoted = unnoted
@@ -198,7 +200,7 @@ def has_all(asked: SessionPartition) -> bool:
     log, request = partition.log, asked.request
     return (
         log.written_offset == request.fetch_offset
-        and asked.high_watermark >= 0
+        and asked.high_watermark != NOTHING_TOLD
         and log.log_start_offset == asked.log_start_offset
         and partition.leader_epoch == request.current_leader_epoch
     )

@@ -391,7 +391,8 @@ class LeaderFetcher:
             self._repairs.add(each.partition, each.epoch, partial(self._repair, key, each), self._link)
             return
         log.debug("%s is not led by broker %d yet: %s", each.partition, self.leader_id, code.name)
-        self._delay(key)
+        if not each.is_delayed:  # else two fetches were under way, and both were refused
+            self._delay(key)
 
     # -- leaving partitions out ------------------------------------------------------------------
 

@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.commit_waits import CommitCall, Committed, CommitWaiter, CommitWaits
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.batch import (
-    APPEND_TIME_FLAG,
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-    whole_batches,
-)
+from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, BatchHeader, whole_batches
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.validation import validate_produce
+from barnabas.replication.fetch_sessions import NOTHING_TOLD
 from barnabas.replication.partition_state import PartitionState
 from barnabas.storage import producer_snapshots
 from barnabas.storage.transaction_index import AbortedTransaction
@@ -104,7 +100,7 @@ class Partition:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch, self.log.end_offset)
             for tail in self._tails.values():
-                tail.high_watermark = -1  # nothing said in an epoch before counts
+                tail.high_watermark = NOTHING_TOLD  # nothing said in an epoch before counts
         was_leading, self.is_leader = self.is_leader, True
         self.replica_count = max(len(replicas), 1)
         now_ms = self._tick.now_ms()

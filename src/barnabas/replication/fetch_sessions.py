@@ -31,6 +31,10 @@ INT32_MAX = 2**31 - 1
 TOPIC_IDS_SINCE_VERSION = 13
 EVICTION_MS = 120_000  # unused for longer, a session makes room for any other
 
+# Instead of the high watermark that a client was told last:
+NOTHING_TOLD = -1
+LOG_AGREES = -2  # nothing either, but a follower's log is known not to part from the leader's
+
 
 _numbers = count()
 
@@ -56,7 +60,7 @@ class SessionPartition:
         self.request = (
             request  # fetch_offset, partition_max_bytes, current_leader_epoch, last_fetched_epoch ...
         )
-        self.high_watermark = -1
+        self.high_watermark = NOTHING_TOLD
         self.log_start_offset = -1
         self.attachment: Any = None  # the broker's own: what it found for this partition the last time
         self.number = next(_numbers)  # of two for the same follower and partition the later one counts
@@ -139,6 +143,9 @@ class FetchSession:
                     )
                     self._ordered = None
                 if self.privileged:
+                    # The follower may have dropped what the last response told: it had sent this request by
+                    # then, or its log was being cut.
+                    known.high_watermark = NOTHING_TOLD
                     known.session = self
                     self.unsettled[known] = None
                     named.append(known)
@@ -254,7 +261,7 @@ class FetchContext:
             partition.log_start_offset = log_start_offset
             changed = True
         if failed:
-            partition.high_watermark = -1  # so that the end of the error is news, too
+            partition.high_watermark = NOTHING_TOLD  # so that the end of the error is news, too
             return True
         if has_records and not self.full:
             session.move_to_end(partition)

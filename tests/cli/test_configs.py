@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.config_quotas import credential, number
-from barnabas.cli.configs import parse_pairs
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.cluster.config_quotas import credential, number
+from barnabas.cli.cluster.configs import parse_pairs
+from barnabas.cli.frame.parsing import ToolError
 
 from .conftest import RunTool
 

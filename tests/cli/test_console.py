@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli import librdkafka
+from barnabas.cli.frame import librdkafka
 from barnabas.testing.ports import free_ports
 
 from .children import Child, start

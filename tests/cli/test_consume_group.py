@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.cli.consume_group import group_of
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.records.consume_group import group_of
 
 from .children import Child, start
 from .conftest import Ran, RunTool

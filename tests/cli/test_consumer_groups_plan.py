@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.consumer_groups_plan import csv_text, read_plan
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.groups.consumer_groups_plan import csv_text, read_plan
 from barnabas.client.topology import TopicPartition
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=20)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli import host_facts
-from barnabas.cli.host_checks import Finding, Verdict, examine
-from barnabas.cli.host_facts import UNLIMITED, HostFacts, mount_of
+from barnabas.cli.node import host_facts
+from barnabas.cli.node.host_checks import Finding, Verdict, examine
+from barnabas.cli.node.host_facts import UNLIMITED, HostFacts, mount_of
 
 from .conftest import RunTool
 
@@ -125,7 +125,7 @@ def test_the_mount_of_a_path_is_the_nearest_one(monkeypatch: pytest.MonkeyPatch)
 def test_a_table_and_advice_are_printed(
     tmp_path: Path, run_tool: RunTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.cli.doctor.gather", lambda folder: replace(GOOD, swappiness=60))
+    monkeypatch.setattr("barnabas.cli.node.doctor.gather", lambda folder: replace(GOOD, swappiness=60))
     ran = run_tool("barnabas", "doctor", "--data", str(tmp_path))
     assert ran.status == 0
     assert "│ swappiness" in ran.output
@@ -143,12 +143,12 @@ def test_the_exit_status_tells_whether_to_go_on(
     run_tool: RunTool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("barnabas.cli.doctor.gather", lambda folder: replace(GOOD, **change))  # type: ignore[arg-type]
+    monkeypatch.setattr("barnabas.cli.node.doctor.gather", lambda folder: replace(GOOD, **change))  # type: ignore[arg-type]
     assert run_tool("barnabas", "doctor", *flags).status == status
 
 
 def test_json_is_for_programs(run_tool: RunTool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.cli.doctor.gather", lambda folder: replace(GOOD, swappiness=60))
+    monkeypatch.setattr("barnabas.cli.node.doctor.gather", lambda folder: replace(GOOD, swappiness=60))
     rows = [json.loads(line) for line in run_tool("barnabas", "doctor", "--json").lines]
     [bad] = [row for row in rows if row["verdict"] != "ok"]
     assert (bad["check"], bad["found"], bad["wanted"]) == ("swappiness", "60", "<= 1")

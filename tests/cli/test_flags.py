@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.parsing import ToolParser
+from barnabas.cli.frame.parsing import ToolParser
 from barnabas.cli.tools import BY_KAFKA_NAME, HIDDEN, TOOLS
 
 FLAGS: dict[str, list[str]] = json.loads((Path(__file__).parent / "kafka_flags.json").read_text())

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from barnabas.cli.formatters import formatter
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.records.formatters import formatter
 from barnabas.client.fetched import ConsumerRecord
 from barnabas.records.batch import TimestampType
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.hanging_transactions import Search, find_hanging
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.transactions.hanging_transactions import Search, find_hanging
 from barnabas.client.topic_admin import PartitionDescription, TopicDescription, TopicListing
 from barnabas.client.topology import TopicPartition
 from barnabas.client.transaction_admin import ActiveProducer, TransactionDescription, TransactionListing

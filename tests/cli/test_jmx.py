@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.cli.jmx import now
-from barnabas.cli.prometheus_text import ObjectName, parse_samples
+from barnabas.cli.metrics.jmx import now
+from barnabas.cli.metrics.prometheus_text import ObjectName, parse_samples
 from barnabas.testing import Broker
 from barnabas.testing.ports import free_ports
 

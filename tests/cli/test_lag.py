@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.cli.lag import duration, lines
+from barnabas.cli.groups.lag import duration, lines
 from barnabas.client.group_lag import GroupLag, PartitionLag
 from barnabas.client.topology import TopicPartition
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.cli.line_reader import Line, LineReader
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.records.line_reader import Line, LineReader
 
 
 def read(line: bytes, **properties: str) -> Line:

@@ -102,8 +102,11 @@ def test_a_missing_file_is_one_line(broker: str, run_tool: RunTool) -> None:
             "from barnabas.cli.main import main; main(['--help'])",
             ["asyncio", "barnabas.protocol", "argparse"],
         ),
-        ("import barnabas.cli.start", ["rich", "confluent_kafka", "prometheus_client"]),
-        ("import barnabas.cli.topics", ["rich", "confluent_kafka", "barnabas.storage", "barnabas.broker"]),
+        ("import barnabas.cli.node.start", ["rich", "confluent_kafka", "prometheus_client"]),
+        (
+            "import barnabas.cli.topics.topics",
+            ["rich", "confluent_kafka", "barnabas.storage", "barnabas.broker"],
+        ),
     ],
 )
 def test_only_what_is_needed_is_imported(code: str, absent: list[str]) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.new_controller import new_controller
-from barnabas.cli.parsing import ToolError
+from barnabas.cli.cluster.new_controller import new_controller
+from barnabas.cli.frame.parsing import ToolError
 from barnabas.client.voter_admin import VoterAddress
 from barnabas.protocol import uuid
 from barnabas.runtime.disk import REAL_DISK

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.metadata_tree import Folder, files
-from barnabas.cli.shell_commands import Shell, columns, run
-from barnabas.cli.shell_paths import completions, expression, find
+from barnabas.cli.files.metadata_tree import Folder, files
+from barnabas.cli.files.shell_commands import Shell, columns, run
+from barnabas.cli.files.shell_paths import completions, expression, find
 from barnabas.testing import Broker, apache
 
 from .conftest import RunTool

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli import librdkafka
-from barnabas.cli.perf_consumer import format_date
-from barnabas.cli.perf_numbers import ProducerStats, Throttle, percentiles
+from barnabas.cli.frame import librdkafka
+from barnabas.cli.perf.perf_consumer import format_date
+from barnabas.cli.perf.perf_numbers import ProducerStats, Throttle, percentiles
 
 from .conftest import RunTool
 

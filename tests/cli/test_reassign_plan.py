@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.drain import plan_of
-from barnabas.cli.reassign_plan import (
+from barnabas.cli.topics.drain import plan_of
+from barnabas.cli.topics.reassign_plan import (
     follower_throttles,
     leader_throttles,
     moves_of,

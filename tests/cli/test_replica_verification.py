@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.cli.parsing import ToolError
-from barnabas.cli.replica_verification import Comparison
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.topics.replica_verification import Comparison
 from barnabas.client.replica_reader import BatchMark, ReplicaBatches
 from barnabas.client.topology import TopicPartition
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from barnabas.cli.parsing import ToolError
-from barnabas.cli.reset_times import parse_datetime, parse_duration
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.groups.reset_times import parse_datetime, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.cli.local_cluster import LocalCluster
+from barnabas.cli.node.local_cluster import LocalCluster
 from barnabas.testing.waiting import wait_until
 
 NODES = 3

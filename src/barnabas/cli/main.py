@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
         print(overview())
         return 0 if arguments else 1
     if arguments[0] == "--version":
-        from barnabas.cli.parsing import version_text
+        from barnabas.cli.frame.parsing import version_text
 
         print(version_text())
         return 0
@@ -58,8 +58,8 @@ def run_class(arguments: list[str]) -> int:
 
 def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) -> int:
     """Read the options, run the tool, and turn what goes wrong into a line and a status."""
-    from barnabas.cli.output import Output, abandon_output
-    from barnabas.cli.parsing import ToolError, ToolParser, UsageError, version_text
+    from barnabas.cli.frame.output import Output, abandon_output
+    from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, version_text
 
     module = import_module(f"barnabas.cli.{tool.module}")
     prefix: str = getattr(module, "PREFIX", "")

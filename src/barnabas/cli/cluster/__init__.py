@@ -1,0 +1,1 @@
+"""Tools for a cluster as a whole: its brokers, its quorum, settings, features, log dirs."""

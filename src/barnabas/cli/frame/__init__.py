@@ -1,0 +1,1 @@
+"""What tools share: reading options, printing, progress, connecting to a cluster."""

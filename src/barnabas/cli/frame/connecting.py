@@ -1,0 +1,108 @@
+"""The options that every tool of a cluster has, and the Cluster that they describe.
+
+In: --bootstrap-server, --command-config and name=value properties. Out: a Cluster. Called as `barnabas
+TOOL` the address has a default: $BARNABAS_BOOTSTRAP, else localhost:9092; under Kafka's names it is
+required, as there.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.cli.frame.parsing import BAD_BOOTSTRAP, ToolError, ToolParser, UsageError
+from barnabas.client.address import parse_bootstrap
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import REQUEST_TIMEOUT_MS
+from barnabas.client.patience import API_TIMEOUT_MS
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP"
+
+
+class DefaultAddress(str):
+    """An address that nobody typed."""
+
+
+def default_bootstrap(parser: ToolParser) -> str | None:
+    if parser.strict:
+        return None
+    return DefaultAddress(os.environ.get(BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP))
+
+
+def add_bootstrap(parser: ToolParser) -> None:
+    shown = "required" if parser.strict else f"default: ${BOOTSTRAP_VARIABLE}, else {DEFAULT_BOOTSTRAP}"
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        default=default_bootstrap(parser),
+        help=f"brokers to ask first ({shown})",
+    )
+
+
+def add_bootstrap_controller(parser: ToolParser) -> None:
+    parser.add_argument("--bootstrap-controller", metavar="HOST:PORT,...", help="controllers to ask instead")
+
+
+def is_server_given(options: argparse.Namespace) -> bool:
+    """Whether somebody typed --bootstrap-server."""
+    server = options.bootstrap_server
+    return server is not None and not isinstance(server, DefaultAddress)
+
+
+def add_command_config(parser: ToolParser) -> None:
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties of the client, one name=value a line"
+    )
+
+
+def load_properties(path: str | None) -> dict[str, str]:
+    """A properties file named by an option; none is empty."""
+    if path is None:
+        return {}
+    from barnabas.settings.properties import parse
+
+    try:
+        return parse(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ToolError(f"cannot read {path}: {reason.lower()}") from None
+
+
+def cluster_from(
+    options: argparse.Namespace, properties: Mapping[str, str] | None = None, *, client_id: str = "admin"
+) -> Cluster:
+    """The cluster that a tool's options name."""
+    known = dict(properties) if properties is not None else load_properties(options.command_config)
+    controllers = getattr(options, "bootstrap_controller", None)
+    bootstrap = controllers or options.bootstrap_server or known.get("bootstrap.servers")
+    if bootstrap is None:
+        raise UsageError('Missing required argument "[bootstrap-server]"')
+    refuse_security(known)
+    try:
+        addresses = parse_bootstrap(bootstrap)
+    except ValueError as error:
+        raise UsageError(f"{BAD_BOOTSTRAP} ({error})") from None
+    return Cluster(
+        addresses,
+        client_id=known.get("client.id", client_id),
+        request_timeout_ms=whole_number(known, "request.timeout.ms", REQUEST_TIMEOUT_MS),
+        api_timeout_ms=whole_number(known, "default.api.timeout.ms", API_TIMEOUT_MS),
+        is_quorum=bool(controllers),
+    )
+
+
+def refuse_security(properties: Mapping[str, str]) -> None:
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol != "PLAINTEXT":
+        raise ToolError(f"security.protocol={protocol} is not supported yet: only PLAINTEXT")
+
+
+def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise ToolError(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None

@@ -1,0 +1,1 @@
+"""Tools for groups: list, describe, delete, reset offsets, lag."""

@@ -1,0 +1,308 @@
+"""consumer-groups: list, describe and delete groups, and move their offsets, as kafka-consumer-groups.
+
+In: options. Out: tables in Kafka's columns. The checks of options and their order are Kafka's. Under Kafka's
+name a failed command ends with status 0 and its error in the output, as there; else with status 1.
+"""
+
+import argparse
+from collections.abc import Iterable
+
+from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
+from barnabas.cli.frame.output import Output
+from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
+from barnabas.cli.groups.consumer_groups_describe import describe
+from barnabas.cli.groups.consumer_groups_problems import Problems, reason_of
+from barnabas.cli.groups.consumer_groups_reset import FORMS, reset, whole_number
+from barnabas.cli.groups.consumer_groups_topics import partitions_named
+from barnabas.client.admin import Admin
+from barnabas.client.errors import ClientError
+from barnabas.client.group_admin import CONSUMER, GroupListing
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import ErrorCode, KafkaError
+
+PREFIX = "Error: "
+EXAMPLES = (
+    "--list --state",
+    "--describe --group readers",
+    "--describe --all-groups --members --verbose",
+    "--reset-offsets --group readers --topic orders --to-earliest --execute",
+    "--reset-offsets --group readers --topic orders:0,1 --by-duration PT1H --dry-run",
+    "--delete --group readers",
+)
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+ONE_ACTION = f"Command must include exactly one action: {', '.join(f'--{each}' for each in ACTIONS)}"
+TIMEOUT_MS = 30_000
+ALL = "all"  # an option whose value is left out
+STATES = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+)
+TYPES = ("Consumer", "Classic")
+NO_EXECUTE = (
+    "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command "
+    "will require either --dry-run or --execute to be specified. You should add the --dry-run option "
+    "explicitly if you are scripting this command and want to keep the current default behavior without "
+    "prompting."
+)
+PARTITION_ERRORS = (
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+
+def add_arguments(parser: ToolParser) -> None:
+    parser.set_defaults(as_kafka=parser.strict)
+    parser.signed |= {"--by-duration"}
+    add_bootstrap(parser)
+    add_command_config(parser)
+    actions = parser.add_argument_group("actions (exactly one)")
+    actions.add_argument("--list", action="store_true", help="list groups")
+    actions.add_argument("--describe", action="store_true", help="offsets and lag, members, or state")
+    actions.add_argument("--delete", action="store_true", help="delete groups that have no members")
+    actions.add_argument("--reset-offsets", action="store_true", help="move offsets of inactive groups")
+    actions.add_argument("--delete-offsets", action="store_true", help="forget offsets of a group")
+    actions.add_argument("--validate-regex", metavar="REGEX", help="check a regular expression (RE2 syntax)")
+    parser.add_argument("--group", action="append", metavar="ID", help="a group; may be repeated")
+    parser.add_argument("--all-groups", action="store_true", help="every group")
+    parser.add_argument(
+        "--topic",
+        action="append",
+        metavar="TOPIC[:0,1]",
+        help="a topic, or some of its partitions; may be repeated",
+    )
+    parser.add_argument("--all-topics", action="store_true", help="every topic that the group has offsets of")
+    parser.add_argument("--members", action="store_true", help="describe members")
+    parser.add_argument("--offsets", action="store_true", help="describe offsets (the default)")
+    parser.add_argument(
+        "--state",
+        nargs="?",
+        const=ALL,
+        metavar="STATE,...",
+        help="describe the state; with --list show it, and only groups in the given ones",
+    )
+    parser.add_argument(
+        "--type", nargs="?", const=ALL, metavar="TYPE,...", help="with --list: classic, consumer or both"
+    )
+    parser.add_argument("--verbose", action="store_true", help="describe more: epochs and assignments")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be reset")
+    parser.add_argument("--execute", action="store_true", help="reset")
+    parser.add_argument("--export", action="store_true", help="print what is reset as CSV")
+    forms = parser.add_argument_group("where --reset-offsets goes (exactly one)")
+    forms.add_argument("--to-earliest", action="store_true", help="the first record")
+    forms.add_argument("--to-latest", action="store_true", help="behind the last record")
+    forms.add_argument("--to-current", action="store_true", help="where the group is, else the end")
+    forms.add_argument("--to-offset", metavar="N", help="an offset, moved into the log where it is outside")
+    forms.add_argument("--shift-by", metavar="N", help="so many records further, or back if negative")
+    forms.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="first record at that time")
+    forms.add_argument("--by-duration", metavar="PnDTnHnMnS", help="first record of the last while")
+    forms.add_argument("--from-file", metavar="CSV", help="as the file says, one that --export wrote")
+    parser.add_argument(
+        "--timeout", default=str(TIMEOUT_MS), metavar="MS", help=f"how long to wait ({TIMEOUT_MS})"
+    )
+
+
+async def run(options: argparse.Namespace, out: Output) -> int:
+    check_options(options, out)
+    problems = Problems(out, as_kafka=options.as_kafka)
+    if options.validate_regex is not None:
+        validate_regex(options.validate_regex, out, problems)
+        return problems.status
+    try:
+        cluster = cluster_from(options)
+        cluster.api_timeout_ms = whole_number(options.timeout, "timeout")
+        async with cluster:
+            await act(options, Admin(cluster), out, problems)
+    except UsageError:
+        raise
+    except (ToolError, ClientError, KafkaError) as error:
+        reason = reason_of(error) if isinstance(error, KafkaError) else str(error)
+        if not options.as_kafka:
+            raise ToolError(reason) from error
+        problems.tell(f"Executing consumer group command failed due to {reason}")
+    return problems.status
+
+
+async def act(options: argparse.Namespace, admin: Admin, out: Output, problems: Problems) -> None:
+    if options.list:
+        await list_groups(options, admin, out)
+        return
+    groups = list(dict.fromkeys(options.group or ()))
+    if options.all_groups:
+        groups = sorted(listing.group_id for listing in await consumer_groups(admin))
+    if options.describe:
+        await describe(options, groups, admin, out)
+    elif options.delete:
+        await delete(groups, admin, out, problems)
+    elif options.delete_offsets:
+        await delete_offsets(groups[-1], options.topic, admin, out, problems)
+    else:
+        await reset(options, groups, admin, out, problems)
+
+
+def check_options(options: argparse.Namespace, out: Output) -> None:
+    """Which options go together, in the order in which Kafka checks them."""
+    needs_describe = [name for name in ("members", "verbose", "offsets") if given(options, name)]
+    unavailable = needs_describe if not options.describe else []
+    if options.state is not None and not (options.describe or options.list):
+        unavailable.append("state")
+    if options.type is not None and not options.list:
+        unavailable.append("type")
+    if unavailable:
+        names = ", ".join(sorted(unavailable))
+        raise UsageError(f"Option(s) [{names}] are unavailable given other options on the command line")
+    if options.bootstrap_server is None and options.validate_regex is None:
+        raise UsageError('Missing required argument "[bootstrap-server]"')
+    if options.describe:
+        needs_groups(options, "describe")
+        kinds = [name for name in ("members", "offsets", "state") if given(options, name)]
+        if len(kinds) > 1:
+            raise UsageError(
+                "Option [describe] takes at most one of these options: [members], [offsets], [state]"
+            )
+        if options.state not in (None, ALL):
+            raise UsageError("Option [describe] does not take a value for [state]")
+    if options.delete:
+        needs_groups(options, "delete")
+        if options.topic:
+            raise UsageError(
+                "The consumer does not support topic-specific offset deletion from a consumer group."
+            )
+    if options.delete_offsets and not (options.group and options.topic):
+        raise UsageError("Option [delete-offsets] takes the following options: [group], [topic]")
+    if options.reset_offsets:
+        check_reset(options, out)
+    refuse(options, "group", ("all-groups", "list"))
+    refuse(options, "topic", ("describe", "list"))
+    if sum(given(options, action) for action in ACTIONS) != 1:
+        raise UsageError(ONE_ACTION)
+
+
+def check_reset(options: argparse.Namespace, out: Output) -> None:
+    if options.dry_run and options.execute:
+        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not options.dry_run and not options.execute:
+        out.note(NO_EXECUTE)
+    needs_groups(options, "reset-offsets")
+    for form in FORMS:
+        refuse(options, form, [other for other in FORMS if other != form])
+
+
+def given(options: argparse.Namespace, name: str) -> bool:
+    return getattr(options, name.replace("-", "_")) not in (None, False, [])
+
+
+def needs_groups(options: argparse.Namespace, action: str) -> None:
+    if not options.group and not options.all_groups:
+        raise UsageError(f"Option [{action}] takes one of these options: [all-groups], [group]")
+
+
+def refuse(options: argparse.Namespace, used: str, others: Iterable[str]) -> None:
+    if given(options, used):
+        for other in others:
+            if given(options, other):
+                raise UsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')
+
+
+def validate_regex(text: str, out: Output, problems: Problems) -> None:
+    from barnabas.expressions.chars import RegexError
+    from barnabas.expressions.syntax import parse
+
+    try:
+        parse(text)
+    except RegexError as wrong:
+        out.line(f"The regular expression `{text}` is invalid: {wrong}.")
+        problems.count += 1
+    else:
+        out.line(f"The regular expression `{text}` is valid.")
+
+
+async def consumer_groups(
+    admin: Admin, *, states: Iterable[str] = (), types: Iterable[str] = ()
+) -> list[GroupListing]:
+    """Groups of consumers of both protocols, and those that only hold offsets."""
+    return [
+        listing
+        for listing in await admin.list_groups(states=states, types=types)
+        if listing.protocol_type in (CONSUMER, "") and listing.type in ("", *TYPES)
+    ]
+
+
+async def list_groups(options: argparse.Namespace, admin: Admin, out: Output) -> None:
+    states = chosen(options.state, STATES, "state", "state")
+    types = chosen(options.type, TYPES, "type", "types")
+    found = sorted(await consumer_groups(admin, states=states, types=types), key=lambda one: one.group_id)
+    if options.state is None and options.type is None:
+        for listing in found:
+            out.line(listing.group_id)
+        return
+    width = max([15, *(len(listing.group_id) for listing in found)]) + 10
+    rows = [("GROUP", "TYPE", "STATE"), *((each.group_id, each.type, each.state) for each in found)]
+    for name, kind, state in rows:
+        line = f"{name:<{width}}"
+        if options.type is not None:
+            line += f" {kind:<20}"
+        if options.state is not None:
+            line += f" {state:<20}"
+        out.line(line)
+
+
+def chosen(text: str | None, known: tuple[str, ...], what: str, listed: str) -> list[str]:
+    """The names of a comma separated list, spelt as brokers spell them."""
+    if text in (None, ALL, ""):
+        return []
+    assert text is not None
+    names = {each.lower().replace("_", ""): each for each in known}
+    parts = [part.strip().lower().replace("_", "") for part in text.split(",")]
+    if any(part not in names for part in parts):
+        raise UsageError(f"Invalid {listed} list '{text}'. Valid {what}s are: {', '.join(known)}")
+    return list(dict.fromkeys(names[part] for part in parts))
+
+
+async def delete(groups: list[str], admin: Admin, out: Output, problems: Problems) -> None:
+    results = await admin.delete_groups(groups)
+    deleted = ", ".join(f"'{group}'" for group, error in results.items() if error is None)
+    failed = {group: error for group, error in results.items() if error is not None}
+    if not failed:
+        out.line(f"Deletion of requested consumer groups ({deleted}) was successful.")
+        return
+    problems.tell("Deletion of some consumer groups failed:")
+    for group, error in failed.items():
+        out.line(f"* Group '{group}' could not be deleted due to: {reason_of(error)}")
+    if deleted:
+        out.line(f"\nThese consumer groups were deleted successfully: {deleted}")
+
+
+async def delete_offsets(
+    group: str, topics: list[str], admin: Admin, out: Output, problems: Problems
+) -> None:
+    partitions, missing = await partitions_named(topics, admin)
+    results: dict[TopicPartition, KafkaError | None] = {
+        TopicPartition(name, -1): why for name, why in missing
+    }
+    worst: KafkaError | None = None
+    try:
+        answered = await admin.delete_offsets(group, partitions)
+        worst = next((error for error in answered.values() if error is not None), None)
+        results |= answered
+    except KafkaError as error:
+        worst = error
+        results |= dict.fromkeys(partitions, error)
+    if worst is None:
+        out.line(f"Request succeeded for deleting offsets from group {group}.")
+    elif worst.code in PARTITION_ERRORS:
+        problems.tell("Encountered some partition-level error, see the follow-up details.")
+    else:
+        problems.tell(reason_of(worst))
+    problems.count += len(missing)
+    width = max([15, *(len(where.topic) for where in results)])
+    out.line(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}")
+    for where, result in sorted(results.items()):
+        index = "-" if where.partition < 0 else str(where.partition)
+        status = "Successful" if result is None else f"Error: {reason_of(result)}"
+        out.line(f"{where.topic:<{width}} {index:<10} {status:<15}")

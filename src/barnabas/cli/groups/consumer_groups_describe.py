@@ -1,0 +1,190 @@
+"""What `consumer-groups --describe` prints: offsets and lag, members, or the state of groups.
+
+In: groups to look at. Out: a table a group, in Kafka's columns; what a person should know of the group's
+state goes to standard error. Does not know: options other than which table, and whether it is the long one.
+"""
+
+import argparse
+from collections.abc import Collection, Iterable, Sequence
+
+from barnabas.cli.frame.output import Output
+from barnabas.client.admin import Admin
+from barnabas.client.group_admin import GroupDescription, GroupMember
+from barnabas.client.group_offset_admin import Committed
+from barnabas.client.offset_admin import FoundOffset, OffsetSpec
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import KafkaError
+
+MISSING = "-"
+REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+WIDE = 15  # the least width of most columns
+LAST = 0  # of a column that is not filled up
+
+Row = Sequence[str]
+Columns = dict[str, int]  # name: least width
+
+OFFSET_COLUMNS: Columns = {
+    "GROUP": WIDE,
+    "TOPIC": WIDE,
+    "PARTITION": 10,
+    "LEADER-EPOCH": WIDE,
+    "CURRENT-OFFSET": WIDE,
+    "LOG-END-OFFSET": WIDE,
+    "LAG": WIDE,
+    "CONSUMER-ID": WIDE,
+    "HOST": WIDE,
+    "CLIENT-ID": LAST,
+}
+MEMBER_COLUMNS: Columns = {
+    "GROUP": WIDE,
+    "CONSUMER-ID": WIDE,
+    "GROUP-INSTANCE-ID": 17,
+    "HOST": WIDE,
+    "CLIENT-ID": WIDE,
+    "#PARTITIONS": WIDE,
+    "CURRENT-EPOCH": WIDE,
+    "CURRENT-ASSIGNMENT": 20,
+    "TARGET-EPOCH": WIDE,
+    "TARGET-ASSIGNMENT": 20,
+    "UPGRADED": LAST,
+}
+STATE_COLUMNS: Columns = {
+    "GROUP": WIDE,
+    "COORDINATOR (ID)": 25,
+    "ASSIGNMENT-STRATEGY": 20,
+    "STATE": 20,
+    "GROUP-EPOCH": WIDE,
+    "TARGET-ASSIGNMENT-EPOCH": 25,
+    "#MEMBERS": LAST,
+}
+LONG_OFFSETS = {"LEADER-EPOCH"}
+LONG_MEMBERS = {"CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"}
+LONG_STATE = {"GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"}
+
+
+async def describe(options: argparse.Namespace, groups: Iterable[str], admin: Admin, out: Output) -> None:
+    described = await admin.describe_groups(groups)
+    for answer in described.values():
+        if isinstance(answer, KafkaError):
+            raise answer
+    for _, group in sorted(described.items()):
+        assert isinstance(group, GroupDescription)
+        if options.members:
+            tell_state(group, out)
+            show(member_table(group, long=options.verbose), out)
+        elif options.state is not None:
+            tell_state(group, out)
+            show(state_table(group, long=options.verbose), out)
+        else:
+            rows = await offset_rows(group, admin)
+            tell_state(group, out)
+            if rows:
+                show(table(OFFSET_COLUMNS, rows, () if options.verbose else LONG_OFFSETS), out)
+
+
+def tell_state(group: GroupDescription, out: Output) -> None:
+    if group.state == "Empty":
+        out.note(f"\nConsumer group '{group.group_id}' has no active members.")
+    elif group.state in REBALANCING:
+        out.note(f"\nWarning: Consumer group '{group.group_id}' is rebalancing.")
+
+
+def show(lines: Iterable[str], out: Output) -> None:
+    out.line()
+    for line in lines:
+        out.line(line)
+
+
+def table(columns: Columns, rows: Sequence[Row], hidden: Collection[str] = ()) -> list[str]:
+    """Each column as wide as its widest cell, and at least as wide as given."""
+    lines = [""] * (len(rows) + 1)
+    for index, (name, least) in enumerate(columns.items()):
+        if name in hidden:
+            continue
+        cells = [name, *(row[index] for row in rows)]
+        width = 0 if least == LAST else max(least, *map(len, cells))
+        lines = [f"{line} {cell:<{width}}" for line, cell in zip(lines, cells, strict=True)]
+    return [line[1:] for line in lines]
+
+
+def number(value: int | None) -> str:
+    return MISSING if value is None else str(value)
+
+
+async def offset_rows(group: GroupDescription, admin: Admin) -> list[Row]:
+    """Members with the most partitions first, then what is committed and nobody has."""
+    committed = await admin.committed_offsets(group.group_id)
+    owners: list[tuple[Sequence[TopicPartition], Row]] = [
+        (sorted(member.assignment), (member.member_id, member.host, member.client_id))
+        for member in sorted(group.members, key=lambda each: (-len(each.assignment), each.member_id))
+    ]
+    assigned = {where for partitions, _ in owners for where in partitions}
+    owners.append((sorted(set(committed) - assigned), (MISSING, MISSING, MISSING)))
+    wanted = dict.fromkeys([where for partitions, _ in owners for where in partitions], OffsetSpec.LATEST)
+    ends = {
+        where: found.offset
+        for where, found in (await admin.list_offsets(wanted)).items()
+        if isinstance(found, FoundOffset)
+    }
+    return [
+        (group.group_id, *position_cells(where, committed, ends.get(where)), *owner)
+        for partitions, owner in owners
+        for where in partitions
+    ]
+
+
+def position_cells(where: TopicPartition, committed: Committed, end: int | None) -> list[str]:
+    at = committed.get(where)
+    epoch = None if at is None or at.leader_epoch < 0 else at.leader_epoch
+    offset = None if at is None else at.offset
+    lag = None if offset is None or end is None else end - offset
+    return [where.topic, str(where.partition), *map(number, (epoch, offset, end, lag))]
+
+
+def member_table(group: GroupDescription, *, long: bool) -> list[str]:
+    members = sorted(group.members, key=lambda member: member.member_id)
+    hidden = set() if long else set(LONG_MEMBERS)
+    if all(member.instance_id is None for member in members):
+        hidden.add("GROUP-INSTANCE-ID")
+    if not long or not any(member.is_classic for member in members):
+        hidden.add("UPGRADED")
+    lines = table(MEMBER_COLUMNS, [member_row(group, member) for member in members], hidden)
+    return lines if long else [f"{line} " for line in lines]  # a space that Kafka's short table has too
+
+
+def member_row(group: GroupDescription, member: GroupMember) -> Row:
+    return (
+        group.group_id,
+        member.member_id,
+        member.instance_id or "",
+        member.host,
+        member.client_id,
+        str(len(member.assignment)),
+        number(member.epoch),
+        assignment_text(member.assignment),
+        number(group.target_epoch),
+        assignment_text(member.target),
+        str(not member.is_classic).lower(),
+    )
+
+
+def assignment_text(partitions: Iterable[TopicPartition]) -> str:
+    """`orders:0,1;payments:0`."""
+    topics: dict[str, list[int]] = {}
+    for where in sorted(partitions):
+        topics.setdefault(where.topic, []).append(where.partition)
+    return ";".join(f"{name}:{','.join(map(str, found))}" for name, found in topics.items()) or MISSING
+
+
+def state_table(group: GroupDescription, *, long: bool) -> list[str]:
+    node = group.coordinator
+    row = (
+        group.group_id,
+        f"{node.host}:{node.port}  ({node.id})",
+        group.assignor or MISSING,
+        group.state,
+        number(group.epoch),
+        number(group.target_epoch),
+        str(len(group.members)),
+    )
+    return table(STATE_COLUMNS, [row], () if long else LONG_STATE)

@@ -1,0 +1,52 @@
+"""The CSV of reset plans: what `--export` prints and `--from-file` reads.
+
+    topic,partition,offset               for one group
+    group,topic,partition,offset         for several
+
+In: text, or a plan. Out: the other. A line that cannot be read is named with its number.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.client.topology import TopicPartition
+
+Plan = dict[str, dict[TopicPartition, int]]
+PLAN_BYTES_MAX = 64 << 20
+
+
+def csv_text(plan: Mapping[str, Mapping[TopicPartition, int]], *, with_groups: bool) -> str:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    for group, offsets in plan.items():
+        for where, offset in sorted(offsets.items()):
+            writer.writerow([*([group] if with_groups else []), *where, offset])
+    return written.getvalue()
+
+
+def read_plan(path: str, group: str | None) -> Plan:
+    """The plan of a file; lines without a group are for the one that was asked for."""
+    try:
+        if Path(path).stat().st_size > PLAN_BYTES_MAX:
+            raise ToolError(f"{path} is larger than {PLAN_BYTES_MAX} bytes: no reset plan")
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ToolError(f"Unable to read file {path}") from None
+    plan: Plan = {}
+    for number, row in enumerate(csv.reader(io.StringIO(text)), start=1):
+        if not row:
+            continue
+        cells = [cell.strip() for cell in row]
+        if len(cells) == 3 and group is not None:
+            cells = [group, *cells]
+        try:
+            name, topic, partition, offset = cells
+            plan.setdefault(name, {})[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            expected = "topic,partition,offset" if group is not None else "group,topic,partition,offset"
+            shown = ",".join(row)
+            raise ToolError(f"{path}, line {number}: {shown!r} is not {expected}") from None
+    return plan

@@ -1,0 +1,195 @@
+"""`consumer-groups --reset-offsets`: where each form leads, as a table or CSV, and committed if told to.
+
+In: options and groups. Out: the new offsets. Groups with members are left alone. An offset outside a log is
+moved to its nearer end. Does not know: how options are checked against each other.
+"""
+
+import argparse
+import time
+from collections.abc import Iterable, Mapping
+
+from barnabas.cli.frame.output import Output
+from barnabas.cli.frame.parsing import ToolError, UsageError
+from barnabas.cli.groups.consumer_groups_plan import Plan, csv_text, read_plan
+from barnabas.cli.groups.consumer_groups_problems import Problems
+from barnabas.cli.groups.consumer_groups_topics import partitions_named
+from barnabas.cli.groups.reset_times import parse_datetime, parse_duration
+from barnabas.client.admin import Admin
+from barnabas.client.group_admin import GroupDescription
+from barnabas.client.group_offset_admin import Committed
+from barnabas.client.offset_admin import NO_OFFSET, OffsetSpec
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import ErrorCode, KafkaError
+
+FORMS = (
+    "to-offset",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "shift-by",
+    "from-file",
+)
+INACTIVE = ("Empty", "Dead")
+
+Offsets = dict[TopicPartition, int]
+
+
+async def reset(
+    options: argparse.Namespace, groups: list[str], admin: Admin, out: Output, problems: Problems
+) -> None:
+    planner = Planner(options, admin, out, problems)
+    plan: Plan = {}
+    for group, found in (await admin.describe_groups(groups)).items():
+        if isinstance(found, KafkaError) and found.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise found
+        if isinstance(found, GroupDescription) and found.state not in INACTIVE:
+            problems.tell(
+                f"Assignments can only be reset if the group '{group}' is inactive, "
+                f"but the current state is {found.state}."
+            )
+            plan[group] = {}
+            continue
+        plan[group] = await planner.offsets_for(group)
+        if options.execute:
+            await commit(group, plan[group], admin)
+    if options.export:
+        out.line(csv_text(plan, with_groups=len(options.group or ()) != 1))
+    else:
+        for line in plan_table(plan):
+            out.line(line)
+
+
+async def commit(group: str, offsets: Offsets, admin: Admin) -> None:
+    if not offsets:
+        return
+    for where, error in (await admin.alter_offsets(group, offsets)).items():
+        if error is not None:
+            raise KafkaError(error.code, f"the offset of {where} cannot be committed: {error.message}")
+
+
+def plan_table(plan: Plan) -> list[str]:
+    topics = [where.topic for offsets in plan.values() for where in offsets]
+    group_width = max([15, *map(len, plan)])
+    topic_width = max([15, *map(len, topics)])
+    rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
+    for group, offsets in plan.items():
+        rows += [(group, *map(str, (*where, offset))) for where, offset in sorted(offsets.items())]  # type: ignore[misc]
+    lines = [f"{a:<{group_width}} {b:<{topic_width}} {c:<10} {d}" for a, b, c, d in rows]
+    return ["", *lines]
+
+
+class Planner:
+    """The form that was chosen, applied to one group after another."""
+
+    def __init__(self, options: argparse.Namespace, admin: Admin, out: Output, problems: Problems) -> None:
+        self._options = options
+        self._admin = admin
+        self._out = out
+        self._problems = problems
+        self._now_ms = int(time.time() * 1000)
+        self._file: Plan | None = None
+
+    async def offsets_for(self, group: str) -> Offsets:
+        options = self._options
+        committed = await self._admin.committed_offsets(group)
+        wanted = await self._scope(committed)
+        if options.to_offset is not None:
+            offset = whole_number(options.to_offset, "to-offset")
+            return await self._within_logs(dict.fromkeys(wanted, offset))
+        if options.to_earliest:
+            return await self._log_offsets(wanted, OffsetSpec.EARLIEST)
+        if options.to_latest:
+            return await self._log_offsets(wanted, OffsetSpec.LATEST)
+        if options.shift_by is not None:
+            return await self._shifted(wanted, committed, whole_number(options.shift_by, "shift-by"))
+        if options.to_datetime is not None:
+            return await self._at_time(wanted, parse_datetime(options.to_datetime))
+        if options.by_duration is not None:
+            return await self._at_time(wanted, self._now_ms - parse_duration(options.by_duration))
+        if options.from_file is not None:
+            return await self._from_file(group)
+        if options.to_current:
+            known = {where: committed[where].offset for where in wanted if where in committed}
+            others = [where for where in wanted if where not in committed]
+            return known | await self._log_offsets(others, OffsetSpec.LATEST)
+        forms = ", ".join(f"[{form}]" for form in FORMS)
+        raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{forms}]")
+
+    async def _scope(self, committed: Committed) -> list[TopicPartition]:
+        if self._options.all_topics:
+            return list(committed)
+        if self._options.topic:
+            partitions, missing = await partitions_named(self._options.topic, self._admin)
+            if missing:
+                raise missing[0][1]
+            return partitions
+        if self._options.from_file is None:
+            raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
+        return []
+
+    async def _log_offsets(self, partitions: Iterable[TopicPartition], spec: int) -> Offsets:
+        """What ListOffsets says of all of them, or an error; -1 where there is no such record."""
+        found: Offsets = {}
+        absent: list[TopicPartition] = []
+        for where, answer in (await self._admin.list_offsets(dict.fromkeys(partitions, spec))).items():
+            if not isinstance(answer, KafkaError):
+                found[where] = answer.offset
+            elif answer.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                absent.append(where)
+            else:
+                raise KafkaError(answer.code, f"{where}: {answer.message}")
+        if absent:
+            names = ",".join(map(str, sorted(absent)))
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'The partitions "{names}" do not exist')
+        return found
+
+    async def _at_time(self, partitions: list[TopicPartition], timestamp_ms: int) -> Offsets:
+        found = await self._log_offsets(partitions, max(timestamp_ms, 0))
+        younger = [where for where, offset in found.items() if offset == NO_OFFSET]
+        for where in sorted(younger):
+            self._out.line(
+                f"\nWarn: Partition {where.partition} from topic {where.topic} is empty. "
+                "Falling back to latest known offset."
+            )
+        return found | await self._log_offsets(younger, OffsetSpec.LATEST)
+
+    async def _shifted(self, partitions: list[TopicPartition], committed: Committed, by: int) -> Offsets:
+        for where in partitions:
+            if where not in committed:
+                raise UsageError(
+                    f"Cannot shift offset for partition {where} since there is no current committed offset"
+                )
+        return await self._within_logs({where: committed[where].offset + by for where in partitions})
+
+    async def _from_file(self, group: str) -> Offsets:
+        if self._file is None:
+            groups = self._options.group or []
+            self._file = read_plan(self._options.from_file, groups[0] if len(groups) == 1 else None)
+        if group not in self._file:
+            self._problems.tell(f"No reset plan for group {group} found")
+            return {}
+        return await self._within_logs(self._file[group])
+
+    async def _within_logs(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
+        """Offsets outside of what a log holds, moved to its nearer end."""
+        starts = await self._log_offsets(offsets, OffsetSpec.EARLIEST)
+        ends = await self._log_offsets(offsets, OffsetSpec.LATEST)
+        moved: Offsets = {}
+        for where, offset in offsets.items():
+            moved[where] = min(max(offset, starts[where]), ends[where])
+            if moved[where] != offset:
+                side = "higher than latest" if offset > ends[where] else "lower than earliest"
+                self._out.note(
+                    f"New offset ({offset}) is {side} offset for topic partition {where}. "
+                    f"Value will be set to {moved[where]}"
+                )
+        return moved
+
+
+def whole_number(text: str, option: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ToolError(f"Cannot parse argument '{text}' of option {option}") from None

@@ -1,0 +1,1 @@
+"""Tools that read a broker's metrics."""

@@ -1,0 +1,191 @@
+"""A cluster on this machine, in a folder: which nodes it has, and their processes.
+
+In: a folder, how many nodes, the first port. Out: a properties file for each node, formatted data folders,
+processes that are started, found again by their process ids, and stopped. The first three nodes (one where
+there are fewer than three) are controllers too; all are brokers.
+Does not know: what is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.cli.node.stop import command_of, is_running
+from barnabas.runtime.tcp_ports import free_ports
+from barnabas.settings.properties import parse
+
+CONTROLLERS_MAX = 3
+NODES_MAX = 100
+PROPERTIES = "server.properties"
+OUTPUT = "output.log"
+CLUSTER_ID = "cluster.id"
+PID = "pid"
+POLL_S = 0.05
+INTERNAL_TOPICS = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "share.coordinator.state.topic.replication.factor": 3,
+    "share.coordinator.state.topic.min.isr": 2,
+    "default.replication.factor": 3,
+    "min.insync.replicas": 2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    id: int
+    folder: Path
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return parse((self.folder / PROPERTIES).read_text(encoding="utf-8"))
+
+    @property
+    def roles(self) -> str:
+        return self.properties["process.roles"]
+
+    @property
+    def address(self) -> str:
+        return self.properties["listeners"].partition(",")[0].partition("://")[2]
+
+    @property
+    def pid(self) -> int | None:
+        """Of its process, if that runs."""
+        try:
+            pid = int((self.folder / PID).read_text())
+        except (OSError, ValueError):
+            return None
+        return pid if is_running(pid) and "barnabas" in command_of(pid) else None
+
+    def spawn(self, *, detached: bool, log_level: str = "INFO") -> subprocess.Popen[bytes]:
+        """Start its process. A detached one writes to a file and outlives this one."""
+        command = [sys.executable, "-m", "barnabas", "start", str(self.folder / PROPERTIES)]
+        command += ["--log-level", log_level]
+        output: IO[bytes] | int = (self.folder / OUTPUT).open("ab") if detached else subprocess.PIPE
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if detached else None,
+            start_new_session=detached,
+        )
+        if not isinstance(output, int):
+            output.close()
+        (self.folder / PID).write_text(f"{child.pid}\n")
+        return child
+
+    def last_lines(self, count: int = 5) -> str:
+        try:
+            return "\n".join((self.folder / OUTPUT).read_text(errors="replace").splitlines()[-count:])
+        except OSError:
+            return ""
+
+
+class LocalCluster:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / CLUSTER_ID).exists()
+
+    @property
+    def nodes(self) -> list[LocalNode]:
+        found = (path for path in self.folder.glob("node-*") if (path / PROPERTIES).exists())
+        return sorted((LocalNode(int(path.name[5:]), path) for path in found), key=lambda node: node.id)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.address for node in self.nodes)
+
+    def make(self, count: int, port: int, overrides: Mapping[str, str]) -> None:
+        """Properties and formatted folders for so many nodes, clients' ports from `port` on."""
+        from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+        from barnabas.protocol import uuid
+        from barnabas.settings import BrokerSettings
+        from barnabas.storage.meta_properties import random_directory_id
+
+        if not 1 <= count <= NODES_MAX:
+            raise ToolError(f"a cluster has 1 to {NODES_MAX} nodes here, not {count}")
+        cluster_id = uuid.to_text(random_directory_id(os.urandom(16)))
+        for node_id, properties in layout(self.folder, count, port).items():
+            node = LocalNode(node_id, self.folder / f"node-{node_id}")
+            node.folder.mkdir(parents=True, exist_ok=True)
+            text = "".join(f"{name}={value}\n" for name, value in {**properties, **overrides}.items())
+            (node.folder / PROPERTIES).write_text(text, encoding="utf-8")
+            try:
+                format_directories(
+                    BrokerSettings.load(node.properties),
+                    cluster_id,
+                    FormatRequest(),
+                    now_ms=int(time.time() * 1000),
+                    random_bytes=os.urandom,
+                )
+            except FormatError as error:
+                raise ToolError(str(error)) from None
+        (self.folder / CLUSTER_ID).write_text(f"{cluster_id}\n")
+
+    def stop(self, timeout_s: float) -> list[LocalNode]:
+        """Brokers first, then the controllers all at once: each leaves while somebody can decide that. Out:
+        whoever did not end in time and was killed."""
+        killed = []
+        for is_controller in (False, True):
+            nodes = [node for node in self.nodes if ("controller" in node.roles) is is_controller]
+            running = {node: pid for node in nodes if (pid := node.pid) is not None}
+            for pid in running.values():
+                os.kill(pid, signal.SIGTERM)
+            deadline = time.monotonic() + timeout_s
+            while any(is_running(pid) for pid in running.values()) and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+            for node, pid in running.items():
+                if is_running(pid):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(node)
+        return killed
+
+    def remove(self) -> None:
+        """The folders of the nodes, and what tells that there was a cluster; nothing else."""
+        for node in self.nodes:
+            shutil.rmtree(node.folder)
+        (self.folder / CLUSTER_ID).unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+def layout(folder: Path, count: int, port: int) -> dict[int, dict[str, str]]:
+    """The settings of each node. They share a host, so they share a rack: no two of them fail apart."""
+    voters = CONTROLLERS_MAX if count >= CONTROLLERS_MAX else 1
+    ports = list(range(port, port + count)) if port else free_ports(count)
+    controller_ports = free_ports(voters)
+    quorum = ",".join(f"{index + 1}@127.0.0.1:{each}" for index, each in enumerate(controller_ports))
+    found = {}
+    for index in range(count):
+        is_controller = index < voters
+        listeners = f"PLAINTEXT://127.0.0.1:{ports[index]}"
+        if is_controller:
+            listeners += f",CONTROLLER://127.0.0.1:{controller_ports[index]}"
+        found[index + 1] = {
+            "process.roles": "broker,controller" if is_controller else "broker",
+            "node.id": str(index + 1),
+            "listeners": listeners,
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": quorum,
+            "log.dirs": str((folder / f"node-{index + 1}" / "data").absolute()),
+            "broker.rack": socket.gethostname(),
+            **{name: str(min(value, count)) for name, value in INTERNAL_TOPICS.items()},
+        }
+        if count < CONTROLLERS_MAX:
+            found[index + 1] |= {"min.insync.replicas": "1", "transaction.state.log.min.isr": "1"}
+    return found

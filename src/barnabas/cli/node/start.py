@@ -1,0 +1,107 @@
+"""start: a node in the foreground, from a `server.properties`, from flags, or from nothing at all.
+
+Without a file the node is its own quorum on this machine only, with its data in `--data`; an empty folder is
+formatted by itself. With a file, its settings count, and `--override` comes last. `--brokers N` starts so
+many nodes, each a process of its own, and ends when one of them does or somebody says so.
+"""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.cli.frame.output import Output
+from barnabas.cli.frame.parsing import ToolError, key_values
+from barnabas.runtime import garbage
+from barnabas.runtime.tcp_ports import free_ports
+from barnabas.settings.one_machine import one_node_properties
+
+if TYPE_CHECKING:
+    from barnabas.broker.node import Node
+
+EXAMPLES = (
+    "",
+    "--data ./data --port 9092",
+    "config/server.properties --override log.retention.hours=24",
+    "--brokers 3 --data ./data --port 9092",
+)
+NEEDS_ARGUMENTS = False
+DEFAULT_DATA = "data"
+DEFAULT_PORT = 9092
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("properties", nargs="?", metavar="server.properties", help="settings of the node")
+    parser.add_argument("--data", metavar="DIR", help=f"folder for the data (default: {DEFAULT_DATA})")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help=f"port for clients on 127.0.0.1 (default: {DEFAULT_PORT})"
+    )
+    parser.add_argument(
+        "--brokers", type=int, metavar="N", help="several brokers on this host, at ports that follow --port"
+    )
+    parser.add_argument("--metrics-port", type=int, metavar="N", help="serve Prometheus metrics on this port")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting that wins over the file's",
+    )
+    parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    parser.add_argument("-daemon", action="store_true", help=argparse.SUPPRESS)
+
+
+def run(options: argparse.Namespace, out: Output) -> int:
+    garbage.collect_rarely()
+    from barnabas.broker.process import main
+
+    if options.daemon:
+        raise ToolError("-daemon is not supported: use `barnabas start ... &`, or a service manager")
+
+    if options.brokers is not None:
+        from barnabas.cli.node import start_several
+
+        return start_several.run(options, out)
+
+    def ready(node: "Node") -> None:
+        out.line(f"Barnabas is ready: bootstrap.servers={node.bootstrap}")
+        out.line(f"  try: barnabas topics --create --topic hello --bootstrap-server {node.bootstrap}")
+        out.line(f"  data in {', '.join(node.settings.log_dirs)}; stop with Ctrl-C or `barnabas stop`")
+        out.flush()
+
+    return main(properties(options), format_empty=True, on_ready=ready, log_level=options.log_level)
+
+
+def properties(options: argparse.Namespace) -> dict[str, str]:
+    """The settings that the options mean."""
+    given = key_values(options.override)
+    found = from_file(Path(options.properties)) if options.properties else {}
+    if not options.properties and "listeners" not in given:
+        found = one_node_properties(options.port or DEFAULT_PORT, free_ports(1)[0])
+        found["log.dirs"] = DEFAULT_DATA
+    elif options.port is not None:
+        raise ToolError("--port goes without a properties file: set listeners there, or with --override")
+    if options.data is not None:
+        found["log.dirs"] = options.data
+    if options.metrics_port is not None:
+        found["barnabas.metrics.port"] = str(options.metrics_port)
+    return resolve({**found, **given})
+
+
+def resolve(settings: dict[str, str]) -> dict[str, str]:
+    """Values that `config.providers` look up: ${env:NAME}, ${file:PATH:KEY}, ${directory:PATH:NAME}."""
+    if "config.providers" not in settings:
+        return settings
+    import os
+
+    from barnabas.settings import providers
+
+    return dict(providers.resolve(settings, os.environ, lambda path: Path(path).read_text(encoding="utf-8")))
+
+
+def from_file(path: Path) -> dict[str, str]:
+    from barnabas.settings.properties import parse
+
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ToolError(f"{path} is not a text file") from None

@@ -1,0 +1,194 @@
+"""storage: format the log dirs of a node, say what is in them, make an id, list feature levels.
+
+In: a server.properties. Out: formatted folders, or lines about them. Formatting itself is
+`broker.formatting`.
+"""
+
+import argparse
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+from barnabas.cli.frame.connecting import load_properties
+from barnabas.cli.frame.feature_levels import dependency_lines, mapping_lines
+from barnabas.cli.frame.output import Output
+from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
+from barnabas.protocol import uuid
+from barnabas.raft.voters import Voter, VoterEndpoint
+from barnabas.runtime.disk import REAL_DISK
+from barnabas.settings import BrokerSettings, SettingsError
+from barnabas.storage import meta_properties
+from barnabas.storage.errors import StorageError
+
+EXAMPLES = (
+    "random-uuid",
+    "format -t $(barnabas storage random-uuid) -c server.properties",
+    "info -c server.properties",
+)
+COMMANDS = ("info", "format", "version-mapping", "feature-dependencies", "random-uuid")
+UNKNOWN_LEVEL = "Feature level {level} is not supported for feature {name}"
+
+
+def add_arguments(parser: ToolParser) -> None:
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    info = commands.add_parser("info", help="say what is in the log dirs")
+    info.add_argument("-c", "--config", metavar="FILE", required=True, help="the node's server.properties")
+    formatting = commands.add_parser("format", help="make the log dirs those of a new node")
+    formatting.add_argument(
+        "-c", "--config", metavar="FILE", required=True, help="the node's server.properties"
+    )
+    formatting.add_argument("-t", "--cluster-id", metavar="ID", required=True, help="see random-uuid")
+    formatting.add_argument("-S", "--add-scram", action="append", default=[], metavar="CREDENTIAL")
+    formatting.add_argument("-g", "--ignore-formatted", action="store_true", help="skip dirs that are done")
+    formatting.add_argument("-r", "--release-version", metavar="VERSION", help="features of this release")
+    formatting.add_argument("-f", "--feature", action="append", default=[], metavar="NAME=LEVEL")
+    quorum = formatting.add_mutually_exclusive_group()
+    quorum.add_argument("-s", "--standalone", action="store_true", help="a dynamic quorum of this node alone")
+    quorum.add_argument("-N", "--no-initial-controllers", action="store_true", help="join a quorum later")
+    quorum.add_argument("-I", "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY,...")
+    mapping = commands.add_parser("version-mapping", help="the features of a release")
+    mapping.add_argument("-r", "--release-version", metavar="VERSION", default=None)
+    dependencies = commands.add_parser("feature-dependencies", help="what a feature level needs")
+    dependencies.add_argument("-f", "--feature", action="append", required=True, metavar="NAME=LEVEL")
+    commands.add_parser("random-uuid", help="make an id for a new cluster")
+
+
+def run(options: argparse.Namespace, out: Output) -> int:
+    if options.command is None:
+        raise UsageError(f"too few arguments: one of {', '.join(COMMANDS)} is needed")
+    if options.command == "random-uuid":
+        out.line(uuid.to_text(meta_properties.random_directory_id(secrets.token_bytes(16))))
+        return 0
+    if options.command == "version-mapping":
+        for line in mapping_lines(options.release_version):
+            out.line(line)
+        return 0
+    if options.command == "feature-dependencies":
+        return feature_dependencies(options.feature, out)
+    settings = load_settings(options.config, out)
+    if options.command == "info":
+        return info(settings, out)
+    return format_node(settings, options, out)
+
+
+def feature_dependencies(features: Sequence[str], out: Output) -> int:
+    for text in features:
+        name, equals, level = text.partition("=")
+        if not equals or not level.strip().isdigit():
+            raise ToolError(
+                f"Invalid feature format: {text}. Expected format: 'feature=version' (e.g. 'group.version=1')"
+            )
+        for line in dependency_lines(name.strip(), int(level), UNKNOWN_LEVEL):
+            out.line(line)
+    return 0
+
+
+def load_settings(path: str, out: Output) -> BrokerSettings:
+    try:
+        settings = BrokerSettings.load(load_properties(path))
+    except SettingsError as error:
+        raise ToolError(f"{path}: {error}") from None
+    for warning in settings.warnings:
+        out.note(f"{path}: {warning}")
+    return settings
+
+
+def format_node(settings: BrokerSettings, options: argparse.Namespace, out: Output) -> int:
+    controllers = options.initial_controllers
+    request = FormatRequest(
+        release_version=options.release_version,
+        features=parse_features(options.feature),
+        add_scram=options.add_scram,
+        ignore_formatted=options.ignore_formatted,
+        standalone=options.standalone,
+        initial_controllers=None if controllers is None else parse_controllers(controllers),
+        no_initial_controllers=options.no_initial_controllers,
+    )
+    try:
+        lines = format_directories(
+            settings,
+            options.cluster_id,
+            request,
+            now_ms=int(time.time() * 1000),
+            random_bytes=secrets.token_bytes,
+        )
+    except FormatError as error:
+        raise ToolError(str(error)) from None
+    for line in lines:
+        out.line(line)
+    return 0
+
+
+def parse_features(pairs: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for pair in pairs:
+        name, equals, level = pair.partition("=")
+        if not equals or not level.strip().isdigit():
+            raise ToolError(
+                f"Can't parse feature=level string {pair}: equals sign not found, or no number behind it"
+            )
+        found[name.strip()] = int(level)
+    return found
+
+
+def parse_controllers(text: str) -> list[Voter]:
+    """`id@host:port:directory`, comma separated."""
+    voters = []
+    for part in text.split(","):
+        try:
+            node, _, rest = part.strip().partition("@")
+            address, _, directory = rest.rpartition(":")
+            host, _, port = address.rpartition(":")
+            endpoint = VoterEndpoint("CONTROLLER", host.strip("[]"), int(port))
+            voters.append(Voter(int(node), uuid.from_text(directory), (endpoint,)))
+        except ValueError:
+            raise ToolError(
+                f"--initial-controllers: {part!r} is not id@host:port:directory, "
+                "as in 1@localhost:9093:JEXY6aqzQY-32P5TStzaFg"
+            ) from None
+    return voters
+
+
+def info(settings: BrokerSettings, out: Output) -> int:
+    """Kafka's report: the dirs there are, what they say of themselves, and what is wrong."""
+    directories = sorted({*settings.log_dirs, settings.metadata_log_dir})
+    found, problems = [], []
+    identities: dict[str, str] = {}
+    for directory in directories:
+        path = Path(directory)
+        if not path.is_dir():
+            problems.append(f"{directory} {'is not a directory' if path.exists() else 'does not exist'}")
+            continue
+        found.append(directory)
+        try:
+            identity = meta_properties.load(REAL_DISK, directory)
+        except StorageError as error:
+            problems.append(f"Error loading {directory}/meta.properties: {error}")
+            continue
+        if identity is None:
+            problems.append(f"{directory} is not formatted.")
+            continue
+        shown = {"cluster.id": identity.cluster_id, "node.id": str(identity.node_id)}
+        for name, kind in (("cluster.id", "cluster"), ("node.id", "node")):
+            if identities.get(name, shown[name]) != shown[name]:
+                problems.append(f"Mismatched {kind} IDs between storage directories.")
+        identities |= shown
+        if identity.directory_id is not None:
+            identities.setdefault("directory.id", uuid.to_text(identity.directory_id))
+    section(out, "log directory", "log directories", found)
+    if identities:
+        identities["version"] = str(meta_properties.VERSION)
+        pairs = ", ".join(f"{name}={value}" for name, value in sorted(identities.items()))
+        out.line(f"Found metadata: {{{pairs}}}\n")
+    section(out, "problem", "problems", problems)
+    return 1 if problems else 0
+
+
+def section(out: Output, one: str, several: str, lines: list[str]) -> None:
+    if lines:
+        out.line(f"Found {one if len(lines) == 1 else several}:")
+        for line in lines:
+            out.line(f"  {line}")
+        out.line()

@@ -1,0 +1,1 @@
+"""Tools that measure producing, consuming and latency."""

@@ -1,0 +1,1 @@
+"""Tools for pipelines: everything that is done with a pipeline's file."""

@@ -1,0 +1,216 @@
+"""Commands of `pipeline` that do something to the lake: run, backfill, replay, release, destroy.
+
+In: options. Out: the work, with a bar where a person looks on. Each of them has the lake for itself.
+"""
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from barnabas.cli.frame.output import Output
+from barnabas.cli.frame.parsing import ToolError, UsageError
+from barnabas.cli.pipelines.pipeline_file import load
+from barnabas.pipeline.changed import Rewritten
+from barnabas.pipeline.errors import FeedError
+from barnabas.pipeline.metrics import NoEndpoint
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.plan import LakeOfAnother
+from barnabas.pipeline.running.asking import the_store
+from barnabas.pipeline.running.lock import LakeIsBusy, LakeLock
+from barnabas.pipeline.running.run import Progress, run_once, supervise
+from barnabas.pipeline.running.state import logs_folder, state_folder
+from barnabas.pipeline.running.supervisor import Supervisor
+from barnabas.pipeline.secrets import SecretError, reveal
+from barnabas.pipeline.serving.store import StoreError
+from barnabas.pipeline.session import SessionError
+
+REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, FeedError)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What a person can mend is one line."""
+    try:
+        yield
+    except REFUSED as error:
+        raise ToolError(str(error)) from error
+    except OSError as error:
+        raise ToolError(f"{error.filename or 'the lake'}: {error.strerror or error}") from error
+
+
+@contextmanager
+def telling(title: str) -> Iterator[Progress]:
+    """A bar while long work goes on, where a person looks; elsewhere a line for each piece."""
+    if not sys.stderr.isatty():
+        yield spoken()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=None)
+
+        def show(what: str, done: int = 0, total: int | None = None) -> None:
+            bars.update(task, description=f"{title}: {what}", completed=done, total=total)
+
+        yield show
+
+
+def spoken() -> Progress:
+    last = ""
+
+    def say(what: str, done: int = 0, total: int | None = None) -> None:
+        nonlocal last
+        if what != last:
+            print(what, file=sys.stderr, flush=True)
+            last = what
+
+    return say
+
+
+def run(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    if options.once and (options.metrics_port is not None or options.seconds is not None):
+        raise UsageError("--once ends by itself: --metrics-port and --seconds are for runs that go on")
+    with told():
+        if options.once:
+            return once(pipeline, out)
+
+        def ready(supervisor: Supervisor) -> None:
+            names = ", ".join(child.part.name for child in supervisor.children)
+            out.line(f"{pipeline.name}: running {names}; logs in {logs_folder(pipeline)}")
+            out.line(f"look at it with: barnabas pipeline status --watch -f {options.file}")
+            out.flush()
+
+        supervise(pipeline, metrics_port=options.metrics_port, seconds=options.seconds, ready=ready)
+    return 0
+
+
+def once(pipeline: Pipeline, out: Output) -> int:
+    started = time.monotonic()
+    with telling(pipeline.name) as say:
+        done = run_once(pipeline, say)
+    for name, reason in done.failed.items():
+        out.note(f"{name}: {reason}")
+    seconds = time.monotonic() - started
+    out.line(f"{pipeline.name}: {len(done.pieces)} done, {len(done.failed)} failed, in {seconds:.1f} s")
+    return 1 if done.failed else 0
+
+
+def backfill(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    known(pipeline, "sources", options.source)
+    start, end = moment(options.start, "--from"), moment(options.end, "--to")
+    if start >= end:
+        raise UsageError(f"--from {options.start} is not before --to {options.end}")
+
+    def body(spark: Any) -> Rewritten:
+        from barnabas.pipeline.backfill import backfill as read_again
+
+        return read_again(spark, pipeline, options.source, start, end)
+
+    return rewritten(pipeline, f"backfill {options.source}", body, out)
+
+
+def replay(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    known(pipeline, "sources", options.source)
+
+    def body(spark: Any) -> Rewritten:
+        from barnabas.pipeline.backfill import replay as carry_again
+
+        first, last = options.from_batch, options.to_batch
+        return carry_again(spark, pipeline, options.source, first, last, rebuild=options.rebuild)
+
+    return rewritten(pipeline, f"replay {options.source}", body, out)
+
+
+def release(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    tables = dict.fromkeys(each.name for each in (*pipeline.trusted, *pipeline.staging))
+    if options.table not in tables:
+        raise UsageError(f"there is no table {options.table}: there are {', '.join(tables)}")
+
+    def body(spark: Any) -> Rewritten:
+        from barnabas.pipeline.backfill import release as let_in
+
+        return let_in(spark, pipeline, options.table, options.rule)
+
+    return rewritten(pipeline, f"release {options.table}", body, out)
+
+
+def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], Rewritten], out: Output) -> int:
+    from barnabas.pipeline.running.rewriting import rewrite
+
+    with told(), telling(what) as say:
+        done = rewrite(pipeline, what, body, say)
+    counts = f"{done.rows_in:,} rows in, {done.accepted:,} accepted, {done.quarantined:,} quarantined"
+    out.line(f"{what}: {counts}{f', {done.removed:,} removed' if done.removed else ''}")
+    for name in done.refined:
+        out.line(f"  refined {name} computed anew")
+    for name in done.views:
+        out.line(f"  view {name} refreshed")
+    return 0
+
+
+def known(pipeline: Pipeline, part: str, name: str) -> None:
+    names = [each.name for each in getattr(pipeline, part)]
+    if name not in names:
+        raise UsageError(f"there is no {name} in {part}: there are {', '.join(names)}")
+
+
+def moment(text: str, option: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: write a time as 2026-01-31 or 2026-01-31T12:30:00Z") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def destroy(options: argparse.Namespace, out: Output) -> int:
+    pipeline = load(options.file)
+    lake = pipeline.the_lake
+    if not lake.is_local:
+        raise ToolError(f"{lake.root} is not on this machine: delete it where it is")
+    root = Path(lake.root)
+    if not root.exists():
+        out.line(f"{root} is not there: nothing to delete")
+        return 0
+    if not state_folder(pipeline).is_dir():
+        raise ToolError(f"{root} has no {state_folder(pipeline).name}: it is not the lake of a pipeline")
+    with told(), LakeLock(state_folder(pipeline), "destroy"):
+        if not options.yes and not agreed(root, pipeline):
+            out.line("nothing was deleted")
+            return 1
+        drop_views(pipeline)
+        shutil.rmtree(root)
+    out.line(f"{root}: deleted")
+    return 0
+
+
+def drop_views(pipeline: Pipeline) -> None:
+    """Views in a store outside of the lake go too."""
+    if reveal(pipeline.serving.store) == "duckdb":
+        return
+    store = the_store(pipeline)
+    try:
+        for state in store.states():
+            store.drop(state.layout.view)
+    finally:
+        store.close()
+
+
+def agreed(root: Path, pipeline: Pipeline) -> bool:
+    """Whether the person types the pipeline's name."""
+    size = sum(each.stat().st_size for each in root.rglob("*") if each.is_file())
+    print(f"This deletes {root} with all its tables ({size / 1e6:,.1f} MB) and the views made of it.")
+    print(f"Type the pipeline's name ({pipeline.name}) to go on: ", end="", flush=True)
+    return sys.stdin.readline().strip() == pipeline.name

@@ -1,0 +1,19 @@
+"""The pipeline's file, for all commands: read, checked, its problems told all at once.
+
+In: a path. Out: a pipeline, or a ToolError with every problem on a line of its own.
+"""
+
+from pathlib import Path
+
+from barnabas.cli.frame.parsing import ToolError
+from barnabas.pipeline.model import Pipeline
+from barnabas.pipeline.reading import FileProblems, read_pipeline
+
+
+def load(path: str) -> Pipeline:
+    if not Path(path).exists():
+        raise ToolError(f"{path} is not there: `barnabas pipeline init` writes one, --file names another")
+    try:
+        return read_pipeline(path)
+    except FileProblems as error:
+        raise ToolError(str(error)) from error

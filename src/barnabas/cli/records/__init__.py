@@ -1,0 +1,1 @@
+"""Tools that write and read records: the console producer and the console consumer."""

@@ -1,0 +1,1 @@
+"""Tools for topics and partitions: create, describe, move, elect, verify, delete records."""

@@ -1,0 +1,187 @@
+"""replica-verification: whether all replicas of partitions hold the same batches, up to the high watermark.
+
+Reads every replica from the broker that has it, again and again as records come, and compares offsets and
+checksums batch by batch. Runs until it is interrupted, or with --once until all that is there is compared.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
+from barnabas.cli.frame.output import Output
+from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, check_bootstrap
+from barnabas.cli.frame.topic_filter import TopicFilter
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.client.offset_admin import FoundOffset, OffsetSpec
+from barnabas.client.replica_reader import ReplicaBatches, read_replicas
+from barnabas.client.topology import TopicPartition
+from barnabas.protocol import KafkaError
+
+EXAMPLES = ("--bootstrap-server localhost:9092 --topics-include 'orders.*'", "--time -2 --once")
+NEEDS_ARGUMENTS = False
+FETCH_BYTES = 1_048_576
+
+
+@dataclass(slots=True)
+class Comparison:
+    """How far each partition is compared, and the largest distance to a high watermark."""
+
+    replicas: dict[TopicPartition, tuple[int, ...]]
+    positions: dict[TopicPartition, int]
+    lag_max: int = -1
+    lag_where: TopicPartition | None = None
+    differences: int = 0
+    marks: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def compare(self, where: TopicPartition, found: Mapping[int, ReplicaBatches]) -> Iterator[str]:
+        """Batches that all replicas have below their high watermarks, one after the other."""
+        first_id, *other_ids = self.replicas[where]
+        for place, batch in enumerate(found[first_id].batches):
+            for other_id in other_ids:
+                others = found[other_id].batches
+                if place >= len(others) or others[place].last_offset >= found[other_id].high_watermark:
+                    return
+                if others[place].last_offset != batch.last_offset:
+                    self.differences += 1
+                    yield (
+                        f"partition {where}: replica {first_id}'s offset {batch.last_offset} doesn't match "
+                        f"replica {other_id}'s offset {others[place].last_offset}"
+                    )
+                    raise ToolError(f"the replicas of {where} do not have the same batches")
+                if others[place].checksum != batch.checksum:
+                    self.differences += 1
+                    yield (
+                        f"partition {where} has unmatched checksum at offset {batch.last_offset}; "
+                        f"replica {first_id}'s checksum {batch.checksum}; "
+                        f"replica {other_id}'s checksum {others[place].checksum}"
+                    )
+            if batch.last_offset >= found[first_id].high_watermark:
+                return
+            self.positions[where] = batch.last_offset + 1
+
+    def measure(self, where: TopicPartition, found: Mapping[int, ReplicaBatches]) -> None:
+        self.marks[where] = max(each.high_watermark for each in found.values())
+        lag = self.marks[where] - self.positions[where]
+        if lag > self.lag_max:
+            self.lag_max, self.lag_where = lag, where
+
+    @property
+    def is_done(self) -> bool:
+        return all(self.positions[where] >= mark for where, mark in self.marks.items())
+
+
+def add_arguments(parser: ToolParser) -> None:
+    add_bootstrap(parser)
+    parser.old_spellings.pop("--broker-list")  # Kafka's tool still has it under this name
+    parser.add_argument("--broker-list", dest="bootstrap_server", metavar="HOST:PORT,...", help="the same")
+    add_command_config(parser)
+    parser.add_argument("--topics-include", default=".*", metavar="REGEX", help="topics (default: all)")
+    parser.add_argument("--fetch-size", type=int, default=FETCH_BYTES, metavar="BYTES", help="of a partition")
+    parser.add_argument("--max-wait-ms", type=int, default=1_000, metavar="MS", help="a fetch waits so long")
+    parser.add_argument(
+        "--time",
+        type=int,
+        default=int(OffsetSpec.LATEST),
+        metavar="-1|-2|MS",
+        help="where to start: latest (-1, the default), earliest (-2), or a time",
+    )
+    parser.add_argument("--report-interval-ms", type=int, default=30_000, metavar="MS", help="default: 30000")
+    parser.add_argument("--once", action="store_true", help="stop when all that is there is compared")
+
+
+async def run(options: argparse.Namespace, out: Output) -> int:
+    if options.bootstrap_server is None:
+        raise UsageError('Missing required argument "[broker-list]"')
+    check_bootstrap(options.bootstrap_server)
+    chosen = TopicFilter(options.topics_include)
+    async with cluster_from(options, client_id="ReplicaVerification") as cluster:
+        admin = Admin(cluster)
+        names = chosen.select(topic.name for topic in await admin.list_topics())
+        if not names:
+            raise ToolError("No topics found. --topics-include leaves all of them out, or there is none.")
+        comparison = await start(admin, names, options.time)
+        out.line(f"{moment()}: verification process is started")
+        out.flush()
+        return await verify(cluster, comparison, options, out)
+
+
+async def start(admin: Admin, names: list[str], at: int) -> Comparison:
+    replicas = {
+        TopicPartition(topic.name, each.index): each.replicas
+        for topic in await admin.describe_topics(names)
+        for each in topic.partitions
+    }
+    positions = {}
+    for where, found in (await admin.list_offsets(dict.fromkeys(replicas, at))).items():
+        if not isinstance(found, FoundOffset):
+            raise ToolError(f"no offset to start {where} from: {found.message}")
+        positions[where] = found.offset
+    behind = [where for where, offset in positions.items() if offset < 0]  # no record is that young
+    for where, found in (await admin.list_offsets(dict.fromkeys(behind, OffsetSpec.LATEST))).items():
+        positions[where] = found.offset if isinstance(found, FoundOffset) else 0
+    return Comparison(replicas, positions)
+
+
+async def verify(cluster: Cluster, comparison: Comparison, options: argparse.Namespace, out: Output) -> int:
+    reported_s = time.monotonic()
+    while True:
+        comparison.lag_max = -1
+        found = await one_round(cluster, comparison, options)
+        for where, answers in found.items():
+            for line in comparison.compare(where, answers):
+                out.line(f"{moment()}: {line}")
+                out.flush()
+            comparison.measure(where, answers)
+        done = options.once and comparison.is_done
+        if done or (time.monotonic() - reported_s) * 1000 > options.report_interval_ms:
+            reported_s = time.monotonic()
+            furthest = comparison.lag_where
+            at = comparison.positions[furthest] if furthest else -1
+            out.line(
+                f"{moment()}: max lag is {comparison.lag_max} for partition {furthest} at offset {at} "
+                f"among {len(comparison.replicas)} partitions"
+            )
+            out.flush()
+        if done:
+            return 1 if comparison.differences else 0
+
+
+async def one_round(
+    cluster: Cluster, comparison: Comparison, options: argparse.Namespace
+) -> dict[TopicPartition, dict[int, ReplicaBatches]]:
+    """One fetch of every replica from every broker."""
+    by_broker: dict[int, dict[TopicPartition, int]] = {}
+    for where, brokers in comparison.replicas.items():
+        for broker in brokers:
+            by_broker.setdefault(broker, {})[where] = comparison.positions[where]
+    gone = [broker for broker in by_broker if broker not in cluster.topology.nodes]
+    if gone:
+        raise ToolError(f"broker {gone[0]} is not there: its replicas cannot be read")
+    answers = await asyncio.gather(
+        *(
+            read_replicas(
+                cluster,
+                cluster.topology.nodes[broker],
+                positions,
+                max_wait_ms=options.max_wait_ms,
+                partition_bytes_max=options.fetch_size,
+            )
+            for broker, positions in by_broker.items()
+        )
+    )
+    found: dict[TopicPartition, dict[int, ReplicaBatches]] = {}
+    for broker, answer in zip(by_broker, answers, strict=True):
+        for where, batches in answer.items():
+            if isinstance(batches, KafkaError):
+                raise ToolError(f"replica {broker} of {where} cannot be read: {batches.message}")
+            found.setdefault(where, {})[broker] = batches
+    return found
+
+
+def moment() -> str:
+    now_s = time.time()
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now_s))},{int(now_s * 1000) % 1000:03}"

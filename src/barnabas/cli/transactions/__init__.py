@@ -1,0 +1,1 @@
+"""Tools for transactions: list, describe, find hanging ones and end them."""

@@ -10,14 +10,15 @@ Does not know: the layout of requests (`ProduceLayout`), how responses leave.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.pending_responses import respond_to_producer
 from barnabas.broker.producing import level_of
 from barnabas.broker.verifying import Producer, verify_at_once
 from barnabas.protocol import KafkaError
-from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL_FLAG
+from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from barnabas.records.plain_batch import PlainBatch, plain_batch
 from barnabas.records.validation import validate_produce
 from barnabas.replication.verification import ONGOING
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from barnabas.broker.held_answers import Wait
     from barnabas.broker.partition import Partition
     from barnabas.broker.routes import Route
+    from barnabas.broker.tick import Tick
     from barnabas.protocol.produce_layout import Batches, Placed
+    from barnabas.records.batch import BatchHeader
     from barnabas.replication.verification import Verification
 
 ALL = -1  # acks: every replica in sync has it
@@ -36,6 +39,7 @@ PRODUCER_AT = 43  # in a batch: id, epoch and first sequence number
 _producer = struct.Struct(">qhi").unpack_from
 
 Target = tuple["Partition", memoryview]
+PreparedBatch = tuple[memoryview, "BatchHeader"]
 
 
 def produce_directly(
@@ -53,6 +57,9 @@ def produce_directly(
         layout.remember(frame, batches)
         return produce_several(channel, route, batches, correlation_id)
     front, index, records = found
+    if front.count > 1:
+        batches = layout.read_behind(front, frame, index)
+        return batches is not None and produce_several(channel, route, batches, correlation_id)
     partitions = channel.partitions
     topic = front.topic
     if isinstance(topic, str):
@@ -62,22 +69,27 @@ def produce_directly(
     acks = front.acks
     if partition is None or not partition.is_leader or partition.is_internal:
         return False
-    verification = None
-    if front.transactional_id is not None:
-        broker = channel.context.broker
-        verification = verify(front.transactional_id, [(partition, records)], route.version, broker)
-        if verification is None:
+    now_ms = channel.now_ms()
+    append_time_ms = NO_TIMESTAMP
+    if front.transactional_id is None and (plain := plain_batch(records, partition.rules, now_ms)):
+        base_offset = append_plain(partition, channel.tick, records, plain, acks, now_ms)
+    else:
+        base_offset = -1
+    if base_offset < 0:
+        verification = None
+        if front.transactional_id is not None:
+            broker = channel.context.broker
+            verification = verify(front.transactional_id, [(partition, records)], route.version, broker)
+            if verification is None:
+                return False
+        header = None if partition.rules.header_suffices else bytes(records[:BATCH_OVERHEAD])
+        try:
+            base_offset, append_time_ms = partition.append(records, acks, route.version, now_ms, verification)
+        except KafkaError:
+            # The ordinary way finds the same error, in a batch as it came, and how to say it.
+            if header is not None:
+                records[:BATCH_OVERHEAD] = header
             return False
-    header = None if partition.rules.header_suffices else bytes(records[:BATCH_OVERHEAD])
-    try:
-        base_offset, append_time_ms = partition.append(
-            records, acks, route.version, channel.now_ms(), verification
-        )
-    except KafkaError:
-        # The ordinary way finds the same error, in a batch as it came, and how to say it.
-        if header is not None:
-            records[:BATCH_OVERHEAD] = header
-        return False
     if not acks:
         channel.tick.count(route)
         return True
@@ -110,44 +122,55 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     transactional_id, acks, timeout_ms, topics = batches
     if not ALL <= acks <= 1:
         return False
-    partitions = channel.partitions
+    partitions, version, tick = channel.partitions, route.version, channel.tick
+    now_ms = channel.now_ms()
     targets: list[Target] = []
+    plains: list[PlainBatch | None] = []
+    are_plain = transactional_id is None
     for topic, of_topic in topics:
+        places: Any = partitions.by_id if isinstance(topic, bytes) else partitions.by_name
         for index, records in of_topic:
-            if isinstance(topic, bytes):
-                found = partitions.by_id.get((topic, index))
-            else:
-                found = partitions.by_name.get((topic, index))
+            found = places.get((topic, index))
             if found is None or not found.is_leader or found.is_internal or not found.rules.header_suffices:
                 return False
-            if records[FLAGS_AT] & TRANSACTIONAL_FLAG and transactional_id is None:
-                return False  # refused as a whole
+            plain = plain_batch(records, found.rules, now_ms) if transactional_id is None else None
+            if plain is None:
+                if records[FLAGS_AT] & TRANSACTIONAL_FLAG and transactional_id is None:
+                    return False  # refused as a whole
+                are_plain = False
             targets.append((found, records))
+            plains.append(plain)
     verification = None
     if transactional_id is not None:
-        verification = verify(transactional_id, targets, route.version, channel.context.broker)
+        verification = verify(transactional_id, targets, version, channel.context.broker)
         if verification is None:
+            return False
+    prepared: list[PreparedBatch | None] = []
+    if not are_plain:
+        try:
+            # As in the ordinary way, all are validated before one is appended. Those that are mended by it
+            # would be mended in the same way once more.
+            prepared = [
+                None if plain else validate_produce(records, partition.rules, version, now_ms, partition)
+                for (partition, records), plain in zip(targets, plains, strict=True)
+            ]
+        except KafkaError:
             return False
     placed: list[Placed] = []
     waits: list[Wait] = []
-    now_ms = channel.now_ms()
-    try:
-        # As in the ordinary way, all are validated before one is appended. Those that are mended by it would
-        # be mended in the same way once more.
-        validated = [
-            validate_produce(records, partition.rules, route.version, now_ms, partition)
-            for partition, records in targets
-        ]
-    except KafkaError:
-        return False
-    for (partition, records), batch in zip(targets, validated, strict=True):
-        try:
-            base_offset, append_time_ms = partition.append(
-                records, acks, route.version, now_ms, verification, batch
-            )
-        except KafkaError:
-            channel.context.appended = placed
-            return False
+    for number, (partition, records) in enumerate(targets):
+        plain = plains[number]
+        append_time_ms = NO_TIMESTAMP
+        base_offset = append_plain(partition, tick, records, plain, acks, now_ms) if plain else -1
+        if base_offset < 0:
+            batch = prepared[number] if prepared else None
+            try:
+                base_offset, append_time_ms = partition.append(
+                    records, acks, version, now_ms, verification, batch
+                )
+            except KafkaError:
+                channel.context.appended = placed
+                return False
         placed.append((base_offset, append_time_ms, partition.log.log_start_offset))
         if acks == ALL and not partition.state.is_alone:
             waits.append((partition, base_offset))
@@ -160,6 +183,28 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
     else:
         respond_to_producer(channel, route, response)
     return True
+
+
+def append_plain(
+    partition: Partition, tick: Tick, records: memoryview, plain: PlainBatch, acks: int, now_ms: int
+) -> int:
+    """Stage a batch as `Partition.append` does. Out: its base offset; -1 if nothing was done, because it
+    takes `Partition.append`."""
+    if acks == ALL:
+        in_sync = len(partition.state.isr)
+        if in_sync < partition.min_insync_replicas and in_sync < partition.replica_count:
+            return -1
+    base_offset = partition.log.stage_plain(records, plain, partition.leader_epoch, now_ms)
+    if base_offset < 0:
+        return -1
+    if not partition.is_dirty:
+        partition.is_dirty = True
+        tick.staged(partition)
+    metrics = partition.metrics
+    metrics.bytes_in += plain[0]
+    metrics.messages_in += plain[3]
+    metrics.produce_requests += 1
+    return base_offset
 
 
 def verify(transactional_id: str, targets: list[Target], version: int, broker: Broker) -> Verification | None:

@@ -24,7 +24,7 @@ UUID_BYTES = 16
 ACKS = (-1, 0, 1)
 SHORT_MAX = 127  # the largest compact length that takes one byte
 BATCH_BYTES_MIN = 61  # the header of a batch
-MALFORMED = IndexError, struct.error, UnicodeDecodeError
+MALFORMED = IndexError, struct.error, UnicodeDecodeError, ValueError
 BATCHES_MAX = 64  # of a request; a broker appends longer ones in parts
 FRONTS_MAX = 4096  # that a layout remembers; the oldest gives way
 FRONT_BYTES_MAX = 400
@@ -40,7 +40,8 @@ TopicBatches: TypeAlias = tuple[str | bytes, list[Batch]]
 Batches: TypeAlias = tuple[str | None, int, int, list[TopicBatches]]
 """Transactional id, acks, timeout in ms, and the batches of each topic; there is at least one."""
 FoundBatch: TypeAlias = tuple["ProduceFront", int, memoryview]
-"""What a request with one batch begins with, the partition's index, and the records."""
+"""What a request begins with; the partition's index and the records. Where the front has several batches:
+the place of the first one, and the frame (see `ProduceLayout.read_behind`)."""
 Placed: TypeAlias = tuple[int, int, int]
 """Where a batch was appended: base offset, append time, log start offset."""
 
@@ -50,14 +51,15 @@ _plain_front = struct.Struct(">hii").unpack_from
 _plain_partition = struct.Struct(">ii").unpack_from
 _int16 = struct.Struct(">h").unpack_from
 _int32 = struct.Struct(">i").unpack_from
+_frame = struct.Struct(">ii").pack
 
 
 class ProduceFront:
-    """How a request with one batch begins, from its client id to the count of partitions; and the response
-    but for its numbers. Producers send the same front again and again."""
+    """How a request for one topic begins, from its client id to the count of partitions; and the response
+    to one batch but for its numbers. Producers send the same front again and again."""
 
     __slots__ = (
-        "acks", "end", "pack", "size", "start", "timeout_ms", "topic", "transactional_id",
+        "acks", "count", "end", "pack", "size", "start", "timeout_ms", "topic", "transactional_id",
     )  # fmt: skip
 
     def __init__(
@@ -67,7 +69,9 @@ class ProduceFront:
         acks: int,
         timeout_ms: int,
         transactional_id: str | None,
+        count: int,
     ) -> None:
+        self.count = count  # of partitions
         self.topic = topic  # name or id
         self.acks = acks
         self.timeout_ms = timeout_ms
@@ -87,7 +91,8 @@ class ProduceLayout:
     """One version of the request, and of its response."""
 
     __slots__ = (
-        "_fronts", "_pack_partition", "end", "find", "has_log_start", "has_topic_ids", "is_compact",
+        "_fronts", "_one_topic", "_pack_partition", "_topic_starts", "end", "find", "has_log_start",
+        "has_topic_ids", "is_compact",
         "partition_end", "placed", "topic_end",
     )  # fmt: skip
 
@@ -104,6 +109,8 @@ class ProduceLayout:
         self.end = b"\0\0\0\0" + no_tags  # throttle time
         self._pack_partition = struct.Struct(f">{self.placed}{len(self.partition_end)}s").pack
         self._fronts: dict[bytes, ProduceFront] = {}
+        self._one_topic = self.start(1)
+        self._topic_starts: dict[tuple[str | bytes, int], bytes] = {}  # of responses
         # The batch of a request with one, behind a front that is remembered; None for all others.
         self.find = self._find_compact if self.is_compact else self._find_plain
 
@@ -127,6 +134,8 @@ class ProduceLayout:
             front = self._fronts.get(bytes(frame[FRONT_AT:end]))
             if front is None:
                 return None
+            if front.count > 1:
+                return front, end, frame
             index, size = _compact_partition(frame, end)
             position = end + 5
             if size > SHORT_MAX:
@@ -158,6 +167,8 @@ class ProduceLayout:
             front = self._fronts.get(bytes(frame[FRONT_AT:end]))
             if front is None:
                 return None
+            if front.count > 1:
+                return front, end, frame
             index, size = _plain_partition(frame, end)
             position = end + 8
             if size < BATCH_BYTES_MIN or position + size != len(frame):
@@ -167,20 +178,37 @@ class ProduceLayout:
             return None
 
     def remember(self, frame: memoryview, batches: Batches) -> None:
-        """Have `find` know the front of a request that `read` has read, if it has one batch."""
+        """Have `find` know the front of a request that `read` has read, if it has one topic."""
         transactional_id, acks, timeout_ms, topics = batches
         topic, found = topics[0]
-        if len(topics) > 1 or len(found) > 1 or acks not in ACKS:
+        if len(topics) > 1 or acks not in ACKS:
             return
-        _, records = found[0]
-        size = len(records)
-        behind = 4 + 4 if not self.is_compact else 4 + len(varint(size + 1)) + 3
-        raw = bytes(frame[FRONT_AT : len(frame) - size - behind])
+        if self.is_compact:  # index, size and no tagged fields around each batch; none of topic and request
+            behind = 2 + sum(4 + len(varint(len(each) + 1)) + len(each) + 1 for _, each in found)
+        else:
+            behind = sum(4 + 4 + len(each) for _, each in found)
+        raw = bytes(frame[FRONT_AT : len(frame) - behind])
         if len(raw) > FRONT_BYTES_MAX:
             return
         if len(self._fronts) >= FRONTS_MAX:
             del self._fronts[next(iter(self._fronts))]
-        self._fronts[raw] = ProduceFront(self, topic, acks, timeout_ms, transactional_id)
+        self._fronts[raw] = ProduceFront(self, topic, acks, timeout_ms, transactional_id, len(found))
+
+    def read_behind(self, front: ProduceFront, frame: memoryview, position: int) -> Batches | None:
+        """The batches of a request that begins with a front of several, from the first one on."""
+        try:
+            if self.is_compact:
+                batches, position = _compact_batches(frame, position, front.count)
+                if frame[position] or frame[position + 1]:  # tagged fields of the topic, of the request
+                    return None
+                position += 2
+            else:
+                batches, position = _plain_batches(frame, position, front.count)
+        except MALFORMED:
+            return None
+        if position != len(frame):
+            return None
+        return front.transactional_id, front.acks, front.timeout_ms, [(front.topic, batches)]
 
     def _read_compact(self, frame: memoryview, position: int) -> Batches | None:
         tags, size = frame[position], frame[position + 1]  # of the header, of the transactional id plus 1
@@ -215,28 +243,7 @@ class ProduceLayout:
             room -= partitions - 1
             if partitions < 2 or room < 0:
                 return None
-            batches: list[Batch] = []
-            while partitions > 1:
-                partitions -= 1
-                index, size = _compact_partition(frame, position)
-                position += 5
-                if size > SHORT_MAX:
-                    byte = frame[position]
-                    size += (byte << 7) - 128
-                    position += 1
-                    if byte > SHORT_MAX:
-                        byte = frame[position]
-                        size += (byte << 14) - (128 << 7)
-                        position += 1
-                    if not 0 < byte <= SHORT_MAX:
-                        return None
-                if size <= BATCH_BYTES_MIN:
-                    return None
-                end = position + size - 1
-                batches.append((index, frame[position:end]))
-                if frame[end]:  # tagged fields
-                    return None
-                position = end + 1
+            batches, position = _compact_batches(frame, position, partitions - 1)
             if frame[position]:
                 return None
             position += 1
@@ -274,16 +281,7 @@ class ProduceLayout:
             room -= partitions
             if partitions < 1 or room < 0:
                 return None
-            batches: list[Batch] = []
-            while partitions:
-                partitions -= 1
-                index, size = _plain_partition(frame, position)
-                if size < BATCH_BYTES_MIN:
-                    return None
-                position += 8
-                end = position + size
-                batches.append((index, frame[position:end]))
-                position = end
+            batches, position = _plain_batches(frame, position, partitions)
             found.append((topic, batches))
         if position != len(frame):
             return None
@@ -294,22 +292,27 @@ class ProduceLayout:
     def response(self, correlation_id: int, topics: list[TopicBatches], placed: list[Placed]) -> bytes:
         """The framed response to a request whose batches were placed so, in their order."""
         pack, end = self._pack_partition, self.partition_end
-        parts = [self.start(len(topics))]
+        parts = [self._one_topic if len(topics) == 1 else self.start(len(topics))]
         where = iter(placed)
         for topic, batches in topics:
-            parts.append(self.topic_start(topic, len(batches)))
+            start = self._topic_starts.get((topic, len(batches)))
+            parts.append(start or self._remember_start(topic, len(batches)))
             if self.has_log_start:
-                for index, _ in batches:
-                    base_offset, append_time_ms, log_start = next(where)
+                for (index, _), (base_offset, append_time_ms, log_start) in zip(batches, where, strict=False):
                     parts.append(pack(index, base_offset, append_time_ms, log_start, end))
             else:
-                for index, _ in batches:
-                    base_offset, append_time_ms, _ = next(where)
+                for (index, _), (base_offset, append_time_ms, _) in zip(batches, where, strict=False):
                     parts.append(pack(index, base_offset, append_time_ms, end))
             parts.append(self.topic_end)
         parts.append(self.end)
         body = b"".join(parts)
-        return struct.pack(">ii", len(body) + 4, correlation_id) + body
+        return _frame(len(body) + 4, correlation_id) + body
+
+    def _remember_start(self, topic: str | bytes, partitions: int) -> bytes:
+        if len(self._topic_starts) >= FRONTS_MAX:
+            self._topic_starts.clear()
+        start = self._topic_starts[topic, partitions] = self.topic_start(topic, partitions)
+        return start
 
     def start(self, topics: int) -> bytes:
         """What comes before the first topic."""
@@ -324,3 +327,44 @@ class ProduceLayout:
 
     def count(self, number: int) -> bytes:
         return varint(number + 1) if self.is_compact else struct.pack(">i", number)
+
+
+def _compact_batches(frame: memoryview, position: int, count: int) -> tuple[list[Batch], int]:
+    """The batches of a topic, and where they end. ValueError: one of them is unusual."""
+    batches: list[Batch] = []
+    while count:
+        count -= 1
+        index, size = _compact_partition(frame, position)
+        position += 5
+        if size > SHORT_MAX:
+            byte = frame[position]
+            size += (byte << 7) - 128
+            position += 1
+            if byte > SHORT_MAX:
+                byte = frame[position]
+                size += (byte << 14) - (128 << 7)
+                position += 1
+            if not 0 < byte <= SHORT_MAX:
+                raise ValueError
+        if size <= BATCH_BYTES_MIN:
+            raise ValueError
+        end = position + size - 1
+        batches.append((index, frame[position:end]))
+        if frame[end]:  # tagged fields
+            raise ValueError
+        position = end + 1
+    return batches, position
+
+
+def _plain_batches(frame: memoryview, position: int, count: int) -> tuple[list[Batch], int]:
+    batches: list[Batch] = []
+    while count:
+        count -= 1
+        index, size = _plain_partition(frame, position)
+        if size < BATCH_BYTES_MIN:
+            raise ValueError
+        position += 8
+        end = position + size
+        batches.append((index, frame[position:end]))
+        position = end
+    return batches, position

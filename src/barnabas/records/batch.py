@@ -44,7 +44,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 _unpack = HEADER.unpack_from
 _pack_offset = struct.Struct(">q").pack_into
 _pack_epoch = struct.Struct(">i").pack_into
-_pack_placement = struct.Struct(">qii").pack_into
+place = struct.Struct(">qii").pack_into  # base offset, length, leader epoch: where a batch lies in a log
 _pack_stamp = struct.Struct(">Ihiqq").pack_into
 _pack_crc = struct.Struct(">I").pack_into
 _unpack_length = struct.Struct(">i").unpack_from
@@ -159,7 +159,7 @@ class BatchHeader:
         """Give the batch its place in the log, here and in the buffer that this header was read from."""
         self.base_offset = base_offset
         self.partition_leader_epoch = leader_epoch
-        _pack_placement(buffer, position, base_offset, self.batch_length, leader_epoch)
+        place(buffer, position, base_offset, self.batch_length, leader_epoch)
 
     def stamp(self, buffer: WritableBuffer, attributes: int, max_timestamp: int, position: int = 0) -> None:
         """Change attributes and largest timestamp, here and in the buffer, checksum included."""

@@ -11,7 +11,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
+from barnabas.records.batch import LOG_OVERHEAD, BatchHeader, place
+from barnabas.records.plain_batch import PlainBatch
 from barnabas.replication.leader_epochs import LeaderEpochs
 from barnabas.replication.producers import ProducerStates
 from barnabas.runtime.disk import IOV_MAX
@@ -22,7 +23,7 @@ from barnabas.storage.gathering import finish_write
 from barnabas.storage.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.names import TopicPartition
 from barnabas.storage.segment import CorruptLog, Segment
-from barnabas.storage.segment_writer import SegmentWriter
+from barnabas.storage.segment_writer import Extent, SegmentWriter
 from barnabas.storage.settings import INT64_MAX, LogSettings
 from barnabas.storage.transaction_index import AbortedTransaction
 
@@ -40,46 +41,13 @@ class LogTail:
     `recovery_point` everything is durable. Invariant: recovery_point <= written_offset <= end_offset."""
 
     __slots__ = (
-        "_aborted",
-        "_epoch",
-        "_lost",
-        "_position",
-        "_roll_now_ms",
-        "_roll_offset",
-        "_roll_timestamp",
-        "_slow_position",
-        "_staged",
-        "_staged_headers",
-        "_writer",
-        "active",
-        "context",
-        "created_ms",
-        "cursors",
-        "directory",
-        "end_offset",
-        "epochs",
-        "epochs_dirty",
-        "failure",
-        "indexes_synced_to",
-        "is_claimed",
-        "is_moving",
-        "is_new",
-        "last_sync_ms",
-        "log_start_offset",
-        "names_dirty",
-        "names_syncing",
-        "opened_at_offset",
-        "producers",
-        "recovery_point",
-        "segments",
-        "settings",
-        "topic_id",
-        "topic_partition",
-        "truncation",
-        "truncations",
-        "written_offset",
-        "written_s",
-    )
+        "_aborted", "_epoch", "_lost", "_position", "_roll_now_ms", "_roll_offset", "_roll_timestamp",
+        "_slow_position", "_staged", "_staged_extents", "_writer", "active", "context", "created_ms",
+        "cursors", "directory", "end_offset", "epochs", "epochs_dirty", "failure", "indexes_synced_to",
+        "is_claimed", "is_moving", "is_new", "last_sync_ms", "log_start_offset", "names_dirty",
+        "names_syncing", "opened_at_offset", "producers", "recovery_point", "segments", "settings",
+        "topic_id", "topic_partition", "truncation", "truncations", "written_offset", "written_s",
+    )  # fmt: skip
 
     epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
     producers: ProducerStates
@@ -117,7 +85,7 @@ class LogTail:
         self.cursors: dict[int, tuple[Segment, int, int]] = {}  # offset: segment, position, `truncations`
         self._writer: SegmentWriter | None = None
         self._staged: list[memoryview] = []
-        self._staged_headers: list[BatchHeader] = []
+        self._staged_extents: list[Extent] = []
         self._aborted: list[AbortedTransaction] = []
         self._position = self.active.size  # in the active segment, behind what is staged
         self._slow_position = -1  # beyond it, staging takes the long way
@@ -167,9 +135,31 @@ class LogTail:
             self._make_room(header, now_ms)
             end = self._position + header.batch_length + LOG_OVERHEAD
         self._staged.append(batch)
-        self._staged_headers.append(header)
+        self._staged_extents.append((last_offset, header.max_timestamp, header.batch_length + LOG_OVERHEAD))
         self._position = end
         self.end_offset = last_offset + 1
+
+    def stage_plain(self, batch: memoryview, plain: PlainBatch, leader_epoch: int, now_ms: int) -> int:
+        """Place a plain batch at the end of the log and take it as `stage` does. Out: its base offset; -1 if
+        nothing was done, because `stage` has to look closer."""
+        size, delta, max_timestamp, _ = plain
+        end = self._position + size
+        base_offset = self.end_offset
+        last_offset = base_offset + delta
+        if (
+            end > self._slow_position
+            or last_offset > self._roll_offset
+            or max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_now_ms
+            or leader_epoch != self._epoch
+        ):
+            return -1
+        place(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
+        self._staged.append(batch)
+        self._staged_extents.append((last_offset, max_timestamp, size))
+        self._position = end
+        self.end_offset = last_offset + 1
+        return base_offset
 
     def write_staged(self) -> None:
         """Write what is staged with one call to the system, and index it. A failing disk is
@@ -195,9 +185,9 @@ class LogTail:
                 finish_write(disk, file.descriptor, staged, segment.size, written)
         except OSError as error:
             raise self._undo_staged(error, is_opened=file is not None) from error
-        writer.add(self._staged_headers, self.settings.index_interval_bytes)
+        writer.add(self._staged_extents, self.settings.index_interval_bytes)
         self._staged = []
-        self._staged_headers = []
+        self._staged_extents = []
         self.written_offset = self.end_offset
         self.written_s = self.context.time()
         if self._aborted or self.epochs_dirty:
@@ -373,7 +363,7 @@ class LogTail:
 
     def discard_staged(self) -> None:
         self._staged = []
-        self._staged_headers = []
+        self._staged_extents = []
         self._aborted = []
         self.end_offset = self.written_offset
         self.restart_appending()

@@ -1,6 +1,6 @@
 """The end of a log: what a segment needs while batches are appended to it.
 
-In: headers of batches that are now in the file. Out: index entries, exactly those that Apache Kafka makes;
+In: extents of batches that are now in the file. Out: index entries, exactly those that Apache Kafka makes;
 files of both indexes when the segment is closed. Until then the index files may lag behind, but what is in
 them is true.
 Does not know: the bytes of the batches, when to roll, producers.
@@ -8,14 +8,17 @@ Does not know: the bytes of the batches, when to roll, producers.
 
 from array import array
 from collections.abc import Iterable
+from typing import TypeAlias
 
-from barnabas.records.batch import LOG_OVERHEAD, BatchHeader
 from barnabas.runtime.disk import CREATE, FILE_MODE
 from barnabas.storage import names
 from barnabas.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from barnabas.storage.segment import Segment
 
 RECENT_BATCHES_MAX = 1024
+
+Extent: TypeAlias = tuple[int, int, int]
+"""What an index needs to know of a batch: last offset, largest timestamp, size in bytes."""
 
 
 class SegmentWriter:
@@ -74,15 +77,14 @@ class SegmentWriter:
         """Continue a segment that is there already and ends at `end_offset`."""
         return segment.writer or cls(segment, segment.offset_index(), segment.time_index(), end_offset)
 
-    def add(self, headers: Iterable[BatchHeader], interval_bytes: int) -> None:
+    def add(self, extents: Iterable[Extent], interval_bytes: int) -> None:
         """These batches now lie in the file, behind what was there."""
         since = self.bytes_since_index
         position = self.segment.size
         add_next_offset, add_position = self.recent_next_offsets.append, self.recent_positions.append
-        for header in headers:
-            last_offset = header.base_offset + header.last_offset_delta
-            if header.max_timestamp > self.max_timestamp:
-                self.max_timestamp = header.max_timestamp
+        for last_offset, max_timestamp, size in extents:
+            if max_timestamp > self.max_timestamp:
+                self.max_timestamp = max_timestamp
                 self.max_timestamp_offset = last_offset
             if since > interval_bytes:
                 self.offset_index.append(last_offset, position)
@@ -90,7 +92,6 @@ class SegmentWriter:
                 since = 0
             add_next_offset(last_offset + 1)
             add_position(position)
-            size = header.batch_length + LOG_OVERHEAD
             position += size
             since += size
         self.bytes_since_index = since

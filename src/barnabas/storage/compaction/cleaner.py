@@ -25,7 +25,7 @@ from barnabas.storage.compaction.transactions import CleanedTransactions
 from barnabas.storage.context import LogContext
 from barnabas.storage.gathering import finish_write
 from barnabas.storage.segment import Segment
-from barnabas.storage.segment_writer import SegmentWriter
+from barnabas.storage.segment_writer import Extent, SegmentWriter
 from barnabas.storage.transaction_index import AbortedTransaction, encode
 
 COPIED_BYTES_MAX = 4096
@@ -182,7 +182,7 @@ class Cleaner:
 class _Output:
     """The files of a cleaned segment, written in large pieces."""
 
-    __slots__ = ("_buffers", "_bytes", "_headers", "_job", "_segment", "_throttle", "_writer")
+    __slots__ = ("_buffers", "_bytes", "_extents", "_job", "_segment", "_throttle", "_writer")
 
     def __init__(self, segment: Segment, job: CleaningJob, throttle: Throttle) -> None:
         self._segment = segment
@@ -191,11 +191,11 @@ class _Output:
         self._writer = SegmentWriter.create(segment)
         segment.forget_transactions()
         self._buffers: list[Buffer] = []
-        self._headers: list[BatchHeader] = []
+        self._extents: list[Extent] = []
         self._bytes = 0
 
     def add(self, header: BatchHeader, batch: Buffer) -> None:
-        self._headers.append(header)
+        self._extents.append((header.last_offset, header.max_timestamp, header.size))
         # A small view would keep all of what was read with it in memory.
         self._buffers.append(bytes(batch) if len(batch) < COPIED_BYTES_MAX else batch)
         self._bytes += len(batch)
@@ -208,8 +208,8 @@ class _Output:
         file = segment.open()
         views = [memoryview(each) for each in self._buffers]
         finish_write(segment.context.disk, file.descriptor, views, segment.size, 0)
-        self._writer.add(self._headers, self._job.index_interval_bytes)
-        self._buffers, self._headers, self._bytes = [], [], 0
+        self._writer.add(self._extents, self._job.index_interval_bytes)
+        self._buffers, self._extents, self._bytes = [], [], 0
 
     def finish(self, aborted: list[AbortedTransaction]) -> None:
         if self._buffers:

@@ -34,7 +34,7 @@ from barnabas.testing import apache
 from barnabas.testing.apache_cluster import ApacheCluster
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
-from bench import frames, generator, many_partitions, relay
+from bench import cluster_stalls, frames, generator, many_partitions, relay
 from bench.generator import Plan
 from bench.rows import Better, Row
 
@@ -273,6 +273,7 @@ TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
 
 
 MANY = "many"  # ten thousand partitions, in clusters of its own
+MANY_100K = "many-100k"  # a hundred thousand, in a cluster of ours alone: asked for by name
 WARMED = ("produce-15k", "produce-880k", "latency")
 WARM_UP = 3  # times as long as a round: Java compiles by then what it will
 
@@ -391,11 +392,13 @@ class Run:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
     parser.add_argument(
-        "trials", nargs="*", metavar="TRIAL", help=f"only these: {', '.join([*TRIALS, MANY])}"
+        "trials", nargs="*", metavar="TRIAL", help=f"only these: {', '.join([*TRIALS, MANY, MANY_100K])}"
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts")
     options = parser.parse_args(arguments)
+    if options.trials == [MANY_100K]:
+        return cluster_stalls.main([])
     unknown = [name for name in options.trials if name not in TRIALS and name != MANY]
     if unknown or (missing := apache.available()):
         print(f"no such trial: {', '.join(unknown)}" if unknown else missing, file=sys.stderr)

@@ -32,7 +32,7 @@ _more = Better.MORE
 _less = Better.LESS
 _EIGHTH = 0.125
 _SIXTH_OFF = 0.83
-_STALL_MS = 20.0
+STALL_MS_MAX = 20.0
 
 ROWS = {
     row.name: row
@@ -75,21 +75,34 @@ ROWS = {
         Row("cleaner", "compaction of a dirty log", "MB/s", _more, 0.75),
         Row("cleaner-p99", "p99 of one produce: cleaner busy, by idle", "x", _less, 2.0, of_own=True),
         # The longest wait of one producer while somebody else does this: see `stalls`.
-        Row("stall-create", "longest wait: 10,000 partitions created", "ms", _less, _STALL_MS, of_own=True),
         Row(
-            "stall-first-records", "longest wait: first records to them", "ms", _less, _STALL_MS, of_own=True
+            "stall-create", "longest wait: 10,000 partitions created", "ms", _less, STALL_MS_MAX, of_own=True
         ),
-        Row("stall-metadata", "longest wait: metadata of all topics", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-offsets", "longest wait: end offsets of all", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-sizes", "longest wait: sizes of all logs", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-times", "longest wait: largest timestamps", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-fetch-offsets", "longest wait: offsets fetched", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-groups", "longest wait: 50,000 groups commit", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-groups-topic", "longest wait: a topic beside them", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-groups-list", "longest wait: a list of them", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-groups-load", "longest wait: they are loaded", "ms", _less, _STALL_MS, of_own=True),
-        Row("stall-rebalance", "longest wait: 500 members share 5,000", "ms", _less, _STALL_MS, of_own=True),
+        Row(
+            "stall-first-records",
+            "longest wait: first records to them",
+            "ms",
+            _less,
+            STALL_MS_MAX,
+            of_own=True,
+        ),
+        Row("stall-metadata", "longest wait: metadata of all topics", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-offsets", "longest wait: end offsets of all", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-sizes", "longest wait: sizes of all logs", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-times", "longest wait: largest timestamps", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row(
+            "stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, STALL_MS_MAX, of_own=True
+        ),
+        Row("stall-fetch-offsets", "longest wait: offsets fetched", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-groups", "longest wait: 50,000 groups commit", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row(
+            "stall-groups-topic", "longest wait: a topic beside them", "ms", _less, STALL_MS_MAX, of_own=True
+        ),
+        Row("stall-groups-list", "longest wait: a list of them", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-groups-load", "longest wait: they are loaded", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row(
+            "stall-rebalance", "longest wait: 500 members share 5,000", "ms", _less, STALL_MS_MAX, of_own=True
+        ),
     )
 }

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.coordinator_topic import java_hash
-from barnabas.broker.leader_fetcher import Key, LeaderFetcher
+from barnabas.broker.leader_fetcher import LeaderFetcher
 from barnabas.broker.replication_throttle import ReplicationThrottle
+from barnabas.broker.session_names import Key
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -25,7 +26,7 @@ log = logging.getLogger("barnabas.isr")
 Topic = AlterPartitionRequest.TopicData
 Asked = Topic.PartitionData
 RETRY_MS = 50
-PARTITIONS_MAX = 2_000  # in one request, which is one batch of the metadata log
+PARTITIONS_MAX = 500  # in one request: it is made, and its response taken, in one go
 LAG = "replica.lag.time.max.ms"
 # Asked again: the controller changes, or knows less than this broker.
 TRANSIENT = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -126,7 +127,7 @@ class InSyncReplicas:
         try:
             await asyncio.sleep(0)  # more may come up in this turn of the loop
             while self._proposals:
-                some = dict(list(self._proposals.items())[:PARTITIONS_MAX])
+                some = dict(islice(self._proposals.items(), PARTITIONS_MAX))
                 asked = self._request(some)
                 for partition in some:
                     del self._proposals[partition]

@@ -3,8 +3,9 @@
 In: partitions with the leader epoch they are followed in. Out: batches appended as the leader sent them, logs
 cut where they part from the leader's, the leader's high watermark. One fetch is under way at any time; the
 next leaves when what the last one brought is in the files, and names only what changed (KIP-227). Where new
-partitions shall be fetched, a second one follows at once, upon which our leaders end the first. A partition
-whose log is being cut, or is out of the leader's range, is left out meanwhile; the others go on.
+partitions shall be fetched, a second one follows at once, upon which our leaders end the first; many come
+into the session some at a time (`SessionNames`). A partition whose log is being cut, or is out of the
+leader's range, is left out meanwhile; the others go on.
 Does not know: who leads what, the metadata log, how logs are cut.
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.fetch_templates import FetchTemplate
 from barnabas.broker.follower_repairs import FollowerRepairs
 from barnabas.broker.leader_link import LeaderLink
+from barnabas.broker.session_names import Key, SessionNames
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.replication.divergence import truncation_offset
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from barnabas.storage.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
-Key = tuple[bytes, int]
 Shape = tuple[Key, int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
 Topic = FetchRequest.FetchTopic
 Asked = Topic.FetchPartition
@@ -75,9 +76,7 @@ class LeaderFetcher:
         self._wait_ms: int = settings["replica.fetch.wait.max.ms"]
         self._bytes_min: int = settings["replica.fetch.min.bytes"]
         self._followed: dict[Key, Followed] = {}
-        self._changed: dict[Key, None] = {}  # what the next fetch has to name
-        self._named: dict[Key, None] = {}  # what the session has
-        self._forgotten: dict[Key, None] = {}  # what it has and shall not have any more
+        self._names = SessionNames()
         self._session_id = self._session_epoch = 0
         self._shape: Shape | None = None  # of the last fetch of one partition
         self._template: FetchTemplate | None = None  # for more of that shape
@@ -109,9 +108,7 @@ class LeaderFetcher:
 
     def remove(self, key: Key) -> None:
         self._followed.pop(key, None)
-        self._changed.pop(key, None)
-        if key in self._named:
-            self._forgotten[key] = None
+        self._names.leave_out(key)
 
     def followed(self) -> list[Followed]:
         return list(self._followed.values())
@@ -210,19 +207,18 @@ class LeaderFetcher:
         self._broker.loop.call_later(self._backoff_ms / 1000, self._go)
 
     def _start_anew(self) -> None:
-        """There is no session: the next fetch names everything."""
+        """There is no session."""
         self._session_id = self._session_epoch = 0
         self._shape = None
-        self._named, self._forgotten = {}, {}
-        self._changed = dict.fromkeys(self._followed)
+        self._names.start_anew(self._followed)
 
     # -- asking ----------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         assert self._link is not None
         self._is_urgent = False
-        followed = self._followed
-        names = [key for key in self._changed if not followed[key].is_delayed]
+        followed, session = self._followed, self._names
+        names = session.next(lambda key: followed[key].is_delayed)
         held_back = self._throttle.held_back(followed[key].partition for key in names)
         if held_back:
             for partition in held_back:
@@ -230,20 +226,18 @@ class LeaderFetcher:
             names = [key for key in names if not followed[key].is_delayed]
         if not names and self._asks:
             return  # nothing to hurry for
-        forgotten = list(self._forgotten)
-        if not names and len(self._named) == len(forgotten):
+        forgotten = list(session.forgotten)
+        if not names and session.is_ending:
             # Nothing to fetch: the session would end, so it begins anew when there is.
             if forgotten:
                 self._start_anew()
             return
         body = self._same_again(names[0]) if len(names) == 1 and not forgotten else None
-        request = self._request(names, forgotten) if body is None else None
-        self._changed, self._forgotten = {}, {}
-        for key in forgotten:
-            self._named.pop(key, None)
+        wait_ms = 0 if session.new else self._wait_ms  # those that are left follow at once
+        request = self._request(names, forgotten, wait_ms) if body is None else None
+        session.told(names)
         self._fetches += 1
         for key in names:
-            self._named[key] = None
             followed[key].fetch_number = self._fetches
         if self._session_epoch:
             self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
@@ -270,11 +264,13 @@ class LeaderFetcher:
             return None
         if self._template is None:
             assert self._link is not None
-            self._template = FetchTemplate(self._request([key], []), self._link.version_of(FetchResponse))
+            self._template = FetchTemplate(
+                self._request([key], [], self._wait_ms), self._link.version_of(FetchResponse)
+            )
         each.fetch_offset = partition_log.written_offset
         return self._template.fill(self._session_epoch, each.fetch_offset)
 
-    def _request(self, names: list[Key], forgotten: list[Key]) -> FetchRequest:
+    def _request(self, names: list[Key], forgotten: list[Key], wait_ms: int) -> FetchRequest:
         broker = self._broker
         topics: dict[bytes, Topic] = {}
         for key in names:
@@ -302,7 +298,7 @@ class LeaderFetcher:
             topic_gone.partitions.append(index)
         return FetchRequest(
             replica_state=FetchRequest.ReplicaState(replica_id=broker.node_id, replica_epoch=broker.epoch),
-            max_wait_ms=self._wait_ms,
+            max_wait_ms=wait_ms,
             min_bytes=self._bytes_min,
             max_bytes=self._response_bytes_max,
             session_id=self._session_id,
@@ -336,7 +332,7 @@ class LeaderFetcher:
                 if each is not None:
                     self._take(key, each, data, now_ms)
         if not self._session_id:  # the leader keeps no session for us
-            self._changed, self._named, self._forgotten = dict.fromkeys(self._followed), {}, {}
+            self._names.name_all(self._followed)
         self._tick.when_written(self._go)
         if self._parted:
             self._tick.when_written(self._begin_cutting)
@@ -358,7 +354,7 @@ class LeaderFetcher:
                 self._set_aside(key, each)
                 self._parted.append((key, each, data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
             elif each.fetch_offset != partition_log.end_offset:
-                self._changed[key] = None  # asked for before it was cut
+                self._names.changed[key] = None  # asked for before it was cut
             else:
                 self._append(key, partition, data, now_ms)
         except Exception as error:
@@ -375,14 +371,14 @@ class LeaderFetcher:
 
     def _append(self, key: Key, partition: Partition, data: Data, now_ms: int) -> None:
         if data.records:
-            self._changed[key] = None
+            self._names.changed[key] = None
             self._throttle.count(partition, len(data.records))
             partition.append_followed(data.records, data.high_watermark, now_ms)
         else:
             partition.learn_high_watermark(data.high_watermark)
         partition_log = partition.log
         if data.log_start_offset > partition_log.log_start_offset:
-            self._changed[key] = None  # the leader hears of it with the next fetch
+            self._names.changed[key] = None  # the leader hears of it with the next fetch
             partition_log.advance_log_start(min(data.log_start_offset, partition_log.end_offset))
 
     def _refused(self, key: Key, each: Followed, code: ErrorCode) -> None:
@@ -399,9 +395,7 @@ class LeaderFetcher:
     def _hold(self, key: Key, each: Followed) -> None:
         """Fetch the others; this one again when `_again` says so."""
         each.is_delayed = True
-        self._changed.pop(key, None)
-        if key in self._named:
-            self._forgotten[key] = None
+        self._names.leave_out(key)
 
     def _set_aside(self, key: Key, each: Followed) -> None:
         """The same until it is repaired."""
@@ -423,8 +417,7 @@ class LeaderFetcher:
 
     def _fetch(self, key: Key) -> None:
         """Name it in the next fetch, which leaves soon."""
-        self._changed[key] = None
-        self._forgotten.pop(key, None)
+        self._names.want(key)
         self._is_urgent = True
         self._go()
 

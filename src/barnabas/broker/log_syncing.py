@@ -10,11 +10,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import KafkaError
+from barnabas.runtime.pieces import WaitingSteps
 
 if TYPE_CHECKING:
     from barnabas.runtime.threads import Threads
     from barnabas.storage.log import Log
     from barnabas.storage.syncing import SyncWork
+
+LOGS_A_THREAD = 64  # whose folders are made durable by one call to a thread
 
 
 async def sync_log(threads: Threads, log: Log, offset: int | None = None, now_ms: int | None = None) -> None:
@@ -26,22 +29,38 @@ async def sync_log(threads: Threads, log: Log, offset: int | None = None, now_ms
         log.end_sync(work)
 
 
-async def sync_names(threads: Threads, logs: Iterable[Log]) -> None:
-    """Make the folders of logs durable where they are not. KafkaError: the first that could not be."""
-    works = [(log, log.begin_names_sync()) for log in logs if log.names_dirty]
+def sync_names(threads: Threads, logs: Iterable[Log]) -> WaitingSteps[None]:
+    """Make the folders of logs durable where they are not. KafkaError: the first that could not be; the
+    others are durable all the same."""
+    errors: list[KafkaError] = []
+    dirty: list[Log] = []
+    for log in logs:
+        if log.names_dirty:
+            dirty.append(log)
+            if len(dirty) >= LOGS_A_THREAD:
+                yield from sync_some(threads, dirty, errors)
+                dirty = []
+        yield None
+    yield from sync_some(threads, dirty, errors)
+    if errors:
+        raise errors[0]
+
+
+def sync_some(threads: Threads, logs: list[Log], errors: list[KafkaError]) -> WaitingSteps[None]:
+    """A part of them, by one call to a thread."""
+    works = [(log, log.begin_names_sync()) for log in logs]
     if not works:
         return
     try:
-        await threads.run(run_all, [work for _, work in works])
+        synced = threads.run(run_all, [work for _, work in works])
+        yield synced
+        synced.result()
     finally:
-        errors = []
         for log, work in works:
             try:
                 log.end_sync(work)
             except KafkaError as error:
                 errors.append(error)
-    if errors:
-        raise errors[0]
 
 
 def run_all(works: list[SyncWork]) -> None:

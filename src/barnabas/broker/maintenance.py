@@ -86,8 +86,8 @@ class Maintenance:
     # -- duties ------------------------------------------------------------------------------------
 
     async def checkpoint_recovery_points(self) -> None:
-        log_dirs, syncs = self._broker.log_dirs, self._broker.threads.syncs
-        await sync_names(syncs, list(log_dirs.logs.values()))
+        broker = self._broker
+        await broker.pieces.run(sync_names(broker.threads.syncs, list(broker.log_dirs.logs.values())))
         await self._store(names.RECOVERY_POINT_CHECKPOINT, recovery_points)
 
     async def checkpoint_log_starts(self) -> None:

@@ -45,6 +45,7 @@ class ClusterNode:
         self.properties = properties
         self.log_level = "INFO"
         self.open_files: int | None = None  # RLIMIT_NOFILE of its next life, soft and hard
+        self.python = [sys.executable]  # and what it runs the node under: a profiler, for instance
         self.class_path = ""  # in front of Apache Kafka's own: a logger, to see what it does
         self.release_version: str | None = None  # whose features a new cluster begins with; the newest's
         self.product = BARNABAS  # or Apache Kafka, on the same folder: it may change between two lives
@@ -97,7 +98,7 @@ class ClusterNode:
             paths = self.class_path + f"{apache.jars()}/*"
             return [*apache.jvm(*flags), "-cp", paths, "kafka.Kafka", str(path)]
         limit = [] if self.open_files is None else ["prlimit", f"--nofile={self.open_files}"]
-        return [*limit, sys.executable, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
+        return [*limit, *self.python, "-m", "barnabas", "start", str(path), "--log-level", self.log_level]
 
     def _read(self, stream: Any, ready: threading.Event) -> None:
         with stream:
@@ -199,8 +200,10 @@ class Cluster:
         dynamic: bool = False,
         overrides: Mapping[str, object] | None = None,
         racks: Sequence[str] = (),
+        parent: Path | None = None,
     ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="barnabas-cluster-"))
+        """`parent` is the folder that the cluster's own is made in: the system's for temporary files."""
+        self.folder = Path(tempfile.mkdtemp(prefix="barnabas-cluster-", dir=parent))
         replicas = str(min(3, brokers or combined))
         self._overrides = {
             "offsets.topic.replication.factor": replicas,

@@ -1,0 +1,341 @@
+"""`python -m bench.cluster_stalls`: 100,000 partitions in a cluster of three, and producers beside them.
+
+In: how many partitions, how many of them with three replicas. Out: for each phase (at rest, topics created,
+all metadata asked for, a node stopped and started again, a node killed and started again, topics deleted) how
+long it took, the longest wait of a producer that writes one record at a time to each node, and the longest
+turn of a node's loop: by the clock, without waiting for a processor that others had, and in processor time.
+Nodes that are down or start have no producer; a node that is back has one again. The first phase is the
+control: nobody disturbs the producers. The nodes' folders are in memory where that can be had, since a file
+system may take milliseconds for a partition's files (ext4 does where many files were deleted lately).
+Does not know: Apache Kafka, which would take too long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from barnabas.client.topic_admin import NewTopic
+from barnabas.protocol.messages.metadata import MetadataResponse
+from barnabas.testing.cluster import Cluster, ClusterNode
+from barnabas.testing.waiting import wait_until
+from bench import frames, generator, group_frames, loop_watch, probe
+from bench.brokers import ask, memory_bytes
+from bench.rows import STALL_MS_MAX
+
+NODES = 3
+PARTITIONS, REPLICATED, PER_TOPIC = 100_000, 100_000, 1_000
+PATIENCE_S = 400.0
+RESPONSE_TIMEOUT_S = 120.0
+PROBE_START_S = 10.0
+REST_S = 5.0
+SETTLE_S = 2.0  # after a phase: work may go on
+LOOK_S = 0.3
+METADATA_VERSION = 8
+OVERRIDES = {
+    "log.segment.delete.delay.ms": 1_000,  # removing files is a part of deleting
+    "log.cleaner.enable": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What one phase took; waits and turns are in milliseconds, the longest of all nodes."""
+
+    name: str
+    took_s: float
+    wait_ms: float
+    median_ms: float
+    turn_ms: float
+    own_ms: float
+    cpu_ms: float
+    over: int  # turns in which the node's own work took more than nobody shall wait
+    memory_mb: float
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.name,
+            f"{self.took_s:,.1f} s",
+            f"{self.wait_ms:,.1f} ms",
+            f"{self.median_ms:,.2f} ms",
+            f"{self.turn_ms:,.1f} ms",
+            f"{self.own_ms:,.1f} ms",
+            f"{self.cpu_ms:,.1f} ms",
+            str(self.over),
+            f"{self.memory_mb:,.0f} MB",
+        )
+
+
+HEADS = ("phase", "took", "longest wait", "median", "longest turn", "its own", "processor", "> 20", "memory")
+
+
+class Watched:
+    """Three nodes with a producer beside each; `phases` are what was measured."""
+
+    def __init__(self, folder: Path, partitions: int, replicated: int, *, stacks: Path | None = None) -> None:
+        self.cluster = Cluster(combined=NODES, overrides=OVERRIDES, parent=folder)
+        self._folder = folder
+        self._stacks = stacks
+        self._lives = 0
+        self.settle_s = SETTLE_S
+        self.topics = [f"many-{number:03}" for number in range(max(1, partitions // PER_TOPIC))]
+        self.per_topic = min(PER_TOPIC, partitions)
+        self.replicated = set(self.topics[: replicated // self.per_topic])
+        self.phases: list[Phase] = []
+        for node in self.cluster.nodes.values():
+            self._watch(node)
+
+    def start(self) -> None:
+        self.cluster.start()
+        for node_id in self.cluster.nodes:
+            topic = NewTopic(self.probed(node_id), assignments=[[node_id]])
+            self.cluster.ask(lambda admin, topic=topic: admin.create_topic(topic))
+        wait_until(self._probes_led, PATIENCE_S, "the producers' topics are led")
+
+    def probed(self, node_id: int) -> str:
+        return f"probe-{node_id}"
+
+    def _probes_led(self) -> bool:
+        return all(
+            not frames.list_offsets_errors(self.ask(node_id, frames.list_offsets({self.probed(node_id): 1})))
+            for node_id in self.cluster.nodes
+        )
+
+    def port(self, node_id: int) -> int:
+        return int(self.cluster[node_id].address.rpartition(":")[2])
+
+    def ask(self, node_id: int, frame: bytes) -> bytes:
+        return ask(self.port(node_id), frame, RESPONSE_TIMEOUT_S)
+
+    # -- measuring -----------------------------------------------------------------------------------
+
+    def _watch(self, node: ClusterNode) -> None:
+        """Note the turns of the node's next life."""
+        self._lives += 1
+        parent = self._stacks or self._folder
+        turns = parent / f"turns-{node.id}-{self._lives}"
+        watch = str(Path(__file__).with_name("loop_watch.py"))
+        node.python = [sys.executable, watch, str(turns), *(["--stacks"] if self._stacks else [])]
+
+    def _turns(self, node_id: int) -> list[loop_watch.Turn]:
+        found = sorted((self._stacks or self._folder).glob(f"turns-{node_id}-*"))
+        return [turn for path in found for turn in loop_watch.read_turns(path)]
+
+    @contextmanager
+    def phase(self, name: str, *, without: int | None = None) -> Iterator[None]:
+        """Producers beside all nodes but one while this lasts, and a little longer."""
+        node_ids = [each for each in self.cluster.nodes if each != without]
+        with ExitStack() as probes:
+            waits = {node_id: probes.enter_context(self._probe(node_id)) for node_id in node_ids}
+            began = time.monotonic()
+            yield
+            ended = time.monotonic()
+            time.sleep(self.settle_s)
+        seconds = [each.seconds for path in waits.values() for each in probe.read_waits(path)]
+        turns = [
+            turn
+            for node_id in node_ids
+            for turn in self._turns(node_id)
+            if began <= turn.at_s <= ended + self.settle_s
+        ]
+        self.phases.append(
+            Phase(
+                name,
+                ended - began,
+                max(seconds) * 1000,
+                sorted(seconds)[len(seconds) // 2] * 1000,
+                max((turn.wall_ms for turn in turns), default=0.0),
+                max((turn.own_ms for turn in turns), default=0.0),
+                max((turn.cpu_ms for turn in turns), default=0.0),
+                sum(turn.own_ms > STALL_MS_MAX for turn in turns),
+                max(memory_bytes(node.pid) for node in self.cluster.nodes.values() if node.is_running) / 1e6,
+            )
+        )
+
+    @contextmanager
+    def _probe(self, node_id: int) -> Iterator[Path]:
+        self._lives += 1
+        out = self._folder / f"waits-{node_id}-{self._lives}"
+        command = [
+            sys.executable,
+            "-m",
+            "bench.probe",
+            str(self.port(node_id)),
+            self.probed(node_id),
+            str(out),
+        ]
+        process = subprocess.Popen(command, cwd=Path(__file__).resolve().parent.parent)
+        try:
+            wait_until(lambda: out.exists() and out.stat().st_size, PROBE_START_S, "the producer writes")
+            yield out
+        finally:
+            process.terminate()
+            process.wait()
+        if process.returncode:
+            raise generator.LoadError(f"the producer of node {node_id} ended with {process.returncode}")
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        for topic in self.topics:
+            new = NewTopic(topic, self.per_topic, NODES if topic in self.replicated else 1)
+            self.cluster.ask(lambda admin, new=new: admin.create_topic(new))
+        for topic in self.topics:
+            wait_until(partial(self._is_led, topic), PATIENCE_S, f"all partitions of {topic} are led")
+
+    def _is_led(self, topic: str) -> bool:
+        """Every partition answers ListOffsets at its leader."""
+        question = frames.list_offsets({topic: self.per_topic})
+        led = 0
+        for node_id, node in self.cluster.nodes.items():
+            if node.is_running:
+                led += self.per_topic - len(frames.list_offsets_errors(self.ask(node_id, question)))
+        return led == self.per_topic or pause()
+
+    def metadata(self) -> None:
+        """Every node is asked for everything it knows."""
+        frame = frames.request(3, METADATA_VERSION, struct.pack(">ibbb", -1, 0, 0, 0), flexible=False)
+        for node_id in self.cluster.nodes:
+            self.ask(node_id, frame)
+
+    def until(self, holds: Callable[[Partition], bool], at: int, what: str) -> None:
+        """One node's metadata say this of all partitions with several replicas."""
+        for topic in self.topics:
+            if topic in self.replicated:
+                wait_until(
+                    partial(self._is_so, topic, holds, at), PATIENCE_S, f"partitions of {topic} are {what}"
+                )
+
+    def _is_so(self, topic: str, holds: Callable[[Partition], bool], at: int) -> bool:
+        body = group_frames.array([group_frames.text(topic)]) + b"\0\0\0"
+        response = self.ask(at, frames.request(3, METADATA_VERSION, body, flexible=False))
+        [found] = MetadataResponse.decode(response[frames.CORRELATION_BYTES :], METADATA_VERSION).topics
+        return (len(found.partitions) == self.per_topic and all(map(holds, found.partitions))) or pause()
+
+    def start_again(self, node: ClusterNode, at: int) -> None:
+        """Until it is in sync everywhere. Its own producer is there as soon as it serves."""
+        self._watch(node)
+        began = time.monotonic()
+        node.start()
+        wait_until(self._probes_led, PATIENCE_S, "the producers' topics are led")
+        served_s = time.monotonic() - began
+        with self.phase(f"the node catches up, {served_s:.1f} s after its start"):
+            self.until(lambda found: len(found.isr_nodes) == NODES, at, "in sync")
+
+    def delete(self) -> None:
+        for topic in self.topics:
+            self.cluster.ask(lambda admin, topic=topic: admin.delete_topics([topic]))
+        for node in self.cluster.nodes.values():
+            wait_until(partial(self._is_empty, node.folder), PATIENCE_S, f"node {node.id} has no folders")
+
+    def _is_empty(self, folder: Path) -> bool:
+        return not any(path.name.startswith("many-") for path in folder.iterdir()) or pause()
+
+
+Partition = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
+
+
+def pause() -> bool:
+    time.sleep(LOOK_S)
+    return False
+
+
+def measure(watched: Watched, said: Callable[[str], None], *, kill: bool, rest_s: float = REST_S) -> None:
+    """All phases, in order."""
+    cluster = watched.cluster
+    said("starting")
+    watched.start()
+    with watched.phase("at rest, nothing there"):
+        time.sleep(rest_s)
+    said("creating")
+    with watched.phase("create"):
+        watched.create()
+    with watched.phase("at rest"):
+        time.sleep(rest_s)
+    said("metadata")
+    with watched.phase("metadata of all, of each node"):
+        watched.metadata()
+    active = active_controller(cluster)
+    victim, at = [node for node_id, node in sorted(cluster.nodes.items()) if node_id != active][-1], active
+    said(f"stop of node {victim.id}")
+    with watched.phase("stop of a node", without=victim.id):
+        victim.stop()
+        watched.until(lambda found: found.leader_id not in (victim.id, -1), at, "led by others")
+    said("its start")
+    watched.start_again(victim, at)
+    if kill:
+        said(f"kill -9 of node {victim.id}")
+        with watched.phase("kill -9 of a node", without=victim.id):
+            victim.kill()
+            watched.until(lambda found: victim.id not in found.isr_nodes, at, "without it")
+        said("its start")
+        watched.start_again(victim, at)
+    said("deleting")
+    with watched.phase("delete"):
+        watched.delete()
+
+
+def active_controller(cluster: Cluster) -> int:
+    found: int = cluster.ask(lambda admin: admin.describe_quorum()).leader_id
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster_stalls", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    parser.add_argument("--replicated", type=int, default=REPLICATED, help="so many have three replicas")
+    parser.add_argument("--kill", action="store_true", help="kill a node, too")
+    parser.add_argument("--folder", type=Path, help="where the nodes' folders are; in memory")
+    parser.add_argument(
+        "--stacks", type=Path, help="write where long turns of the loops are into this folder"
+    )
+    options = parser.parse_args(arguments)
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    return run(console, options.partitions, options.replicated, options.folder, options.stacks, options.kill)
+
+
+def run(
+    console: Console,
+    partitions: int = PARTITIONS,
+    replicated: int = REPLICATED,
+    folder: Path | None = None,
+    stacks: Path | None = None,
+    kill: bool = False,
+) -> int:
+    import tempfile
+
+    began = time.monotonic()
+
+    def said(what: str) -> None:
+        console.print(f"{time.monotonic() - began:.0f} s: {what}")
+
+    with tempfile.TemporaryDirectory(dir=folder or generator.memory_folder()) as name:
+        watched = Watched(Path(name), partitions, replicated, stacks=stacks)
+        try:
+            measure(watched, said, kill=kill)
+        except BaseException:
+            for node in watched.cluster.nodes.values():
+                console.print(f"node {node.id}:", *list(node.lines)[-10:], sep="\n", markup=False)
+            raise
+        finally:
+            watched.cluster.__exit__(None, None, None)
+            table = Table(*HEADS)
+            for phase in watched.phases:
+                table.add_row(*phase.cells())
+            console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

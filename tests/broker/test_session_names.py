@@ -1,0 +1,69 @@
+"""What a follower's next fetch names: all that changed, and new partitions some at a time."""
+
+from __future__ import annotations
+
+from barnabas.broker.session_names import NEW_A_FETCH_MAX, Key, SessionNames
+
+
+def key(number: int) -> Key:
+    return b"t" * 16, number
+
+
+def never(_: Key) -> bool:
+    return False
+
+
+def test_many_new_partitions_come_into_the_session_some_at_a_time() -> None:
+    names = SessionNames()
+    keys = [key(number) for number in range(3 * NEW_A_FETCH_MAX + 1)]
+    names.start_anew(keys)
+    fetched = []
+    while names.new:
+        portion = names.next(never)
+        names.told(portion)
+        assert 0 < len(portion) <= NEW_A_FETCH_MAX
+        fetched += portion
+    assert fetched == keys == list(names.known)
+    assert names.next(never) == []
+
+
+def test_all_that_the_session_has_is_named_again_when_it_was_answered_with_records() -> None:
+    """The leader goes by the offset that was named last: what is not named would be sent once more."""
+    names = SessionNames()
+    keys = [key(number) for number in range(4 * NEW_A_FETCH_MAX)]
+    names.told(keys)
+    for each in keys:
+        names.changed[each] = None
+    names.want(key(9_999))
+    assert names.next(never) == [*keys, key(9_999)]
+
+
+def test_partitions_that_are_left_out_keep_no_others_waiting() -> None:
+    names = SessionNames()
+    keys = [key(number) for number in range(2 * NEW_A_FETCH_MAX)]
+    names.start_anew(keys)
+    waiting = set(keys[:NEW_A_FETCH_MAX])
+    assert names.next(lambda each: each in waiting) == keys[NEW_A_FETCH_MAX:]
+    assert not names.new
+
+
+def test_a_partition_that_comes_back_before_the_next_fetch_is_not_forgotten() -> None:
+    names = SessionNames()
+    names.told([key(1), key(2)])
+    names.leave_out(key(1))
+    names.leave_out(key(2))
+    assert names.is_ending
+    names.want(key(1))
+    assert names.next(never) == [key(1)]
+    assert list(names.forgotten) == [key(2)]
+    names.told([key(1)])
+    assert list(names.known) == [key(1)]
+
+
+def test_a_leader_without_a_session_is_told_everything_each_time() -> None:
+    names = SessionNames()
+    keys = [key(number) for number in range(2 * NEW_A_FETCH_MAX)]
+    names.start_anew(keys)
+    names.told(names.next(never))
+    names.name_all(keys)
+    assert names.next(never) == keys

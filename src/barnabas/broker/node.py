@@ -51,6 +51,7 @@ from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from barnabas.runtime.busy_polling import busy_polling
 from barnabas.runtime.clock import Clock, SystemClock
 from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import REAL_DISK, Disk
@@ -164,7 +165,10 @@ class Node:
         broker.pieces = seat.log.pieces  # one for all of a node's long work
         seat.log.on_failure = self._failed
         arena = Arena(large_bytes_max=settings["queued.max.request.bytes"])
-        tick = Tick(arena, loop.call_soon, self._sync, unexpected=broker.unexpected)
+        polling = None
+        if self._disk is REAL_DISK:  # a simulation has a time of its own
+            polling = busy_polling(loop.call_soon, settings["barnabas.busy.poll.us"])
+        tick = Tick(arena, loop.call_soon, self._sync, unexpected=broker.unexpected, polling=polling)
         seat.log.unexpected = broker.unexpected
         self._listening = Listening(broker, tick, self._socket_port, self._shares)
         if seat.quorum.is_alone:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.pending_responses import PendingResponse
     from barnabas.broker.routes import Route
+    from barnabas.runtime.busy_polling import BusyPolling
 
 Schedule = Callable[[Callable[[], None]], object]
 Time = Callable[[], float]
@@ -33,8 +34,8 @@ Time = Callable[[], float]
 class Tick:
     __slots__ = (
         "_after", "_after_syncs", "_answers", "_committed", "_dirty", "_flushes", "_is_finishing",
-        "_is_quiet", "_is_scheduled", "_opened_ns", "_schedule", "_time", "_wakeups", "_waking", "arena",
-        "counts", "is_open", "unexpected",
+        "_is_quiet", "_is_scheduled", "_opened_ns", "_polling", "_schedule", "_time", "_wakeups", "_waking",
+        "arena", "counts", "is_open", "unexpected",
     )  # fmt: skip
 
     def __init__(
@@ -44,8 +45,10 @@ class Tick:
         sync: Sync,
         time: Time | None = None,
         unexpected: UnexpectedErrors | None = None,
+        polling: BusyPolling | None = None,
     ) -> None:
         self.arena = arena
+        self._polling = polling
         self.unexpected = (
             unexpected or UnexpectedErrors()
         )  # of one call, which must not keep others from theirs
@@ -117,6 +120,8 @@ class Tick:
         self._is_quiet = self._wakeups <= 1
         self._wakeups = 0
         self.close()
+        if self._polling is not None and self._is_quiet:
+            self._polling.rest(self._opened_ns)
 
     def respond(self, pending: PendingResponse) -> None:
         """Finish the response when the tick is written."""

@@ -27,9 +27,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster as Client
+from barnabas.client.core.address import parse_bootstrap
 from barnabas.testing import apache
 from barnabas.testing.apache_cluster import ApacheCluster
 from barnabas.testing.cluster import Cluster

@@ -26,7 +26,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.admin.topics import NewTopic
 from barnabas.protocol.messages.metadata import MetadataResponse
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until

@@ -22,15 +22,17 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 
+from barnabas.client.blocking import run
+from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.transaction import Transaction
 from barnabas.records.compression import Compression
-from barnabas.spark.cluster import BlockingCluster, Place
+from barnabas.spark.cluster import WorkerCluster
 from barnabas.spark.columns import COLUMNS, Table
 from barnabas.spark.encoding import Encoder
 from barnabas.spark.fetcher import LATEST, Fetcher, OffsetRange
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.settings import ClientSettings
 from barnabas.spark.sink_options import BATCH_BYTES
-from barnabas.spark.transaction import Transaction
 from barnabas.testing.broker import Broker
 
 PARTITIONS = 2
@@ -88,9 +90,9 @@ def tables(size: int, records: int) -> list[pa.Table]:
 
 
 def write(settings: ClientSettings, topic: str, codec: Compression, rows: list[pa.Table]) -> None:
-    cluster, coordinators = BlockingCluster(settings), BlockingCluster(settings)
+    cluster, coordinators = WorkerCluster(settings), WorkerCluster(settings)
     transaction = Transaction(coordinators, None, timeout_ms=TIMEOUT_MS, wait_ms=TIMEOUT_MS)
-    transaction.init()
+    run(transaction.init())
     encoder = Encoder(
         {topic: PARTITIONS}, compression=codec, batch_bytes=BATCH_BYTES, rng=random.Random(), level=None
     )
@@ -98,20 +100,20 @@ def write(settings: ClientSettings, topic: str, codec: Compression, rows: list[p
     for table in rows:
         producer.write(encoder.batches(table, topic, int(time.time() * 1000)))
     producer.flush()
-    cluster.close()
-    coordinators.close()
+    run(cluster.close())
+    run(coordinators.close())
 
 
 def read(settings: ClientSettings, topic: str, records: int) -> None:
-    cluster = BlockingCluster(settings)
+    cluster = WorkerCluster(settings)
     found = 0
     for partition in range(PARTITIONS):
-        place = Place(topic, partition)
+        place = TopicPartition(topic, partition)
         asked = OffsetRange(topic, b"", partition, 0, cluster.offsets({place: LATEST})[place])
         fetcher = Fetcher(cluster, asked, fails_on_loss=True, timeout_ms=TIMEOUT_MS)
         columns = Table(topic, partition, COLUMNS)
         found += sum(columns.batch(chunk, 0, asked.stop).num_rows for chunk in fetcher.chunks())
-    cluster.close()
+    run(cluster.close())
     assert found == records, f"read {found} of {records}"
 
 

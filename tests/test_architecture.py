@@ -23,7 +23,6 @@ MODULES_MAX = 25  # in a folder, `__init__.py` not counted: more means that a ro
 CROWDED = {
     "broker",
     "broker/handlers",
-    "client",
     "pipeline",
     "protocol/messages",
     "runtime",

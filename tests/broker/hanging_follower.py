@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.partition import Partition
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch

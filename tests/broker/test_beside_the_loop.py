@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from barnabas.broker.node import Node
-from barnabas.client.address import Address
-from barnabas.client.connection import Connection
+from barnabas.client.asyncio_network import Connection
+from barnabas.client.core.address import Address
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

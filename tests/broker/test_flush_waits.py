@@ -11,7 +11,7 @@ import pytest
 from barnabas.broker.partition import Partition
 from barnabas.broker.pending_responses import decoded
 from barnabas.broker.topic_rules import TopicRules
-from barnabas.client.connection import request_frame
+from barnabas.client.core.frames import request_frame
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.records.record import Record, build_batch

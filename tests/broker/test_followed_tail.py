@@ -20,7 +20,7 @@ from barnabas.broker.partitions import Partitions
 from barnabas.broker.routes import Router
 from barnabas.broker.tick import Tick
 from barnabas.broker.topic_rules import TopicRules
-from barnabas.client.connection import decode_answer, request_frame
+from barnabas.client.core.frames import decode_response, request_frame
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -162,7 +162,7 @@ class Broker:
         self.sent = []
         while data:
             (size,) = struct.unpack_from(">i", data)
-            found.append(decode_answer(data[4 : 4 + size], FetchResponse, FETCH, VERSION))
+            found.append(decode_response(data[4 : 4 + size], FetchResponse, FETCH, VERSION))
             data = data[4 + size :]
         return found
 

@@ -17,7 +17,6 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until
 
-from .administration import set_quotas
 from .conversation import Conversation
 
 Topic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -105,19 +104,3 @@ def test_a_client_that_leaves_while_its_request_is_read_disturbs_nobody(broker: 
             with Conversation(broker) as talk:
                 talk.send((commit(3), 9))
         assert not other.ask(fetch(), 8).groups[0].error_code
-
-
-@pytest.mark.parametrize("version", [7, 9])
-def test_a_large_response_that_is_encoded_in_pieces_says_how_long_to_wait(
-    broker: Broker, version: int
-) -> None:
-    set_quotas(broker, {"client-id": "limited"}, request_percentage=0.0001)
-    with Conversation(broker, client_id="limited") as talk:
-        answers = [talk.ask(commit(each), version) for each in range(2)]
-    assert max(answer.throttle_time_ms for answer in answers) > 0
-    assert {each.error_code for answer in answers for each in answer.topics[0].partitions} == {0}
-    with Conversation(broker, client_id="limited") as talk:
-        answers = [talk.ask(fetch(), 8) for _ in range(2)]
-    set_quotas(broker, {"client-id": "limited"}, request_percentage=None)
-    assert max(answer.throttle_time_ms for answer in answers) > 0
-    assert len(answers[1].groups[0].topics[0].partitions) == WIDTH

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 from barnabas.broker.node import Node
-from barnabas.client.address import Address
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.core.address import Address
 from barnabas.runtime.disk import Disk
 from barnabas.settings import BrokerSettings
 from barnabas.testing import Broker

@@ -9,10 +9,10 @@ import threading
 from types import TracebackType
 from typing import Any, Self
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.groups import GroupDescription
 from barnabas.client.cluster import Cluster
-from barnabas.client.group_admin import GroupDescription
+from barnabas.client.core.address import parse_bootstrap
 from barnabas.testing.waiting import until
 
 STABLE_SECONDS_MAX = 60.0

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.producer import Producer
 from barnabas.testing import apache
 from barnabas.testing.apache_cluster import ApacheCluster

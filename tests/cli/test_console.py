@@ -91,7 +91,7 @@ def test_partitions_that_appear_are_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     code = (
-        "import sys; from barnabas.cli import consume; consume.DISCOVERY_S = 0.0; "
+        "import sys; from barnabas.cli.records import consume; consume.DISCOVERY_S = 0.0; "
         "from barnabas.cli.main import main; sys.exit(main())"
     )
     arguments = ["consume", "--bootstrap-server", broker, "--topic", topic, "--from-beginning"]

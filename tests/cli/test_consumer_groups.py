@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.producer import Producer
-from barnabas.client.topic_admin import NewTopic
-from barnabas.client.topology import TopicPartition
 from barnabas.testing.ports import free_ports
 
 from .conftest import Ran, RunTool

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.groups.consumer_groups_plan import csv_text, read_plan
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.topology import TopicPartition
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=20)
 GROUPS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=10)

@@ -8,9 +8,9 @@ import pytest
 
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.transactions.hanging_transactions import Search, find_hanging
-from barnabas.client.topic_admin import PartitionDescription, TopicDescription, TopicListing
-from barnabas.client.topology import TopicPartition
-from barnabas.client.transaction_admin import ActiveProducer, TransactionDescription, TransactionListing
+from barnabas.client.admin.topics import PartitionDescription, TopicDescription, TopicListing
+from barnabas.client.admin.transactions import ActiveProducer, TransactionDescription, TransactionListing
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
 
 NOW_MS = int(time.time() * 1000)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.cli.groups.lag import duration, lines
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.group_lag import GroupLag, PartitionLag
-from barnabas.client.topology import TopicPartition
 
 from .conftest import RunTool
 from .group_members import Members

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.cli.cluster.new_controller import new_controller
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.client.voter_admin import VoterAddress
+from barnabas.client.admin.voters import VoterAddress
 from barnabas.protocol import uuid
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.storage import meta_properties

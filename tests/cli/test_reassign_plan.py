@@ -13,8 +13,8 @@ from barnabas.cli.topics.reassign_plan import (
     moves_of,
     spread_over,
 )
-from barnabas.client.topic_admin import Reassignment
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.topics import Reassignment
+from barnabas.client.core.topology import TopicPartition
 
 WHERE = TopicPartition("orders", 0)
 

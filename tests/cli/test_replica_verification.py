@@ -7,8 +7,8 @@ import pytest
 
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.topics.replica_verification import Comparison
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.replica_reader import BatchMark, ReplicaBatches
-from barnabas.client.topology import TopicPartition
 
 from .conftest import RunTool
 

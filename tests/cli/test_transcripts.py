@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import parse_bootstrap
 from barnabas.testing import Broker, apache
 from barnabas.testing.waiting import until
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
-from barnabas.client.fetched import DamagedBatch
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.fetched import DamagedBatch
+from barnabas.client.core.topology import TopicPartition
 from barnabas.records.compression import Compression
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until

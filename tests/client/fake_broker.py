@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.protocol import Message
 from barnabas.protocol.apis import request_class, request_header_version, response_header_version
 from barnabas.protocol.headers import RequestHeader

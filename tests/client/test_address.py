@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.client.address import Address, parse_bootstrap
+from barnabas.client.core.address import Address, parse_bootstrap
 
 
 def test_a_list_of_servers_is_split_at_commas() -> None:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.address import Address
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
+from barnabas.client.admin.elections import ElectionType
+from barnabas.client.admin.features import UpgradeType
+from barnabas.client.admin.quotas import Match
+from barnabas.client.admin.scram import NewCredential, ScramMechanism
+from barnabas.client.admin.transactions import AbortedTransaction
+from barnabas.client.admin.voters import VoterAddress
 from barnabas.client.cluster import Cluster
-from barnabas.client.config_admin import ConfigResource, ResourceType
-from barnabas.client.election_admin import ElectionType
-from barnabas.client.errors import UnsupportedApi
-from barnabas.client.feature_admin import UpgradeType
-from barnabas.client.quota_admin import Match
-from barnabas.client.scram_admin import NewCredential, ScramMechanism
-from barnabas.client.topology import TopicPartition
-from barnabas.client.transaction_admin import AbortedTransaction
-from barnabas.client.voter_admin import VoterAddress
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import UnsupportedApi
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse

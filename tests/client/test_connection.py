@@ -5,9 +5,10 @@ import struct
 
 import pytest
 
-from barnabas.client.address import Address
-from barnabas.client.connection import Connection
-from barnabas.client.errors import ConnectError, ConnectionLost, RequestTimeout, UnsupportedApi
+from barnabas.client.asyncio_network import Connection
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ConnectError, ConnectionLost, RequestTimeout, UnsupportedApi
+from barnabas.client.core.network import ConnectionSettings
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -73,7 +74,7 @@ def test_answers_find_their_requests_whatever_their_order() -> None:
         host, port = server.sockets[0].getsockname()
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            lambda: Connection(Address(host, port), "t", 5_000), host, port
+            lambda: Connection(Address(host, port), ConnectionSettings("t")), host, port
         )
         answers = await asyncio.gather(
             *(connection.send(MetadataRequest(topics=None), MetadataResponse, version=4) for _ in range(2))

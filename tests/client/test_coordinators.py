@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.address import Address
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_offsets import CommittedOffset
+from barnabas.client.admin.groups import GroupDescription, classic_assignment
 from barnabas.client.cluster import Cluster
-from barnabas.client.group_admin import GroupDescription, classic_assignment
-from barnabas.client.group_offset_admin import CommittedOffset
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.address import Address
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

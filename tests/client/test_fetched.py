@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.client.fetched import DamagedBatch, PartitionData, read_partition
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.fetched import DamagedBatch, PartitionData, read_partition
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.records.batch import TimestampType
 from barnabas.records.control import EndMarker, build_end_marker

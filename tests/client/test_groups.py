@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.groups import GroupDescription
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
-from barnabas.client.group_admin import GroupDescription
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.group_lag import LagReader
 from barnabas.client.producer import Producer
-from barnabas.client.topic_admin import NewTopic
-from barnabas.client.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 NOW_MS = 1_700_000_000_000

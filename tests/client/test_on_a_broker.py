@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ConfigSource, ResourceType
+from barnabas.client.admin.offsets import FoundOffset, OffsetSpec
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
-from barnabas.client.config_admin import ConfigResource, ConfigSource, ResourceType
 from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.keys import has_keys
-from barnabas.client.offset_admin import FoundOffset, OffsetSpec
 from barnabas.client.partitioner import partition_for_key
 from barnabas.client.producer import Producer, ProducerSettings
-from barnabas.client.topic_admin import NewTopic
-from barnabas.client.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.compression import Compression
 from barnabas.testing.waiting import until

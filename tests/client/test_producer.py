@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError
+from barnabas.client.core.errors import ClientError
 from barnabas.client.producer import Producer, ProducerSettings
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from confluent_kafka import Producer
 
-from barnabas.client.address import Address
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import Address
 
 from .conftest import NewTopicName, Served
 from .librdkafka import produce, read

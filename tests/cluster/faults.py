@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from barnabas.client.errors import ClientError
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.storage import meta_properties

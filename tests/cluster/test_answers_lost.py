@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.admin.topics import NewTopic
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.admin.topics import NewTopic
 from barnabas.testing.cluster import Cluster
 from barnabas.testing.waiting import wait_until
 from cluster.replicated import SOON, metadata

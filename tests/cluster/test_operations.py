@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.admin.topics import NewTopic
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.client.feature_admin import UpgradeType
+from barnabas.client.admin.features import UpgradeType
 from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.client import topology
-from barnabas.client.address import parse_address
-from barnabas.client.connection import Connection
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.admin.topics import NewTopic
+from barnabas.client.asyncio_network import Connection
+from barnabas.client.core import topology
+from barnabas.client.core.address import parse_address
 from barnabas.metadata.configs import CLUSTER_DEFAULT
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.address import parse_address
-from barnabas.client.connection import Connection
+from barnabas.client.asyncio_network import Connection
+from barnabas.client.core.address import parse_address
 from barnabas.metadata.versions import supported_features
 from barnabas.protocol import Message, apis
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from barnabas.client.voter_admin import VoterAddress
+from barnabas.client.admin.voters import VoterAddress
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.storage import meta_properties

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.client.address import parse_address
-from barnabas.client.connection import Connection
-from barnabas.client.election_admin import ElectionType
-from barnabas.client.errors import ConnectionLost
-from barnabas.client.topic_admin import NewTopic
+from barnabas.client.admin.elections import ElectionType
+from barnabas.client.admin.topics import NewTopic
+from barnabas.client.asyncio_network import Connection
+from barnabas.client.core.address import parse_address
+from barnabas.client.core.errors import ConnectionLost
 from barnabas.protocol import Message, apis
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest

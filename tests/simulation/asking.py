@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.protocol import Message
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.records.record import Record, build_batch

@@ -42,8 +42,9 @@ def read_back(table: pa.Table, codec: int, batch_bytes: int, level: int | None =
     encoder = Encoder({"t": 3}, compression=codec, batch_bytes=batch_bytes, rng=random.Random(1), level=level)
     found, ends = [], [0, 0, 0]
     for batch in encoder.batches(table, "t", 1000):
-        at = batch.place.partition
-        sealed = bytearray(batch.sealed(7, 0, ends[at], transactional=False))
+        at = batch.where.partition
+        batch.base_sequence = ends[at]
+        sealed = bytearray(batch.sealed(7, 0, False))
         sealed[:8] = ends[at].to_bytes(8, "big")
         ends[at] += batch.count
         columns = Table("t", at, ("key", "value", "headers", "partition", "offset"))

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra `spark`")
 
-from barnabas.spark.cluster import Place
+from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.fetcher import OffsetRange
 from barnabas.spark.options import duration_ms, source_options
 from barnabas.spark.planning import cut, limited, split
@@ -76,7 +76,7 @@ def test_a_mistake_is_named_before_the_query_starts(
 
 
 def test_positions_come_back_from_a_checkpoint() -> None:
-    offsets = {Place("a", 10): 5, Place("a", 2): 0, Place("b-1", 0): 2**40}
+    offsets = {TopicPartition("a", 10): 5, TopicPartition("a", 2): 0, TopicPartition("b-1", 0): 2**40}
     assert to_checkpoint(offsets) == {"a": {"2": 0, "10": 5}, "b-1": {"0": 2**40}}
     assert from_checkpoint(to_checkpoint(offsets)) == offsets
 
@@ -96,9 +96,10 @@ def test_times_are_written_as_people_write_them(text: str, ms: int) -> None:
 
 
 def test_a_limit_is_shared_in_proportion() -> None:
-    start = {Place("t", 0): 0, Place("t", 1): 0, Place("t", 2): 100}
-    end = {Place("t", 0): 900, Place("t", 1): 99, Place("t", 2): 101}
-    assert limited(start, end, 100) == {Place("t", 0): 90, Place("t", 1): 9, Place("t", 2): 101}
+    first, second, third = (TopicPartition("t", index) for index in range(3))
+    start = {first: 0, second: 0, third: 100}
+    end = {first: 900, second: 99, third: 101}
+    assert limited(start, end, 100) == {first: 90, second: 9, third: 101}
     assert limited(start, end, 5000) == end
 
 

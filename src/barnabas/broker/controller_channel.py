@@ -13,7 +13,7 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from barnabas.client.connection import decode_answer
+from barnabas.client.core.frames import decode_response
 from barnabas.controller.context import unlimited
 from barnabas.controller.refusals import is_not_controller, refusal
 from barnabas.protocol import ErrorCode, KafkaError, Message, apis
@@ -168,7 +168,7 @@ class ControllerChannel:
             raise PeerUnreachable("it is not the active controller any more")
         if answer.error_code != ErrorCode.NONE:
             return refusal(request, KafkaError(ErrorCode(answer.error_code)), version)
-        return decode_answer(answer.response_data or b"", apis.response_class(key), key, version)
+        return decode_response(answer.response_data or b"", apis.response_class(key), key, version)
 
 
 def principal(user: str) -> bytes:

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.client.connection import flexible_header_size, frame_start, key_of
-from barnabas.client.versions import ASK_VERSION_MAX, newest_common, versions_request
+from barnabas.client.core.frames import flexible_header_size, frame_start, key_of
+from barnabas.client.core.versions import ASK_VERSION_MAX, newest_common, versions_request
 from barnabas.connection.inbox import Inbox
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.apis import response_header_version

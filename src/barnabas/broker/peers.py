@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas.client.address import Address as ClientAddress
-from barnabas.client.connection import Connection
-from barnabas.client.errors import ClientError
+from barnabas.client.asyncio_network import Connection
+from barnabas.client.core.address import Address as ClientAddress
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError, Message, ProtocolError, apis
 from barnabas.runtime.peers import PeerUnreachable
 from barnabas.settings.quorum import Address

@@ -8,14 +8,12 @@ Does not know: limits; fetches, which count what they are about to send.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Awaitable
-from functools import cache
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.deferred import Deferred, Response
-from barnabas.protocol import ApiKey, Message, apis
+from barnabas.protocol import ApiKey, Message
 
 if TYPE_CHECKING:
     from barnabas.broker.client_quotas import ClientQuotas
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from barnabas.broker.routes import Answer, Endpoint, Handler
 
 NO_ACKS = 0
-TIME = struct.Struct(">i")
 
 
 class Guard:
@@ -34,8 +31,7 @@ class Guard:
 
     def wrap(self, endpoint: Endpoint, handler: Handler) -> Any:
         quotas = self._quotas
-        key = endpoint.key
-        is_produce = key == ApiKey.PRODUCE
+        is_produce = endpoint.key == ApiKey.PRODUCE
 
         def guarded(request: Any, context: RequestContext) -> Answer | Deferred:
             channel, user, client_id = context.channel, context.user, context.client_id
@@ -44,15 +40,15 @@ class Guard:
             answer = handler(request, context)
             wait_ms = max(wait_ms, quotas.worked(user, client_id, perf_counter_ns() - started))
             if wait_ms:
-                return throttled(answer, context, wait_ms, key)
+                return throttled(answer, context, wait_ms)
             return answer
 
         return guarded
 
 
-def throttled(answer: Any, context: RequestContext, wait_ms: int, key: ApiKey) -> Answer | Deferred:
+def throttled(answer: Any, context: RequestContext, wait_ms: int) -> Answer | Deferred:
     """The answer with the time in it, whenever it comes; the connection waits from then on."""
-    channel, version = context.channel, context.version
+    channel = context.channel
     if isinstance(answer, Message):
         tell(answer, wait_ms)
         channel.mute(wait_ms)
@@ -68,44 +64,25 @@ def throttled(answer: Any, context: RequestContext, wait_ms: int, key: ApiKey) -
         later = Deferred(waiting.cancel)
 
         def resolved(response: Response | None) -> None:
+            if response is not None:
+                tell(response, wait_ms)
             channel.mute(wait_ms)
-            later.resolve(told(response, wait_ms, key, version) if response is not None else None)
+            later.resolve(response)
 
         waiting.then(resolved)
         return later
-    return told_later(answer, context, wait_ms, key)
+    return told_later(answer, context, wait_ms)
 
 
 async def told_later(
-    answer: Awaitable[Any], context: RequestContext, wait_ms: int, key: ApiKey
-) -> Any:  # a response, perhaps encoded already
-    version = context.version
+    answer: Awaitable[Message | None], context: RequestContext, wait_ms: int
+) -> Message | None:
     response = await answer
-    if response is not None:
-        response = told(response, wait_ms, key, version)
-    elif (unsent := context.channel.unsent()) is not None:
-        tell(unsent, wait_ms)
+    told = response or context.channel.unsent()
+    if told is not None:
+        tell(told, wait_ms)
     context.channel.mute(wait_ms)
     return response
-
-
-def told(response: Response, wait_ms: int, key: ApiKey, version: int) -> Response:
-    """The response with the time in it, also where it is encoded already."""
-    if not isinstance(response, bytes):
-        tell(response, wait_ms)
-    elif begins_with_time(key, version):
-        (before_ms,) = TIME.unpack_from(response)
-        return TIME.pack(max(before_ms, wait_ms)) + response[TIME.size :]
-    return response
-
-
-@cache
-def begins_with_time(key: ApiKey, version: int) -> bool:
-    """Whether the throttle time is the first field of a response: so it is where there is one, but for the
-    responses to Produce, which are not encoded in pieces."""
-    fields = apis.response_class(key).schema.fields
-    first = next((field for field in fields if version in field.versions), None)
-    return first is not None and first.name == "throttle_time_ms"
 
 
 def tell(response: Any, wait_ms: int) -> None:

@@ -119,7 +119,7 @@ def finish(result: Any) -> int | None:
 
 def one_line(error: Exception) -> str | None:
     """What to tell a person of an error that is not a bug of ours; None for a bug."""
-    from barnabas.client.errors import ClientError
+    from barnabas.client.core.errors import ClientError
     from barnabas.protocol import KafkaError, ProtocolError
 
     if isinstance(error, KafkaError):

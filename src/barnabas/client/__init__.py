@@ -1,4 +1,4 @@
-"""An asynchronous client on our own protocol: connections, cluster, admin, and a light producer and consumer.
+"""A client of Kafka's protocol: one core, and faces for asyncio and for code that blocks.
 
-For tools, services and nodes. Speaks only Kafka's protocol, so it serves Apache Kafka clusters just as well.
+For tools, services, nodes and Spark. It needs nothing but Kafka's protocol, so it serves Apache Kafka too.
 """

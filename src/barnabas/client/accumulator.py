@@ -6,16 +6,16 @@ Does not know: leaders, connections, compression.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.send_queue import SendQueue
+from barnabas.client.core.topology import TopicPartition
 from barnabas.records.record import Headers, Record
 
 RECORD_OVERHEAD_BYTES = 21  # the most that lengths, deltas and attributes of one record take
 BATCH_OVERHEAD_BYTES = 61
+IN_FLIGHT_MAX = 1  # of a partition
 
 
 class RecordMetadata(NamedTuple):
@@ -38,7 +38,10 @@ class PendingBatch:
     base_sequence: int | None = None
     append_time_ms: int = -1
     attempts: int = 0
-    sealed: bool = False
+
+    @property
+    def count(self) -> int:
+        return len(self.records)
 
 
 class SentRecord:
@@ -64,53 +67,35 @@ class Accumulator:
         self.linger_ms = linger_ms
         self.delivery_timeout_ms = delivery_timeout_ms
         self.bytes_buffered = 0
-        self._queues: dict[TopicPartition, deque[PendingBatch]] = {}
+        self.queue: SendQueue[PendingBatch] = SendQueue(IN_FLIGHT_MAX)
 
     def append(self, where: TopicPartition, record: Record, now: float) -> tuple[SentRecord, bool]:
         """Add a record; also whether that left a full batch to send."""
         size = record_size(record)
-        queue = self._queues.setdefault(where, deque())
-        batch = queue[-1] if queue else None
+        batch = self.queue.last_unsent(where)
+        is_open = batch is not None and not batch.attempts  # what went out once stays as it was
         full = False
-        if batch is None or batch.sealed or batch.size_bytes + size > self.batch_size_bytes:
-            if batch is not None and not batch.sealed:
+        if batch is None or not is_open or batch.size_bytes + size > self.batch_size_bytes:
+            if batch is not None and is_open:
                 batch.due_at = min(batch.due_at, now)
                 full = True
             base_offset: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             due_at, give_up_at = now + self.linger_ms / 1000, now + self.delivery_timeout_ms / 1000
             batch = PendingBatch(where, due_at, give_up_at, base_offset)
-            queue.append(batch)
+            self.queue.append(batch)
         batch.records.append(record)
         batch.size_bytes += size
         self.bytes_buffered += size
-        return SentRecord(batch, len(batch.records) - 1), full
+        return SentRecord(batch, batch.count - 1), full
 
-    def first_batches(self) -> Iterator[PendingBatch]:
-        """The oldest batch of each partition that has one."""
-        for queue in self._queues.values():
-            if queue:
-                yield queue[0]
+    def abandon(self) -> list[PendingBatch]:
+        """Everything that was not written yet: nothing is queued after this."""
+        queue, self.queue = self.queue, SendQueue(IN_FLIGHT_MAX)
+        return queue.all_batches()
 
-    def all_batches(self) -> list[PendingBatch]:
-        """Everything that waits, oldest first within a partition."""
-        return [batch for queue in self._queues.values() for batch in queue]
-
-    def is_empty(self) -> bool:
-        return not any(self._queues.values())
-
-    def take(self, batch: PendingBatch) -> None:
-        """The batch is on the wire: later records start a new one."""
-        batch.sealed = True
-        batch.attempts += 1
-
-    def done(self, batch: PendingBatch) -> None:
+    def released(self, batch: PendingBatch) -> None:
         """The batch is written or given up."""
-        queue = self._queues[batch.where]
-        assert queue[0] is batch
-        queue.popleft()
         self.bytes_buffered -= batch.size_bytes - BATCH_OVERHEAD_BYTES
-        if not queue:
-            del self._queues[batch.where]
 
 
 def record_size(record: Record) -> int:

@@ -1,56 +1,24 @@
-"""A cluster seen from outside: bootstrap servers, brokers, leaders, and a connection to each that is needed.
+"""A cluster on an event loop: `async with Cluster(addresses) as cluster:` closes its connections."""
 
-In: a bootstrap list. Out: answers from any broker, a named one, or the leader of a partition; connections are
-made by need, kept, and made again when they break. `retrying` repeats what a broker says may be repeated.
-Does not know: what the requests mean, Metadata and DescribeCluster apart.
-"""
+from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import Unpack
 
-from barnabas.client.address import Address
-from barnabas.client.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection
-from barnabas.client.errors import BootstrapError, ConnectError, Unreachable
-from barnabas.client.patience import API_TIMEOUT_MS, Patience
-from barnabas.client.topology import Node, TopicPartition, Topology, from_metadata
-from barnabas.protocol import ErrorCode, KafkaError, Message
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-
-R = TypeVar("R", bound=Message)
-T = TypeVar("T")
-
-MISSING_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-CONTROLLERS = 2  # as a kind of endpoints
-CONTROLLERS_SINCE = 1  # the first version of DescribeCluster that knows them
+from barnabas.client.asyncio_network import AsyncioNetwork
+from barnabas.client.core.address import Address
+from barnabas.client.core.cluster import ClusterCore, ClusterOptions
+from barnabas.client.core.connection import ConnectionCore
 
 
-class Cluster:
-    """`async with Cluster(addresses) as cluster:` closes every connection at the end."""
-
-    def __init__(
-        self,
-        bootstrap: Sequence[Address],
-        *,
-        client_id: str = "barnabas",
-        connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
-        request_timeout_ms: float = REQUEST_TIMEOUT_MS,
-        api_timeout_ms: float = API_TIMEOUT_MS,
-        is_quorum: bool = False,
-    ) -> None:
-        self.bootstrap = list(bootstrap)
-        self.is_quorum = is_quorum  # the addresses are those of controllers, which know no topics
-        self.client_id = client_id
-        self.connect_timeout_ms = connect_timeout_ms
-        self.request_timeout_ms = request_timeout_ms
-        self.api_timeout_ms = api_timeout_ms
-        self.topology = Topology()
-        self._connections: dict[tuple[Address, str], Connection] = {}
+class Cluster(ClusterCore):
+    def __init__(self, bootstrap: Sequence[Address], **options: Unpack[ClusterOptions]) -> None:
+        super().__init__(bootstrap, AsyncioNetwork(), **options)
         self._opening: dict[tuple[Address, str], asyncio.Lock] = {}
 
-    async def __aenter__(self) -> "Cluster":
+    async def __aenter__(self) -> Cluster:
         return self
 
     async def __aexit__(
@@ -58,157 +26,7 @@ class Cluster:
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        connections, self._connections = self._connections, {}
-        for connection in connections.values():
-            await connection.close()
-
-    def patience(self, timeout_ms: float | None = None) -> Patience:
-        return Patience(self.api_timeout_ms if timeout_ms is None else timeout_ms)
-
-    async def connection_to(self, address: Address, purpose: str = "") -> Connection:
-        """The connection to an address, made by the first who needs it.
-
-        Brokers answer in order: who sends requests that wait (fetches) has a connection of its own purpose.
-        """
+    async def connection_to(self, address: Address, purpose: str = "") -> ConnectionCore:
+        """As always; the first of several tasks makes the connection, the others wait for it."""
         async with self._opening.setdefault((address, purpose), asyncio.Lock()):
-            connection = self._connections.get((address, purpose))
-            if connection is None or not connection.is_open:
-                connection = await Connection.open(
-                    address,
-                    client_id=self.client_id,
-                    connect_timeout_ms=self.connect_timeout_ms,
-                    request_timeout_ms=self.request_timeout_ms,
-                )
-                self._connections[address, purpose] = connection
-            return connection
-
-    async def any_connection(self) -> Connection:
-        """An open connection if there is one, else to a known broker, else to a bootstrap server."""
-        for (_, purpose), connection in self._connections.items():
-            if connection.is_open and not purpose:
-                return connection
-        failures: list[ConnectError] = []
-        addresses = [node.address for node in self.topology.nodes.values()] + self.bootstrap
-        for address in dict.fromkeys(addresses):
-            try:
-                return await self.connection_to(address)
-            except ConnectError as error:
-                failures.append(error)
-        raise BootstrapError(failures)
-
-    async def ask(self, request: Message, response: type[R], *, timeout_ms: float | None = None) -> R:
-        """An answer from any broker; of a quorum from its active controller, which alone decides."""
-        connection = await (self.active_controller() if self.is_quorum else self.any_connection())
-        return await connection.send(request, response, timeout_ms=timeout_ms)
-
-    async def active_controller(self) -> Connection:
-        """The controller that the others name as the active one; any of them while they name none."""
-        connection = await self.any_connection()
-        request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-        if DescribeClusterRequest.schema.key not in connection.versions:
-            return connection
-        if connection.versions[DescribeClusterRequest.schema.key][1] < CONTROLLERS_SINCE:
-            return connection
-        answer = await connection.send(request, DescribeClusterResponse)
-        for node in answer.brokers:
-            address = Address(node.host, node.port)
-            if node.broker_id == answer.controller_id and address != connection.address:
-                return await self.connection_to(address)
-        return connection
-
-    async def ask_node(self, node: Node, request: Message, response: type[R]) -> R:
-        return await (await self.connection_to(node.address)).send(request, response)
-
-    async def refresh(self, topics: Iterable[str] | None = (), *, auto_create: bool = False) -> Topology:
-        """Learn the brokers and the given topics (None: all topics) anew."""
-        names = None if topics is None else list(dict.fromkeys(topics))
-        wanted = (
-            None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-        )
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
-        answer = await self.ask(request, MetadataResponse)
-        if answer.error_code:
-            raise KafkaError(ErrorCode(answer.error_code), "Metadata was refused")
-        newer = from_metadata(answer)
-        self.topology = newer if names is None else self.topology.merged(newer)
-        return self.topology
-
-    async def partitions_of(
-        self, topic: str, *, auto_create: bool = False, patience: Patience | None = None
-    ) -> int:
-        """How many partitions a topic has; waits while it is being created."""
-
-        async def attempt() -> int:
-            found = self.topology.topics.get(topic)
-            if found is None or found.error_code or not found.partitions:
-                found = (await self.refresh([topic], auto_create=auto_create)).topics.get(topic)
-            if found is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} does not exist")
-            if found.error_code:
-                self.topology = self.topology.without([topic])
-                raise KafkaError(
-                    ErrorCode(found.error_code), f"topic {topic}: {ErrorCode(found.error_code).name}"
-                )
-            return found.partition_count
-
-        return await self.retrying(attempt, patience=patience, final=() if auto_create else MISSING_TOPIC)
-
-    async def leader_of(self, where: TopicPartition, patience: Patience | None = None) -> Node:
-        """The broker that leads a partition; waits while an election is under way."""
-
-        async def attempt() -> Node:
-            leader = self.topology.leader(where)
-            if leader is None:
-                leader = (await self.refresh([where.topic])).leader(where)
-            if leader is not None:
-                return leader
-            topic = self.topology.topics.get(where.topic)
-            if topic is None or topic.error_code in MISSING_TOPIC or where.partition not in topic.partitions:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {where} does not exist")
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where} has no leader")
-
-        return await self.retrying(attempt, patience=patience, final=MISSING_TOPIC)
-
-    def forget_leaders(self, topics: Iterable[str]) -> None:
-        """An answer told that what we know of these topics is old."""
-        self.topology = self.topology.without(topics)
-
-    async def retrying(
-        self,
-        attempt: Callable[[], Awaitable[T]],
-        *,
-        patience: Patience | None = None,
-        final: Iterable[ErrorCode] = (),
-    ) -> T:
-        """Run `attempt` until it succeeds, fails for good, or the time is up.
-
-        Codes in `final` are not repeated although Kafka calls them retriable.
-        """
-        patience = patience or self.patience()
-        final_codes = set(final)
-        while True:
-            try:
-                return await attempt()
-            except KafkaError as error:
-                if error.code in final_codes or not error.code.retriable:
-                    raise
-                await patience.pause(error)
-            except Unreachable as error:
-                if not self.topology.nodes:
-                    raise
-                await patience.pause(error)
-
-
-def check(code: int, message: str | None = None) -> None:
-    """Raise the error of an answer, if it has one."""
-    if code:
-        raise error_of(code, message)
-
-
-def error_of(code: int, message: str | None = None) -> KafkaError:
-    """The error that a code of an answer stands for; a code from the future is an unknown server error."""
-    try:
-        return KafkaError(ErrorCode(code), message or "")
-    except ValueError:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"the broker answered error code {code}")
+            return await super().connection_to(address, purpose)

@@ -10,18 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from barnabas.client.cluster import Cluster, error_of
-from barnabas.client.errors import Unreachable
-from barnabas.client.fetched import ConsumerRecord, DamagedBatch, PartitionData, read_partition
-from barnabas.client.offset_admin import FoundOffset, OffsetAdmin, OffsetSpec
-from barnabas.client.topology import Node, TopicPartition
-from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
+from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import Unreachable, error_of
+from barnabas.client.core.fetched import ConsumerRecord, DamagedBatch, read_partition
+from barnabas.client.core.fetching import FETCH, PartitionData, fetch_request, fetched_partitions
+from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 
-TOPIC_IDS_SINCE = 13  # version of Fetch
-NO_SESSION_EPOCH = -1
 RETRY_S = 0.1
-FETCH = "fetch"  # long polls have a connection of their own
 
 
 class OnOutOfRange(Enum):
@@ -48,7 +46,7 @@ Fetched = list[tuple[TopicPartition, PartitionData]]
 class Consumer:
     """`assign`, then `poll` again and again; `close` at the end."""
 
-    def __init__(self, cluster: Cluster, settings: ConsumerSettings | None = None) -> None:
+    def __init__(self, cluster: ClusterCore, settings: ConsumerSettings | None = None) -> None:
         self.cluster = cluster
         self.settings = settings or ConsumerSettings()
         self.positions: dict[TopicPartition, int] = {}
@@ -156,38 +154,21 @@ class Consumer:
     async def _ask(self, leader: Node, partitions: list[TopicPartition]) -> Fetched:
         connection = await self.cluster.connection_to(leader.address, FETCH)
         version = connection.version_for(FetchRequest)
-        by_topic: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
-        for where in partitions:
-            asked = FetchRequest.FetchTopic.FetchPartition(
-                partition=where.partition,
-                fetch_offset=self.positions[where],
-                partition_max_bytes=self.settings.partition_fetch_bytes_max,
-            )
-            by_topic.setdefault(where.topic, []).append(asked)
-        known = self.cluster.topology.topics
-        ids = {name: known[name].topic_id if name in known else NULL_UUID for name in by_topic}
-        request = FetchRequest(
-            max_wait_ms=self.settings.fetch_wait_ms_max,
-            min_bytes=self.settings.fetch_bytes_min,
-            max_bytes=self.settings.fetch_bytes_max,
-            isolation_level=int(self.settings.read_committed),
-            session_epoch=NO_SESSION_EPOCH,
-            topics=[
-                FetchRequest.FetchTopic(topic_id=ids[name], partitions=asked)
-                if version >= TOPIC_IDS_SINCE
-                else FetchRequest.FetchTopic(topic=name, partitions=asked)
-                for name, asked in by_topic.items()
-            ],
+        settings = self.settings
+        topics = self.cluster.topology.topics
+        request = fetch_request(
+            {where: self.positions[where] for where in partitions},
+            topics,
+            version,
+            wait_ms_max=settings.fetch_wait_ms_max,
+            bytes_min=settings.fetch_bytes_min,
+            bytes_max=settings.fetch_bytes_max,
+            partition_bytes_max=settings.partition_fetch_bytes_max,
+            read_committed=settings.read_committed,
         )
-        answer = await connection.send(request, FetchResponse, version=version)
-        if answer.error_code:
-            raise error_of(answer.error_code)
-        names = {topic_id: name for name, topic_id in ids.items()}
-        return [
-            (TopicPartition(topic.topic or names.get(topic.topic_id, ""), each.partition_index), each)
-            for topic in answer.responses
-            for each in topic.partitions
-        ]
+        names = {known.topic_id: name for name, _ in partitions if (known := topics.get(name)) is not None}
+        response = await connection.send(request, FetchResponse, version=version)
+        return fetched_partitions(response, names)
 
     async def _harvest(self, leader: Node, task: "asyncio.Task[Fetched]") -> list[ConsumerRecord]:
         records: list[ConsumerRecord] = []

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_offsets import Committed
+from barnabas.client.admin.groups import CONSUMER, GroupDescription
+from barnabas.client.admin.offsets import FoundOffset, OffsetSpec
 from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
-from barnabas.client.errors import ClientError
-from barnabas.client.group_admin import CONSUMER, GroupDescription
-from barnabas.client.group_offset_admin import Committed
-from barnabas.client.offset_admin import FoundOffset, OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 GROUPS_AT_ONCE = 500

@@ -3,11 +3,11 @@
 In: a Cluster and a topic. Out: yes or no. A look, not a proof: it reads little and gives up soon.
 """
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.consumer import Consumer, ConsumerSettings
-from barnabas.client.errors import ClientError
-from barnabas.client.offset_admin import FoundOffset, OffsetAdmin, OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 PARTITIONS_MAX = 100
@@ -15,7 +15,7 @@ RECORDS_BACK = 20
 LOOK_MS = 2_000
 
 
-async def has_keys(cluster: Cluster, topic: str, partitions: int) -> bool:
+async def has_keys(cluster: ClusterCore, topic: str, partitions: int) -> bool:
     wanted = [TopicPartition(topic, index) for index in range(min(partitions, PARTITIONS_MAX))]
     consumer = Consumer(cluster, ConsumerSettings(fetch_wait_ms_max=100, partition_fetch_bytes_max=65_536))
     try:

@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from random import Random
 
 from barnabas.client.accumulator import Accumulator, PendingBatch, SentRecord, record_size
-from barnabas.client.cluster import Cluster, error_of
-from barnabas.client.errors import ClientError, ConnectionLost, Unreachable
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import ClientError, ConnectionLost, Unreachable, error_of
+from barnabas.client.core.patience import BACKOFF_MS
+from barnabas.client.core.producing import TOPIC_IDS_SINCE, WRITTEN, produce_request, produce_results
+from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.core.transaction import Transaction
 from barnabas.client.partitioner import StickyChoice, partition_for_key
-from barnabas.client.patience import BACKOFF_MS, Patience
-from barnabas.client.topology import Node, TopicPartition
-from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.records.batch import increment_sequence
 from barnabas.records.compression import Compression
 from barnabas.records.record import Headers, Record, build_batch
 
-TOPIC_IDS_SINCE = 13  # version of Produce
 WAKE_S_MAX = 0.5
 
 OnFailure = Callable[[PendingBatch, KafkaError | ClientError], None]
@@ -53,7 +52,7 @@ class Producer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterCore,
         settings: ProducerSettings | None = None,
         *,
         on_failure: OnFailure | None = None,
@@ -69,9 +68,8 @@ class Producer:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._flushing = 0
-        self._in_flight: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._producer_id = self._producer_epoch = -1
-        self._sequences: dict[TopicPartition, int] = {}
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._identity = Transaction(cluster)
         self._sender: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Producer":
@@ -107,7 +105,7 @@ class Producer:
             await self._start()
         known = self.cluster.topology.topics.get(topic)
         if known is None or known.error_code or not known.partitions:
-            patience = Patience(self.settings.block_ms_max)
+            patience = self.cluster.patience(self.settings.block_ms_max)
             await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
             known = self.cluster.topology.topics[topic]
         if partition is None:
@@ -123,7 +121,7 @@ class Producer:
         return sent
 
     async def _wait_for_room(self, size: int) -> None:
-        patience = Patience(self.settings.block_ms_max)
+        patience = self.cluster.patience(self.settings.block_ms_max)
         while self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
             self._room.clear()
             try:
@@ -149,7 +147,7 @@ class Producer:
         """Wait until everything handed over so far is written or given up."""
         self._flushing += 1
         try:
-            while not self._waiting.is_empty():
+            while not self._waiting.queue.is_empty():
                 if self._sender is not None and self._sender.done():
                     self._sender.result()
                 self._room.clear()
@@ -160,31 +158,19 @@ class Producer:
 
     async def close(self) -> None:
         """Stop; what is not written by now is given up."""
-        tasks = [*self._in_flight.values(), *([self._sender] if self._sender else [])]
+        tasks = [*self._in_flight, *([self._sender] if self._sender else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for batch in self._waiting.all_batches():
+        for batch in self._waiting.abandon():
             self._settle(batch, ClientError("the producer was closed"))
 
     async def _start(self) -> None:
         if self.settings.idempotence:
-            await self._ask_producer_id()
+            await self._identity.init()
         if self._sender is None:
             self._sender = asyncio.create_task(self._run())
             self._sender.add_done_callback(lambda _: self._room.set())
-
-    async def _ask_producer_id(self) -> None:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-
-        async def attempt() -> InitProducerIdResponse:
-            answer = await self.cluster.ask(request, InitProducerIdResponse)
-            if answer.error_code:
-                raise error_of(answer.error_code)
-            return answer
-
-        answer = await self.cluster.retrying(attempt)
-        self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
 
     async def _run(self) -> None:
         """Start a request for each leader that has something due, whenever something changed."""
@@ -202,18 +188,18 @@ class Producer:
         now = asyncio.get_running_loop().time()
         pause_s = WAKE_S_MAX
         due: list[PendingBatch] = []
-        for batch in list(self._waiting.first_batches()):
-            if batch.where in self._in_flight:
-                continue
-            if batch.due_at <= now or (self._flushing and not batch.sealed):
+        for batch in self._waiting.queue.next_batches():
+            if batch.due_at <= now or (self._flushing and not batch.attempts):
                 due.append(batch)
             else:
                 pause_s = min(pause_s, batch.due_at - now)
         for leader, batches in (await self._by_leader(due)).items():
-            task = asyncio.create_task(self._produce(leader, batches))
             for batch in batches:
-                self._waiting.take(batch)
-                self._in_flight[batch.where] = task
+                batch.attempts += 1
+                self._waiting.queue.send(batch)
+            task = asyncio.create_task(self._produce(leader, batches))
+            self._in_flight.add(task)
+            task.add_done_callback(self._in_flight.discard)
         return max(pause_s, 0.0)
 
     async def _by_leader(self, due: list[PendingBatch]) -> dict[Node, list[PendingBatch]]:
@@ -221,8 +207,9 @@ class Producer:
         sizes: dict[Node, int] = {}
         for batch in due:
             try:
-                leader = await self.cluster.leader_of(batch.where, Patience(0))
+                leader = await self.cluster.leader_of(batch.where, self.cluster.patience(0))
             except (KafkaError, ClientError) as error:
+                self._waiting.queue.block(batch.where, error)
                 self._retry_or_give_up(batch, error)
                 continue
             size = sizes.get(leader, 0) + batch.size_bytes
@@ -234,100 +221,89 @@ class Producer:
         return grouped
 
     async def _produce(self, leader: Node, batches: list[PendingBatch]) -> None:
+        waiting = {batch.where: batch for batch in batches}
+        error: KafkaError | ClientError = ConnectionLost(leader.address, "it sent no result for a batch")
         try:
-            await self._send_batches(leader, batches)
-        except Unreachable as error:
+            await self._send_batches(leader, waiting)
+        except Unreachable as lost:
+            error = lost
             self.cluster.forget_leaders({batch.where.topic for batch in batches})
-            for batch in batches:
-                self._retry_or_give_up(batch, error)
-        except (KafkaError, ClientError) as error:
-            for batch in batches:
-                self._settle(batch, error)
-        finally:
-            for batch in batches:
-                self._in_flight.pop(batch.where, None)
-            self._wake.set()
+        except (KafkaError, ClientError) as refusal:
+            error = refusal
+        except ProtocolError as broken:
+            error = ClientError(f"the response of {leader.address} cannot be read: {broken}")
+        for batch in waiting.values():
+            self._failed(batch, error)
+        self._wake.set()
 
-    async def _send_batches(self, leader: Node, batches: list[PendingBatch]) -> None:
+    async def _send_batches(self, leader: Node, waiting: dict[TopicPartition, PendingBatch]) -> None:
+        """Send batches in one request; those with a result leave `waiting`."""
         connection = await self.cluster.connection_to(leader.address)
-        by_topic: dict[str, list[ProduceRequest.TopicProduceData.PartitionProduceData]] = {}
-        for batch in batches:
-            data = ProduceRequest.TopicProduceData.PartitionProduceData(
-                index=batch.where.partition, records=self._encode(batch)
-            )
-            by_topic.setdefault(batch.where.topic, []).append(data)
         topics = self.cluster.topology.topics
         version = connection.version_for(ProduceRequest)
-        if version >= TOPIC_IDS_SINCE and not all(name in topics for name in by_topic):
+        if version >= TOPIC_IDS_SINCE and not all(where.topic in topics for where in waiting):
             raise ConnectionLost(connection.address, "the topic is being looked up again")
-        request = ProduceRequest(
-            acks=self.settings.acks,
-            timeout_ms=self.settings.request_timeout_ms,
-            topic_data=[
-                ProduceRequest.TopicProduceData(
-                    name=name, topic_id=topics[name].topic_id, partition_data=partitions
-                )
-                if version >= TOPIC_IDS_SINCE
-                else ProduceRequest.TopicProduceData(name=name, partition_data=partitions)
-                for name, partitions in by_topic.items()
-            ],
+        settings = self.settings
+        request = produce_request(
+            ((where, self._encode(batch)) for where, batch in waiting.items()),
+            topics,
+            version,
+            acks=settings.acks,
+            timeout_ms=settings.request_timeout_ms,
         )
-        if self.settings.acks == 0:
+        if settings.acks == 0:
             await connection.post(request)
-            for batch in batches:
-                self._settle(batch, -1)
+            while waiting:
+                self._written(waiting.popitem()[1], -1)
             return
-        timeout_ms = self.settings.request_timeout_ms
-        answer = await connection.send(request, ProduceResponse, version=version, timeout_ms=timeout_ms)
-        names = self.cluster.topology.topic_names()
-        waiting = {batch.where: batch for batch in batches}
-        for topic in answer.responses:
-            for each in topic.partition_responses:
-                name = topic.name or names.get(topic.topic_id, "")
-                found = waiting.pop(TopicPartition(name, each.index), None)
-                if found is not None:
-                    self._answered(found, each)
-        for batch in waiting.values():
-            self._retry_or_give_up(batch, ClientError(f"{leader.address} did not answer for {batch.where}"))
+        response = await connection.send(
+            request, ProduceResponse, version=version, timeout_ms=settings.request_timeout_ms
+        )
+        for where, result in produce_results(response, self.cluster.topology.topic_names()):
+            batch = waiting.pop(where, None)
+            if batch is None:
+                continue
+            if result.error_code in WRITTEN:
+                batch.append_time_ms = result.log_append_time_ms
+                self._written(batch, result.base_offset)
+            else:
+                self._failed(batch, error_of(result.error_code, result.error_message))
 
     def _encode(self, batch: PendingBatch) -> bytearray:
-        if self._producer_id < 0:
+        if self._identity.producer_id < 0:
             return build_batch(batch.records, compression=self.settings.compression)
-        if batch.base_sequence is None:
-            batch.base_sequence = self._sequences.get(batch.where, 0)
-            self._sequences[batch.where] = increment_sequence(batch.base_sequence, len(batch.records))
+        assert batch.base_sequence is not None
         return build_batch(
             batch.records,
             compression=self.settings.compression,
-            producer_id=self._producer_id,
-            producer_epoch=self._producer_epoch,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.producer_epoch,
             base_sequence=batch.base_sequence,
         )
 
-    def _answered(
-        self, batch: PendingBatch, answer: ProduceResponse.TopicProduceResponse.PartitionProduceResponse
-    ) -> None:
-        if answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            batch.append_time_ms = answer.log_append_time_ms
-            self._settle(batch, answer.base_offset)
-            return
-        error = error_of(answer.error_code, answer.error_message)
-        if error.code.needs_metadata_refresh:
+    def _written(self, batch: PendingBatch, base_offset: int) -> None:
+        self._waiting.queue.acknowledged(batch)
+        self._settle(batch, base_offset)
+
+    def _failed(self, batch: PendingBatch, error: KafkaError | ClientError) -> None:
+        self._waiting.queue.failed(batch, error)
+        if isinstance(error, KafkaError) and error.code.needs_metadata_refresh:
             self.cluster.forget_leaders([batch.where.topic])
-        if error.code.retriable:
-            self._retry_or_give_up(batch, error)
-        else:
-            self._settle(batch, error)
+        self._retry_or_give_up(batch, error)
 
     def _retry_or_give_up(self, batch: PendingBatch, error: KafkaError | ClientError) -> None:
         now = asyncio.get_running_loop().time()
-        if batch.attempts > self.settings.retries_max or now >= batch.give_up_at:
-            self._settle(batch, error)
-        else:
+        may_pass = error.code.retriable if isinstance(error, KafkaError) else isinstance(error, Unreachable)
+        if may_pass and batch.attempts <= self.settings.retries_max and now < batch.give_up_at:
             batch.due_at = now + self.settings.retry_backoff_ms / 1000
+            self._waiting.queue.send_again(batch.where)
+        else:
+            is_refusal = isinstance(error, KafkaError) and not may_pass
+            self._waiting.queue.give_up(batch.where, was_refused=is_refusal)
+            self._settle(batch, error)
 
     def _settle(self, batch: PendingBatch, result: int | KafkaError | ClientError) -> None:
-        self._waiting.done(batch)
+        self._waiting.released(batch)
         if isinstance(result, int):
             batch.base_offset.set_result(result)
         else:

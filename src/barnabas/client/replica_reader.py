@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.client.cluster import Cluster, check, error_of
-from barnabas.client.topology import Node, TopicPartition
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import error_of
+from barnabas.client.core.fetching import fetch_request, fetched_partitions
+from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.records.batch import headers
 
 DEBUGGING_CONSUMER = -2
-REPLICA_STATE_SINCE = 15  # versions of Fetch
-TOPIC_IDS_SINCE = 13
 RESPONSE_BYTES_MAX = 2**31 - 1
 
 
@@ -33,7 +33,7 @@ class ReplicaBatches:
 
 
 async def read_replicas(
-    cluster: Cluster,
+    cluster: ClusterCore,
     node: Node,
     positions: Mapping[TopicPartition, int],
     *,
@@ -43,40 +43,24 @@ async def read_replicas(
     """What one broker has of some partitions."""
     connection = await cluster.connection_to(node.address, "replicas")
     version = connection.version_for(FetchRequest)
-    ids = {name: topic.topic_id for name, topic in cluster.topology.topics.items()}
-    names = {topic_id: name for name, topic_id in ids.items()}
-    topics: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
-    for where, offset in positions.items():
-        asked = FetchRequest.FetchTopic.FetchPartition(
-            partition=where.partition, fetch_offset=offset, partition_max_bytes=partition_bytes_max
-        )
-        topics.setdefault(where.topic, []).append(asked)
-    request = FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=RESPONSE_BYTES_MAX,
-        topics=[
-            FetchRequest.FetchTopic(topic_id=ids[name], partitions=asked)
-            if version >= TOPIC_IDS_SINCE
-            else FetchRequest.FetchTopic(topic=name, partitions=asked)
-            for name, asked in topics.items()
-        ],
+    request = fetch_request(
+        positions,
+        cluster.topology.topics,
+        version,
+        wait_ms_max=max_wait_ms,
+        bytes_max=RESPONSE_BYTES_MAX,
+        partition_bytes_max=partition_bytes_max,
+        replica_id=DEBUGGING_CONSUMER,
     )
-    if version >= REPLICA_STATE_SINCE:
-        request.replica_state = FetchRequest.ReplicaState(replica_id=DEBUGGING_CONSUMER)
-    else:
-        request.replica_id = DEBUGGING_CONSUMER
     timeout_ms = cluster.request_timeout_ms + max_wait_ms
     answer = await connection.send(request, FetchResponse, version=version, timeout_ms=timeout_ms)
-    check(answer.error_code)
     return {
-        TopicPartition(topic.topic or names[topic.topic_id], each.partition_index): (
+        where: (
             error_of(each.error_code)
             if each.error_code
             else ReplicaBatches(each.high_watermark, marks_of(each.records))
         )
-        for topic in answer.responses
-        for each in topic.partitions
+        for where, each in fetched_partitions(answer, cluster.topology.topic_names())
     }
 
 

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import Message
 from barnabas.simulation.process import Process
 from barnabas.simulation.world import World

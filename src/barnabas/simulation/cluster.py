@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from barnabas.broker.formatting import FormatRequest
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.metadata.image import MetadataImage
 from barnabas.raft.voters import Voter, VoterEndpoint
 from barnabas.simulation.node import PORT, Membership, SimulatedNode

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.client.address import Address
-from barnabas.client.errors import ClientError
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

@@ -16,7 +16,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, TypeVar
 
-from barnabas.client import patience
+from barnabas.client import asyncio_network
 from barnabas.simulation.clock import SimulatedClock
 from barnabas.simulation.disk import Stopped
 from barnabas.simulation.loop import SimulatedLoop, Stuck
@@ -57,7 +57,7 @@ class World:
         return rng_of(self.seed, name)
 
     def __enter__(self) -> World:
-        patience.rng.seed(f"{self.seed}/patience")
+        asyncio_network.rng.seed(f"{self.seed}/patience")
         logger = logging.getLogger(ROOT_LOGGER)
         self._propagates, logger.propagate = logger.propagate, False
         logger.addHandler(self._listener)

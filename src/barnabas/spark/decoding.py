@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from barnabas.spark.cluster import Place
+from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.columns import SPARK_TYPES
 from barnabas.spark.formats import decode_column
 from barnabas.spark.options import SourceOptions
@@ -57,7 +57,7 @@ class Decoding:
         columns = self._options.columns
         return columns if not self._formats or OFFSET in columns else (*columns, OFFSET)
 
-    def apply(self, batch: pa.RecordBatch, place: Place) -> pa.RecordBatch:
+    def apply(self, batch: pa.RecordBatch, place: TopicPartition) -> pa.RecordBatch:
         if not self._formats:
             return batch
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -79,6 +79,8 @@ class Decoding:
             result = result.filter(pa.array([not each for each in broken]))
         return result
 
-    def _failure(self, errors: list[str | None], offsets: Any, place: Place, side: str) -> RecordError:
+    def _failure(
+        self, errors: list[str | None], offsets: Any, place: TopicPartition, side: str
+    ) -> RecordError:
         row = next(index for index, error in enumerate(errors) if error is not None)
         return RecordError(f"the {side} of {place} at offset {offsets[row].as_py()} is broken: {errors[row]}")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from barnabas.client.core.topology import TopicPartition
 from barnabas.records.batch import (
     ATTRIBUTES_AT,
     BATCH_OVERHEAD,
@@ -32,7 +33,6 @@ from barnabas.records.batch import (
 from barnabas.records.compression import Compression
 from barnabas.records.crc32c import crc32c
 from barnabas.spark import writing_kernel as kernel
-from barnabas.spark.cluster import Place
 from barnabas.spark.packing import Packing
 from barnabas.spark.rows import RowError, Rows
 
@@ -43,17 +43,16 @@ CHECKSUM = Struct(">I")
 class Encoded:
     """A batch that waits for a producer's id and sequence."""
 
-    place: Place
+    where: TopicPartition
     buffer: memoryview  # the whole batch, its header still empty
     count: int
     base_timestamp: int
     max_timestamp: int
     compression: int
     rows: Any  # which rows of the table: to cut it in two when it is too large
+    base_sequence: int | None = None
 
-    def sealed(
-        self, producer_id: int, producer_epoch: int, sequence: int, *, transactional: bool
-    ) -> memoryview:
+    def sealed(self, producer_id: int, producer_epoch: int, is_transactional: bool) -> memoryview:
         """The batch with its header: no copy, so it may be sealed again only when it is not under way."""
         HEADER.pack_into(
             self.buffer,
@@ -63,20 +62,20 @@ class Encoded:
             NO_PARTITION_LEADER_EPOCH,
             MAGIC,
             0,
-            self.compression | (TRANSACTIONAL_FLAG if transactional else 0),
+            self.compression | (TRANSACTIONAL_FLAG if is_transactional else 0),
             self.count - 1,
             self.base_timestamp,
             self.max_timestamp,
             producer_id,
             producer_epoch,
-            sequence,
+            NO_SEQUENCE if self.base_sequence is None else self.base_sequence,
             self.count,
         )
         CHECKSUM.pack_into(self.buffer, CRC_AT, crc32c(self.buffer[ATTRIBUTES_AT:]))
         return self.buffer
 
     def sealed_alone(self) -> memoryview:
-        return self.sealed(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, transactional=False)
+        return self.sealed(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, False)
 
 
 class Encoder:
@@ -109,7 +108,7 @@ class Encoder:
             parts = []
             for partition in np.flatnonzero(np.diff(bounds)).tolist():
                 part = order[bounds[partition] : bounds[partition + 1]]
-                parts.append((Place(name, partition), rows.pieces(part, bytes_max)))
+                parts.append((TopicPartition(name, partition), rows.pieces(part, bytes_max)))
             while parts:  # in turns: a request takes one batch of each partition
                 left = []
                 for place, pieces in parts:
@@ -142,7 +141,7 @@ class Encoder:
                 start = stop
         return chosen
 
-    def encode(self, rows: Rows, place: Place, piece: Any, size_max: int) -> Encoded:
+    def encode(self, rows: Rows, place: TopicPartition, piece: Any, size_max: int) -> Encoded:
         """One batch of these rows, whose records take at most so many bytes."""
         is_packed = self._compression != Compression.NONE
         if is_packed:
@@ -172,8 +171,8 @@ class Encoder:
         rows, piece = batch.rows
         parts = [piece[: len(piece) // 2], piece[len(piece) // 2 :]]
         sizes = [int(rows.sizes[part].sum()) for part in parts]
-        topic = batch.place.topic
+        topic = batch.where.topic
         self._batch_bytes_of[topic] = min(
             self._batch_bytes_of.get(topic, self._batch_bytes), max(sum(sizes) // 2, 1)
         )
-        return [self.encode(rows, batch.place, part, size) for part, size in zip(parts, sizes, strict=True)]
+        return [self.encode(rows, batch.where, part, size) for part, size in zip(parts, sizes, strict=True)]

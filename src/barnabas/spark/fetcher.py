@@ -12,20 +12,21 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from barnabas.client.errors import Unreachable
+from barnabas.client.blocking import run
+from barnabas.client.core.connection import ConnectionCore, Exchange
+from barnabas.client.core.errors import Unreachable
+from barnabas.client.core.fetching import FETCH, PartitionData, fetch_request, fetched_partitions
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.spark.batches import FAIL, Aborted, Chunk, Unreadable, next_offset_of, read_chunks
-from barnabas.spark.cluster import RETRIABLE, BlockingCluster, Place, Retry
-from barnabas.spark.connection import BlockingConnection
+from barnabas.spark.cluster import WorkerCluster
 from barnabas.spark.unpacking import Room
 
 log = logging.getLogger("barnabas.spark")
 
 EARLIEST = -2
 LATEST = -1
-TOPIC_ID_VERSION = 13
-PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 class DataLoss(Exception):
@@ -43,14 +44,14 @@ class OffsetRange:
     stop: int
 
     @property
-    def place(self) -> Place:
-        return Place(self.topic, self.partition)
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
 class Fetcher:
     def __init__(
         self,
-        cluster: BlockingCluster,
+        cluster: WorkerCluster,
         asked: OffsetRange,
         *,
         fails_on_loss: bool,
@@ -63,49 +64,43 @@ class Fetcher:
         self._unreadable = unreadable
         self._timeout_ms = timeout_ms
         self._position = asked.start
-        self._connection: BlockingConnection | None = None
+        self._connection: ConnectionCore | None = None
+        self._exchange: Exchange[FetchResponse] | None = None  # the fetch under way
         self._room = Room()
 
     def chunks(self) -> Iterator[Chunk]:
         """All batches of the range, in order."""
-        retry = Retry(self._timeout_ms)
+        patience = self._cluster.patience(self._timeout_ms)
         try:
             while self._position < self._range.stop:
                 try:
                     chunks = self._next()
                 except (Unreachable, KafkaError) as error:
-                    if isinstance(error, KafkaError) and error.code not in RETRIABLE:
+                    if isinstance(error, KafkaError) and not may_pass(error.code):
                         raise
                     self._abandon()
-                    if not retry.wait():
-                        raise
-                    self._cluster.forget([self._range.topic])
+                    run(patience.pause(error))
+                    self._cluster.forget_leaders([self._range.topic])
                     continue
                 if chunks is None:
-                    if not retry.wait():
-                        raise KafkaError(
-                            ErrorCode.REQUEST_TIMED_OUT,
-                            f"{self._range.place} gave no record from offset {self._position} on within "
-                            f"{self._timeout_ms} ms (kafkaConsumer.pollTimeoutMs)",
-                        )
+                    text = (
+                        f"{self._range.place} gave no record from offset {self._position} on within "
+                        f"{self._timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
+                    )
+                    run(patience.pause(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)))
                     continue
-                retry = Retry(self._timeout_ms)
+                patience = self._cluster.patience(self._timeout_ms)
                 yield from chunks
         finally:
-            if self._connection is not None and not self._connection.is_idle:
+            if self._exchange is not None:
                 self._abandon()
 
     def _next(self) -> Iterable[Chunk] | None:
         """The chunks at the position; None when there was nothing yet."""
         connection = self._connection
         if connection is None:
-            connection = self._connection = self._cluster.to_leader(self._range.place)
-            if not connection.is_idle:
-                self._cluster.drop(connection)
-                connection = self._connection = self._cluster.to_leader(self._range.place)
-        if connection.is_idle:
-            self._request(connection, self._position)
-        data = self._answer(connection)
+            connection = self._connection = self._connect()
+        data = self._data(connection)
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._skip_loss()
             return None
@@ -118,7 +113,7 @@ class Fetcher:
         view = memoryview(records)
         start, following = self._position, next_offset_of(view, self._position)
         aborted = None
-        if self._cluster.settings.is_read_committed:
+        if self._cluster.client.is_read_committed:
             aborted = Aborted(
                 (each.first_offset, each.producer_id) for each in data.aborted_transactions or ()
             )
@@ -128,8 +123,8 @@ class Fetcher:
             )
         self._position = following
         if following < self._range.stop:
-            self._request(connection, following)  # it travels while these chunks are decoded
-        checks_crc = self._cluster.settings.check_crcs
+            self._exchange = self._request(connection, following)  # it travels while these chunks are decoded
+        checks_crc = self._cluster.client.check_crcs
         return read_chunks(
             view,
             start,
@@ -142,7 +137,7 @@ class Fetcher:
 
     def _at_end(self, data: PartitionData) -> Iterable[Chunk] | None:
         """An empty answer: more may come, unless what can be read ends before the range does."""
-        end = data.last_stable_offset if self._cluster.settings.is_read_committed else data.high_watermark
+        end = data.last_stable_offset if self._cluster.client.is_read_committed else data.high_watermark
         if self._position >= self._range.stop or self._position < end:
             return None
         if end < self._range.stop and data.high_watermark < self._range.stop:
@@ -173,36 +168,41 @@ class Fetcher:
             )
         log.warning("%s; the query goes on without them", text)
 
-    def _request(self, connection: BlockingConnection, offset: int) -> None:
-        settings = self._cluster.settings
-        version = connection.version_for(FetchRequest)
-        asked = self._range
-        partition = FetchRequest.FetchTopic.FetchPartition(
-            partition=asked.partition, fetch_offset=offset, partition_max_bytes=settings.fetch_max_bytes
-        )
-        topic = FetchRequest.FetchTopic(partitions=[partition])
-        if version >= TOPIC_ID_VERSION:
-            topic.topic_id = self._cluster.topic_id(asked.topic)
-        else:
-            topic.topic = asked.topic
-        request = FetchRequest(
-            max_wait_ms=settings.fetch_max_wait_ms,
-            min_bytes=1,
-            max_bytes=settings.fetch_max_bytes,
-            isolation_level=int(settings.is_read_committed),
-            rack_id=settings.rack,
-            topics=[topic],
-        )
-        connection.send(request, version)
+    def _connect(self) -> ConnectionCore:
+        """A connection to the leader on which no response of an earlier reader is expected."""
+        connection = run(self._cluster.leader_connection(self._range.place, FETCH))
+        if not connection.is_idle:
+            run(connection.close())
+            connection = run(self._cluster.leader_connection(self._range.place, FETCH))
+        return connection
 
-    def _answer(self, connection: BlockingConnection) -> PartitionData:
-        response = connection.receive(FetchResponse)
-        if response.error_code:
-            code = ErrorCode(response.error_code)
-            raise KafkaError(code, f"fetching {self._range.place}: {code.name}")
-        return response.responses[0].partitions[0]
+    def _request(self, connection: ConnectionCore, offset: int) -> Exchange[FetchResponse]:
+        settings = self._cluster.client
+        version = connection.version_for(FetchRequest)
+        request = fetch_request(
+            {self._range.place: offset},
+            self._cluster.topology.topics,
+            version,
+            wait_ms_max=settings.fetch_max_wait_ms,
+            bytes_max=settings.fetch_max_bytes,
+            partition_bytes_max=settings.fetch_max_bytes,
+            read_committed=settings.is_read_committed,
+            rack=settings.rack,
+        )
+        return run(connection.start(request, FetchResponse, version))
+
+    def _data(self, connection: ConnectionCore) -> PartitionData:
+        """What the fetch under way brings, or a new one at the position."""
+        exchange, self._exchange = self._exchange or self._request(connection, self._position), None
+        response = run(connection.wait(exchange))
+        [(_, data)] = fetched_partitions(response, {})
+        return data
 
     def _abandon(self) -> None:
         if self._connection is not None:
-            self._cluster.drop(self._connection)
-            self._connection = None
+            run(self._connection.close())
+            self._connection = self._exchange = None
+
+
+def may_pass(code: ErrorCode) -> bool:
+    return code.retriable and code != ErrorCode.CORRUPT_MESSAGE

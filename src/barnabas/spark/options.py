@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.spark.cluster import Place
+from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.columns import COLUMNS, HEADERS
 from barnabas.spark.formats import MODES, SIDES, Format, format_of, mode_of
 from barnabas.spark.positions import EARLIEST, LATEST, At, parse_assignment, parse_positions
@@ -58,7 +58,7 @@ class SourceOptions:
     ending: At
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    assigned: tuple[Place, ...] = ()
+    assigned: tuple[TopicPartition, ...] = ()
     fails_on_data_loss: bool = True
     fails_on_corrupt_records: bool = True
     poll_timeout_ms: int = 120_000
@@ -120,7 +120,9 @@ def check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
         raise OptionError(f"there is no option {name!r}: {hint}")
 
 
-def subscription(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None, tuple[Place, ...]]:
+def subscription(
+    options: Mapping[str, str],
+) -> tuple[tuple[str, ...], str | None, tuple[TopicPartition, ...]]:
     chosen = [name for name in STRATEGIES if name.lower() in options]
     if len(chosen) != 1:
         found = f"{' and '.join(chosen)} are given" if chosen else "none is given"

@@ -13,9 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from barnabas.client.errors import BootstrapError, Unreachable
-from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.spark.cluster import RETRIABLE, BlockingCluster, NoTopic, Place, shared_cluster
+from barnabas.client.blocking import run
+from barnabas.client.core.cluster import MISSING_TOPIC
+from barnabas.client.core.errors import BootstrapError, NoTopic, Unreachable
+from barnabas.client.core.topology import TopicPartition
+from barnabas.protocol import KafkaError
+from barnabas.spark.cluster import WorkerCluster, shared_cluster
 from barnabas.spark.fetcher import DataLoss, OffsetRange
 from barnabas.spark.options import SourceOptions
 from barnabas.spark.planning import split
@@ -24,7 +27,6 @@ from barnabas.spark.settings import OptionError
 
 log = logging.getLogger("barnabas.spark")
 Result = TypeVar("Result")
-UNKNOWN_TOPIC = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class Planner:
@@ -33,47 +35,49 @@ class Planner:
         self._topic_ids: dict[str, bytes] = {}
 
     @property
-    def _cluster(self) -> BlockingCluster:
+    def _cluster(self) -> WorkerCluster:
         return shared_cluster(self._options.client)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartition]:
         """The partitions that the query reads now."""
         return self._ask(self._find_places)
 
-    def _find_places(self) -> list[Place]:
+    def _find_places(self) -> list[TopicPartition]:
         options = self._options
         if options.pattern is not None:
             pattern = re.compile(options.pattern)
-            known = self._cluster.topics(None)
+            known = run(self._cluster.topics(None))
             topics = {name: topic for name, topic in known.items() if pattern.fullmatch(name)}
         else:
             names = options.topics or sorted({place.topic for place in options.assigned})
             try:
-                topics = self._cluster.topics(names)
+                topics = run(self._cluster.topics(names))
             except NoTopic as error:
                 option = "subscribe" if options.topics else "assign"
                 text = f"the option {option} names topic {error.name}: there is no such topic"
                 raise KafkaError(error.code, text) from None
-        self._topic_ids = {name: topic.id for name, topic in topics.items()}
+        self._topic_ids = {name: topic.topic_id for name, topic in topics.items()}
         if options.assigned:
             for place in options.assigned:
-                if place.partition not in topics[place.topic].leaders:
-                    count = len(topics[place.topic].leaders)
+                if place.partition not in topics[place.topic].partitions:
+                    count = len(topics[place.topic].partitions)
                     raise OptionError(
                         f"the option assign names {place}, topic {place.topic} has {count} partitions"
                     )
             return list(options.assigned)
-        return sorted(Place(name, index) for name, topic in topics.items() for index in topic.leaders)
+        return sorted(
+            TopicPartition(name, index) for name, topic in topics.items() for index in topic.partitions
+        )
 
-    def earliest(self, places: Iterable[Place]) -> Offsets:
+    def earliest(self, places: Iterable[TopicPartition]) -> Offsets:
         wanted = dict.fromkeys(places, EARLIEST)
         return self._ask(lambda: self._cluster.offsets(wanted)) if wanted else {}
 
-    def latest(self, places: Iterable[Place]) -> Offsets:
+    def latest(self, places: Iterable[TopicPartition]) -> Offsets:
         wanted = dict.fromkeys(places, LATEST)
         return self._ask(lambda: self._cluster.offsets(wanted)) if wanted else {}
 
-    def resolve(self, at: At, places: list[Place]) -> Offsets:
+    def resolve(self, at: At, places: list[TopicPartition]) -> Offsets:
         """The offsets that an option means, one for each partition."""
         if at.special is not None:
             return self.earliest(places) if at.special == EARLIEST else self.latest(places)
@@ -90,7 +94,7 @@ class Planner:
             offsets |= self._ask(lambda: self._cluster.offsets(specials))
         return offsets
 
-    def _by_time(self, at: At, times: Mapping[Place, int]) -> Offsets:
+    def _by_time(self, at: At, times: Mapping[TopicPartition, int]) -> Offsets:
         found = self._ask(lambda: self._cluster.offsets(times))
         missing = [place for place, offset in found.items() if offset < 0]
         if missing and not at.falls_back_to_latest:
@@ -101,7 +105,9 @@ class Planner:
             )
         return found | self.latest(missing)
 
-    def _check_same(self, option: str, places: list[Place], given: Mapping[Place, int]) -> None:
+    def _check_same(
+        self, option: str, places: list[TopicPartition], given: Mapping[TopicPartition, int]
+    ) -> None:
         missing, unknown = sorted(set(places) - set(given)), sorted(set(given) - set(places))
         if missing or unknown:
             which = f"{missing[0]} is missing" if missing else f"{unknown[0]} is not read by this query"
@@ -163,12 +169,12 @@ class Planner:
                 return attempt()
             except (Unreachable, KafkaError) as error:
                 passes = isinstance(error, Unreachable) or (
-                    error.code in RETRIABLE and error.code != UNKNOWN_TOPIC
+                    error.code.retriable and error.code not in MISSING_TOPIC
                 )
                 if isinstance(error, BootstrapError) and left <= 0:
                     raise Unreachable(f"the option kafka.bootstrap.servers: {error}") from None
                 if not passes or left <= 0:
                     raise
             left -= 1
-            self._cluster.forget(list(self._topic_ids))
+            self._cluster.forget_leaders(list(self._topic_ids))
             time.sleep(self._options.offset_retry_interval_ms / 1000)

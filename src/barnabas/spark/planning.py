@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import ceil, floor
 
-from barnabas.spark.cluster import Place
+from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.fetcher import OffsetRange
 
-Offsets = Mapping[Place, int]
+Offsets = Mapping[TopicPartition, int]
 
 
-def limited(start: Offsets, end: Offsets, rows_max: int) -> dict[Place, int]:
+def limited(start: Offsets, end: Offsets, rows_max: int) -> dict[TopicPartition, int]:
     """Ends such that about `rows_max` rows are read, each partition in proportion to what it has."""
     sizes = {place: max(end[place] - start.get(place, 0), 0) for place in end}
     total = sum(sizes.values())

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.spark.cluster import Place
+from barnabas.client.core.topology import TopicPartition
 from barnabas.spark.settings import OptionError
 
 LATEST = -1
 EARLIEST = -2
 EXAMPLE = '{"topic": {"0": 23, "1": -2}}'
-Offsets = dict[Place, int]
+Offsets = dict[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class At:
 
     option: str
     special: int | None = None  # EARLIEST or LATEST, for all partitions
-    offsets: tuple[tuple[Place, int], ...] | None = None
+    offsets: tuple[tuple[TopicPartition, int], ...] | None = None
     timestamp_ms: int | None = None
-    timestamps_ms: tuple[tuple[Place, int], ...] | None = None
+    timestamps_ms: tuple[tuple[TopicPartition, int], ...] | None = None
     falls_back_to_latest: bool = False  # where no record is as young as the timestamp
 
 
-def to_checkpoint(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+def to_checkpoint(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     """As Spark's connector writes them, so that people can read them."""
     found: dict[str, dict[str, int]] = {}
     for place in sorted(offsets):
@@ -42,35 +42,35 @@ def to_checkpoint(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
 
 def from_checkpoint(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
     return {
-        Place(topic, int(partition)): int(offset)
+        TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in offsets.items()
         for partition, offset in partitions.items()
     }
 
 
-def parse_positions(text: str, option: str) -> dict[Place, int]:
+def parse_positions(text: str, option: str) -> dict[TopicPartition, int]:
     """`{"topic": {"0": 23}}`."""
-    found: dict[Place, int] = {}
+    found: dict[TopicPartition, int] = {}
     for topic, partitions in parse_object(text, option, EXAMPLE).items():
         if not isinstance(partitions, dict):
             raise wrong(option, text, EXAMPLE)
         for partition, value in partitions.items():
             if not (partition.isascii() and partition.isdigit()) or type(value) is not int:
                 raise wrong(option, text, EXAMPLE)
-            found[Place(topic, int(partition))] = value
+            found[TopicPartition(topic, int(partition))] = value
     if not found:
         raise wrong(option, text, EXAMPLE)
     return found
 
 
-def parse_assignment(text: str, option: str) -> list[Place]:
+def parse_assignment(text: str, option: str) -> list[TopicPartition]:
     """`{"topicA": [0, 1], "topicB": [2, 4]}`."""
     example = '{"topicA": [0, 1], "topicB": [2]}'
     found = []
     for topic, partitions in parse_object(text, option, example).items():
         if not isinstance(partitions, list) or not all(type(each) is int for each in partitions):
             raise wrong(option, text, example)
-        found += [Place(topic, partition) for partition in partitions]
+        found += [TopicPartition(topic, partition) for partition in partitions]
     if not found:
         raise OptionError(f"the option {option} names no partition")
     return sorted(set(found))

@@ -12,175 +12,163 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from barnabas.client.errors import Unreachable
+from barnabas.client.blocking import run
+from barnabas.client.core.connection import ConnectionCore, Exchange
+from barnabas.client.core.errors import ClientError, ConnectionLost, Unreachable, error_of
+from barnabas.client.core.patience import Patience
+from barnabas.client.core.producing import (
+    TOO_LARGE,
+    TRANSACTION_VERSION_MAX,
+    WRITTEN,
+    produce_request,
+    produce_results,
+)
+from barnabas.client.core.send_queue import Failure, SendQueue
+from barnabas.client.core.topology import TopicPartition
+from barnabas.client.core.transaction import FENCED, Fenced, Transaction
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.spark.cluster import RETRIABLE, BlockingCluster, Place, Retry
-from barnabas.spark.connection import BlockingConnection
+from barnabas.spark.cluster import WorkerCluster
 from barnabas.spark.encoding import Encoded, Encoder
 from barnabas.spark.rows import RowError
-from barnabas.spark.transaction import Fenced, Transaction
 
 REQUEST_BYTES = 4 * 1024 * 1024  # brokers take 100 MB at once
 IN_FLIGHT_MAX = 5  # as many batches a producer's sequences are remembered
-PRODUCE_VERSION_MAX = 11  # later versions add partitions to transactions by themselves
-TOPIC_ID_VERSION = 13
 ACKS_ALL = -1
-TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
-PASSING = RETRIABLE | {
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,  # an earlier batch is not there yet: both are sent again
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-}
+PRODUCE = "produce"  # requests under way must not hold up questions
 
-
-@dataclass(slots=True, eq=False)
-class Sent:
-    """A batch with its place in the producer's sequence, until it is acknowledged."""
-
-    batch: Encoded
-    sequence: int
+Filling = dict[TopicPartition, Encoded]
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
     """What goes to one leader: the request being filled, and those under way."""
 
-    connection: BlockingConnection
-    filling: dict[Place, Sent] = field(default_factory=dict)
+    connection: ConnectionCore
+    filling: Filling = field(default_factory=dict)
     bytes: int = 0
-    in_flight: deque[dict[Place, Sent]] = field(default_factory=deque)
+    in_flight: deque[tuple[Exchange[ProduceResponse] | None, Filling]] = field(default_factory=deque)
 
 
 class BlockingProducer:
     def __init__(
-        self, cluster: BlockingCluster, encoder: Encoder, transaction: Transaction, *, timeout_ms: int
+        self, cluster: WorkerCluster, encoder: Encoder, transaction: Transaction, *, timeout_ms: int
     ) -> None:
         self._cluster = cluster
         self._encoder = encoder
         self._transaction = transaction
         self._timeout_ms = timeout_ms
-        self._sequences: dict[Place, int] = {}
-        self._unacknowledged: dict[Place, deque[Sent]] = {}
-        self._lanes: dict[BlockingConnection, Lane] = {}
-        self._errors: dict[Place, ErrorCode] = {}
+        self._queue: SendQueue[Encoded] = SendQueue(IN_FLIGHT_MAX)
+        self._lanes: dict[ConnectionCore, Lane] = {}
 
     def write(self, batches: Iterable[Encoded]) -> None:
         for batch in batches:
-            self._submit(batch)
+            self._queue.append(batch)
+            while not self._queue.has_failures and self._queue.next_of(batch.where) is not batch:
+                self._make_way(batch.where)
+            if self._queue.has_failures:
+                self.flush()
+            else:
+                self._try(batch)
 
     def flush(self) -> None:
         """Wait until everything is acknowledged; raises what cannot be written."""
         self._drain()
-        retry = Retry(self._timeout_ms)
-        while self._unacknowledged:
-            self._check(retry)
-            self._send_again()
+        patience = self._cluster.patience(self._timeout_ms)
+        while not self._queue.is_empty():
+            self._check(patience)
+            while batches := list(self._queue.next_batches()):
+                for batch in batches:
+                    self._try(batch)
             self._drain()
 
     # -- sending ---------------------------------------------------------------------------------
 
-    def _submit(self, batch: Encoded) -> None:
-        place = batch.place
-        sent = Sent(batch, self._sequences.get(place, 0))
-        self._sequences[place] = (sent.sequence + batch.count) & 0x7FFFFFFF
-        self._unacknowledged.setdefault(place, deque()).append(sent)
-        while not self._errors and len(self._unacknowledged.get(place, ())) > IN_FLIGHT_MAX:
-            self._make_way(place)
-        if self._errors:
-            self.flush()
-            return
-        self._try(sent)
-
-    def _make_way(self, place: Place) -> None:
-        """Wait for an answer, so that one more batch of this partition may be under way."""
+    def _make_way(self, where: TopicPartition) -> None:
+        """Wait for a response, so that one more batch of this partition may be under way."""
         for lane in list(self._lanes.values()):
-            if place in lane.filling or any(place in each for each in lane.in_flight):
+            if where in lane.filling or any(where in each for _, each in lane.in_flight):
                 if not lane.in_flight:
                     self._send(lane)
                 if lane.in_flight:
                     self._receive(lane)
                 return
-        self._errors[place] = ErrorCode.NETWORK_EXCEPTION  # nothing is under way: all is sent again
+        raise AssertionError(f"a batch of {where} waits, and none is under way")
 
-    def _try(self, sent: Sent) -> None:
-        place = sent.batch.place
+    def _try(self, batch: Encoded) -> None:
+        where = batch.where
         try:
-            self._transaction.add(place)
-            connection = self._cluster.to_leader(place)
-            lane = self._lanes.get(connection)
-            if lane is None:
-                lane = self._lanes[connection] = Lane(connection)
-            if place in lane.filling or lane.bytes + len(sent.batch.buffer) > REQUEST_BYTES:
-                self._send(lane)
-            lane.filling[place] = sent
-            lane.bytes += len(sent.batch.buffer)
-        except Unreachable:
-            self._errors[place] = ErrorCode.NETWORK_EXCEPTION
-        except KafkaError as error:
-            self._errors[place] = error.code
+            run(self._transaction.add(where))
+            connection = run(self._cluster.leader_connection(where, PRODUCE))
+        except (Unreachable, KafkaError) as error:
+            self._queue.block(where, error)
+            return
+        lane = self._lanes.get(connection)
+        if lane is None:
+            lane = self._lanes[connection] = Lane(connection)
+        if where in lane.filling or lane.bytes + len(batch.buffer) > REQUEST_BYTES:
+            self._send(lane)
+        if connection.lost is not None:
+            self._queue.block(where, connection.lost)
+        elif self._queue.next_of(where) is batch:
+            self._queue.send(batch)
+            lane.filling[where] = batch
+            lane.bytes += len(batch.buffer)
 
     def _send(self, lane: Lane) -> None:
-        if not lane.filling:
-            return
         while len(lane.in_flight) >= IN_FLIGHT_MAX:
             self._receive(lane)
+        if not lane.filling:
+            return
         filling, lane.filling, lane.bytes = lane.filling, {}, 0
         transaction = self._transaction
-        request = ProduceRequest(
-            transactional_id=transaction.transactional_id, acks=ACKS_ALL, timeout_ms=self._timeout_ms
+        is_transactional = transaction.transactional_id is not None
+        version = lane.connection.version_for(ProduceRequest, TRANSACTION_VERSION_MAX)
+        request = produce_request(
+            (
+                (where, batch.sealed(transaction.producer_id, transaction.producer_epoch, is_transactional))
+                for where, batch in filling.items()
+            ),
+            {},
+            version,
+            acks=ACKS_ALL,
+            timeout_ms=self._timeout_ms,
+            transactional_id=transaction.transactional_id,
         )
-        topics: dict[str, ProduceRequest.TopicProduceData] = {}
-        for place, sent in filling.items():
-            topic = topics.setdefault(place.topic, ProduceRequest.TopicProduceData(name=place.topic))
-            records = sent.batch.sealed(
-                transaction.producer_id,
-                transaction.producer_epoch,
-                sent.sequence,
-                transactional=transaction.transactional_id is not None,
-            )
-            topic.partition_data.append(topic.PartitionProduceData(index=place.partition, records=records))
-        request.topic_data = list(topics.values())
         try:
-            lane.connection.send(request, lane.connection.version_for(ProduceRequest, PRODUCE_VERSION_MAX))
-            lane.in_flight.append(filling)
-        except Unreachable:
-            lane.in_flight.append(filling)
-            self._lose(lane)
+            exchange = run(lane.connection.start(request, ProduceResponse, version))
+            lane.in_flight.append((exchange, filling))
+        except Unreachable as error:
+            lane.in_flight.append((None, filling))
+            self._lose(lane, error)
 
     def _receive(self, lane: Lane) -> None:
+        exchange, filling = lane.in_flight[0]
+        assert exchange is not None
         try:
-            response = lane.connection.receive(ProduceResponse)
-        except Unreachable:
-            self._lose(lane)
+            response = run(lane.connection.wait(exchange))
+        except Unreachable as error:
+            self._lose(lane, error)
             return
         lane.in_flight.popleft()
-        for topic in response.responses:
-            for each in topic.partition_responses:
-                place = Place(topic.name, each.index)
-                code = ErrorCode(each.error_code)
-                if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                    if place not in self._errors:
-                        self._acknowledge(place)
-                elif place not in self._errors:
-                    self._errors[place] = code
+        for where, result in produce_results(response, {}):
+            batch = filling.pop(where)
+            if result.error_code in WRITTEN:
+                self._queue.acknowledged(batch)
+            else:
+                self._queue.failed(batch, error_of(result.error_code, result.error_message))
+        for batch in filling.values():
+            self._queue.failed(batch, ConnectionLost(lane.connection.address, f"no result for {batch.where}"))
 
-    def _acknowledge(self, place: Place) -> None:
-        waiting = self._unacknowledged[place]
-        waiting.popleft()
-        if not waiting:
-            del self._unacknowledged[place]
-
-    def _lose(self, lane: Lane) -> None:
+    def _lose(self, lane: Lane, error: Unreachable) -> None:
         """The connection broke: what was under way may be written or not, and is sent again."""
-        for filling in lane.in_flight:
-            for place in filling:
-                self._errors.setdefault(place, ErrorCode.NETWORK_EXCEPTION)
+        for filling in (*(each for _, each in lane.in_flight), lane.filling):
+            for batch in filling.values():
+                self._queue.failed(batch, error)
         lane.in_flight.clear()
+        lane.filling.clear()
         self._lanes.pop(lane.connection, None)
-        self._cluster.drop(lane.connection)
+        run(lane.connection.close())
 
     def _drain(self) -> None:
         for lane in list(self._lanes.values()):
@@ -190,44 +178,43 @@ class BlockingProducer:
 
     # -- when something failed ---------------------------------------------------------------------
 
-    def _check(self, retry: Retry) -> None:
+    def _check(self, patience: Patience) -> None:
         """Go on only with errors that pass, after a pause; large batches are cut in two."""
-        pauses = False
-        for place, code in self._errors.items():
-            sent = self._unacknowledged[place][0]
+        failures = self._queue.failures()
+        passing: list[tuple[Encoded, Failure]] = []
+        for batch, failure in failures:
+            code = code_of(failure)
             if code in FENCED:
-                raise Fenced(f"another attempt has taken over {self._transaction.transactional_id}")
-            if code in TOO_LARGE and sent.batch.count > 1:
-                self._cut(place)
-            elif code in PASSING:
-                pauses = True
+                raise Fenced(self._transaction.transactional_id)
+            if code in TOO_LARGE and batch.count > 1:
+                self._queue.replace(batch.where, self._encoder.halves(batch))
+            elif may_pass(failure):
+                passing.append((batch, failure))
             else:
-                raise self._refused(sent.batch, code)
-        if pauses and not retry.wait():
-            place, code = next(iter(self._errors.items()))
-            raise self._refused(self._unacknowledged[place][0].batch, code)
-        self._cluster.forget({place.topic for place in self._errors})
-        self._errors.clear()
+                raise refused(batch, code)
+        if passing:
+            batch, failure = passing[0]
+            try:
+                run(patience.pause(failure))
+            except (KafkaError, ClientError):
+                raise refused(batch, code_of(failure)) from None
+        self._cluster.forget_leaders({batch.where.topic for batch, _ in failures})
+        for batch, _ in failures:
+            self._queue.send_again(batch.where)
 
-    def _cut(self, place: Place) -> None:
-        """The first batch in two. Nothing behind it was written, so sequences are given out anew."""
-        waiting = self._unacknowledged[place]
-        first = waiting.popleft()
-        batches = [*self._encoder.halves(first.batch), *(sent.batch for sent in waiting)]
-        sequence = first.sequence
-        waiting.clear()
-        for batch in batches:
-            waiting.append(Sent(batch, sequence))
-            sequence = (sequence + batch.count) & 0x7FFFFFFF
-        self._sequences[place] = sequence
 
-    def _send_again(self) -> None:
-        for waiting in list(self._unacknowledged.values()):
-            for sent in list(waiting)[:IN_FLIGHT_MAX]:
-                self._try(sent)
+def code_of(failure: Failure) -> ErrorCode:
+    return failure.code if isinstance(failure, KafkaError) else ErrorCode.NETWORK_EXCEPTION
 
-    def _refused(self, batch: Encoded, code: ErrorCode) -> RowError:
-        rows, piece = batch.rows
-        key = rows.keys.value(int(piece[0]))
-        which = f"the row with key {key!r}" if batch.count == 1 else f"{batch.count} rows from key {key!r} on"
-        return RowError(f"{which} cannot be written to {batch.place}: {code.name}")
+
+def may_pass(failure: Failure) -> bool:
+    """Whether sending again can help. A broker may not have an earlier batch yet: both are sent again."""
+    code = code_of(failure)
+    return code.retriable or code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def refused(batch: Encoded, code: ErrorCode) -> RowError:
+    rows, piece = batch.rows
+    key = rows.keys.value(int(piece[0]))
+    which = f"the row with key {key!r}" if batch.count == 1 else f"{batch.count} rows from key {key!r} on"
+    return RowError(f"{which} cannot be written to {batch.where}: {code.name}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from barnabas.client.address import parse_bootstrap
+from barnabas.client.core.address import parse_bootstrap
 
 PREFIX = "kafka."
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")

@@ -25,16 +25,18 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from barnabas.client.errors import BootstrapError, ClientError
+from barnabas.client.blocking import run
+from barnabas.client.core.errors import BootstrapError, ClientError, NoTopic
+from barnabas.client.core.topology import Topic, TopicPartition
+from barnabas.client.core.transaction import Fenced, Transaction
 from barnabas.protocol import KafkaError
 from barnabas.spark import worker
-from barnabas.spark.cluster import BlockingCluster, NoTopic, Place, shared_cluster
+from barnabas.spark.cluster import WorkerCluster, shared_cluster
 from barnabas.spark.encoding import Encoder
 from barnabas.spark.formats import encode_column
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.settings import OptionError
 from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.transaction import Fenced, Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,36 +69,39 @@ class Written(WriterCommitMessage):
 class PartitionCounts(dict[str, int]):
     """Asked for when a topic comes up."""
 
-    def __init__(self, cluster: BlockingCluster, timeout_ms: int) -> None:
+    def __init__(self, cluster: WorkerCluster, timeout_ms: int) -> None:
         super().__init__()
         self._cluster = cluster
         self._timeout_ms = timeout_ms
 
     def __missing__(self, topic: str) -> int:
-        def ask() -> int:
-            return len(self._cluster.topics([topic])[topic].leaders)
-
-        count = self[topic] = self._cluster.keep_trying(ask, [topic], self._timeout_ms)
+        count = self[topic] = len(topics(self._cluster, [topic], self._timeout_ms)[topic].partitions)
         return count
+
+
+def topics(cluster: WorkerCluster, names: list[str], timeout_ms: int) -> dict[str, Topic]:
+    """The topics of these names; one that is not there yet is waited for."""
+    patience = cluster.patience(timeout_ms)
+    return run(cluster.retrying(lambda: cluster.topics(names), patience=patience))
 
 
 def check_target(options: SinkOptions) -> None:
     """Before a batch is written: is anybody there, and does the topic exist?"""
     names = [] if options.topic is None else [options.topic]
-    cluster = BlockingCluster(options.client)
+    cluster = WorkerCluster(options.client)
     try:
-        cluster.keep_trying(lambda: cluster.topics(names), names, min(CHECK_MS, options.delivery_timeout_ms))
+        topics(cluster, names, min(CHECK_MS, options.delivery_timeout_ms))
     except NoTopic as error:
         raise OptionError(f"the option topic names {error.name}: there is no such topic") from None
     except BootstrapError as error:
         raise OptionError(f"the option kafka.bootstrap.servers: {error}") from None
     finally:
-        cluster.close()
+        run(cluster.close())
 
 
 def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Work | None) -> Written:
     # Requests under way must not mix with questions of the transaction: each has connections of its own.
-    cluster = BlockingCluster(options.client)
+    cluster = WorkerCluster(options.client)
     coordinators = shared_cluster(options.client)
     transaction = Transaction(
         coordinators,
@@ -105,7 +110,7 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
         wait_ms=options.delivery_timeout_ms,
     )
     try:
-        transaction.init()
+        run(transaction.init())
         counts = PartitionCounts(cluster, options.client.request_timeout_ms)
         record = None
         if work is not None:
@@ -113,7 +118,7 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
             if topic is None:
                 return Written(0)
             counts[topic]  # it must exist before anything is written
-            record = Record(work, transaction, Place(topic, 0))
+            record = Record(work, transaction, TopicPartition(topic, 0))
             if record.is_there():
                 return Written(sum(batch.num_rows for batch in batches), was_there=True)
         encoder = Encoder(
@@ -131,34 +136,34 @@ def write_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch], work: Wo
         producer.flush()
         if record is not None:
             record.write()
-            transaction.end(commit=True)
+            run(transaction.end(commit=True))
         return Written(rows)
     except BaseException:
         # Readers need not wait until the transaction's time is over. Somebody who took over has ended it.
         with contextlib.suppress(Fenced, KafkaError, ClientError):
-            transaction.end(commit=False)
+            run(transaction.end(commit=False))
         raise
     finally:
-        cluster.close()
+        run(cluster.close())
         worker.settle()
 
 
 class Record:
     """What a transaction says of itself: an offset committed in it, in a group of its own."""
 
-    def __init__(self, work: Work, transaction: Transaction, place: Place) -> None:
+    def __init__(self, work: Work, transaction: Transaction, place: TopicPartition) -> None:
         self._work = work
         self._transaction = transaction
         self._place = place
 
     def is_there(self) -> bool:
         """Whether this batch was written before."""
-        offset, _ = self._transaction.committed(self._work.transactional_id, self._place)
+        offset, _ = run(self._transaction.committed(self._work.transactional_id, self._place))
         return offset >= self._work.batch
 
     def write(self) -> None:
         work = self._work
-        self._transaction.commit_offset(work.transactional_id, self._place, work.batch, work.query)
+        run(self._transaction.commit_offset(work.transactional_id, self._place, work.batch, work.query))
 
 
 def some_topic(

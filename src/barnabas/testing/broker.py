@@ -109,7 +109,7 @@ class Broker:
         self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None
     ) -> None:
         """Create a topic and wait until it can be used."""
-        from barnabas.client.topic_admin import NewTopic
+        from barnabas.client.admin.topics import NewTopic
 
         self._ask(lambda admin: admin.create_topic(NewTopic(name, partitions, configs=_texts(configs))))
 
@@ -117,9 +117,9 @@ class Broker:
         self._ask(lambda admin: admin.delete_topics([name]))
 
     def _ask(self, question: Any) -> None:
-        from barnabas.client.address import Address
-        from barnabas.client.admin import Admin
+        from barnabas.client.admin.admin import Admin
         from barnabas.client.cluster import Cluster
+        from barnabas.client.core.address import Address
 
         async def ask() -> None:
             async with Cluster([Address("127.0.0.1", self.port)]) as cluster:

@@ -342,7 +342,7 @@ class Cluster:
         configs: Mapping[str, object] | None = None,
     ) -> None:
         """Create a topic and wait until it can be used."""
-        from barnabas.client.topic_admin import NewTopic
+        from barnabas.client.admin.topics import NewTopic
 
         texts = {key: str(value) for key, value in (configs or {}).items()}
         topic = NewTopic(name, partitions, replication_factor, configs=texts)
@@ -350,9 +350,9 @@ class Cluster:
 
     def ask(self, question: Any) -> Any:
         """Run `question(admin)`, a coroutine function, against the cluster."""
-        from barnabas.client.address import parse_bootstrap
-        from barnabas.client.admin import Admin
+        from barnabas.client.admin.admin import Admin
         from barnabas.client.cluster import Cluster as Client
+        from barnabas.client.core.address import parse_bootstrap
 
         async def ask() -> Any:
             async with Client(parse_bootstrap(self.bootstrap)) as client:

@@ -5,9 +5,9 @@ import argparse
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolParser, required
-from barnabas.client.admin import Admin
-from barnabas.client.errors import ClientError
-from barnabas.client.versions import ApiRanges, newest_common
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.versions import ApiRanges, newest_common
 from barnabas.protocol.apis import APIS, Api, request_class
 
 EXAMPLES = ("--bootstrap-server localhost:9092",)

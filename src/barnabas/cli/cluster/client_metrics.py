@@ -6,9 +6,9 @@ import secrets
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
-from barnabas.client.admin import Admin
-from barnabas.client.config_admin import ConfigResource, ResourceType
-from barnabas.client.errors import ClientError
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError, uuid
 
 EXAMPLES = (

@@ -7,9 +7,9 @@ from barnabas.cli.frame.connecting import cluster_from, default_bootstrap, load_
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolParser, UsageError
 from barnabas.cli.node import cluster_up
-from barnabas.client.admin import Admin
-from barnabas.client.cluster_admin import EndpointType
-from barnabas.client.topology import Node
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster import EndpointType
+from barnabas.client.core.topology import Node
 from barnabas.protocol import ErrorCode, KafkaError
 
 EXAMPLES = (

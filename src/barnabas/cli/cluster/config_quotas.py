@@ -11,10 +11,10 @@ from decimal import Decimal
 from barnabas.cli.cluster.config_entities import CLIENTS, DEFAULT, IPS, USERS, Entities
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.frame.settling import settled
-from barnabas.client.admin import Admin
-from barnabas.client.errors import UnsupportedApi
-from barnabas.client.quota_admin import CLIENT_ID, IP, USER, Match, QuotaEntry
-from barnabas.client.scram_admin import NewCredential, ScramMechanism
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.quotas import CLIENT_ID, IP, USER, Match, QuotaEntry
+from barnabas.client.admin.scram import NewCredential, ScramMechanism
+from barnabas.client.core.errors import UnsupportedApi
 from barnabas.protocol import KafkaError
 
 CLIENT_QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")

@@ -34,10 +34,10 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.frame.progress import progress
 from barnabas.cli.frame.settling import settled
-from barnabas.client.admin import Admin
-from barnabas.client.cluster_admin import EndpointType
-from barnabas.client.config_admin import ConfigEntry, ConfigResource, ConfigSource, ResourceType
-from barnabas.client.errors import ClientError, UnsupportedApi
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster import EndpointType
+from barnabas.client.admin.configs import ConfigEntry, ConfigResource, ConfigSource, ResourceType
+from barnabas.client.core.errors import ClientError, UnsupportedApi
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.protocol import KafkaError
 

@@ -18,8 +18,8 @@ from barnabas.cli.frame.feature_levels import (
 )
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
-from barnabas.client.admin import Admin
-from barnabas.client.feature_admin import Features, UpgradeType
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.features import Features, UpgradeType
 from barnabas.metadata import versions
 from barnabas.protocol import KafkaError
 

@@ -7,8 +7,8 @@ from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, clu
 from barnabas.cli.frame.message_json import compact
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, required
-from barnabas.client.admin import Admin
-from barnabas.client.cluster_admin import LogDir
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster import LogDir
 from barnabas.protocol import ErrorCode
 
 EXAMPLES = ("--describe", "--describe --topic-list orders,payments --broker-list 1,2")

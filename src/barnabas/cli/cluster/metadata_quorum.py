@@ -14,8 +14,8 @@ from barnabas.cli.frame.connecting import (
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.frame.table import table_lines
-from barnabas.client.admin import Admin
-from barnabas.client.cluster_admin import EndpointType, Quorum, QuorumReplica
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster import EndpointType, Quorum, QuorumReplica
 from barnabas.protocol import NULL_UUID, uuid
 
 EXAMPLES = (

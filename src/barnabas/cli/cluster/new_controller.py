@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.client.voter_admin import VoterAddress
+from barnabas.client.admin.voters import VoterAddress
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.settings import SettingsError
 from barnabas.settings.listeners import parse_end_points

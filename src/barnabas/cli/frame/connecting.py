@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from barnabas.cli.frame.parsing import BAD_BOOTSTRAP, ToolError, ToolParser, UsageError
-from barnabas.client.address import parse_bootstrap
 from barnabas.client.cluster import Cluster
-from barnabas.client.connection import REQUEST_TIMEOUT_MS
-from barnabas.client.patience import API_TIMEOUT_MS
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.network import REQUEST_TIMEOUT_MS
+from barnabas.client.core.patience import API_TIMEOUT_MS
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP"

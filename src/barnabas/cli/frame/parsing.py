@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from barnabas import __version__
-from barnabas.client.address import parse_bootstrap
+from barnabas.client.core.address import parse_bootstrap
 
 KAFKA_VERSION = "4.3.1"
 BAD_BOOTSTRAP = "Please provide valid host:port like host1:9091,host2:9092"

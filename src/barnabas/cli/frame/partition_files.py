@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.topology import TopicPartition
 
 KINDS = {str: "String", int: "Integer"}
 

@@ -5,8 +5,8 @@ In: a question whether it shows. Out: nothing; not an error if it takes long, si
 
 from collections.abc import Awaitable, Callable
 
-from barnabas.client.admin import Admin
-from barnabas.client.errors import ClientError
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.errors import ClientError
 
 SETTLE_MS_MAX = 2_000
 NOT_YET = ClientError("the broker does not show the change yet")

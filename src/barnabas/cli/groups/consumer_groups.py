@@ -14,10 +14,10 @@ from barnabas.cli.groups.consumer_groups_describe import describe
 from barnabas.cli.groups.consumer_groups_problems import Problems, reason_of
 from barnabas.cli.groups.consumer_groups_reset import FORMS, reset, whole_number
 from barnabas.cli.groups.consumer_groups_topics import partitions_named
-from barnabas.client.admin import Admin
-from barnabas.client.errors import ClientError
-from barnabas.client.group_admin import CONSUMER, GroupListing
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.groups import CONSUMER, GroupListing
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 PREFIX = "Error: "

@@ -8,11 +8,11 @@ import argparse
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.cli.frame.output import Output
-from barnabas.client.admin import Admin
-from barnabas.client.group_admin import GroupDescription, GroupMember
-from barnabas.client.group_offset_admin import Committed
-from barnabas.client.offset_admin import FoundOffset, OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_offsets import Committed
+from barnabas.client.admin.groups import GroupDescription, GroupMember
+from barnabas.client.admin.offsets import FoundOffset, OffsetSpec
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 MISSING = "-"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.topology import TopicPartition
 
 Plan = dict[str, dict[TopicPartition, int]]
 PLAN_BYTES_MAX = 64 << 20

@@ -14,11 +14,11 @@ from barnabas.cli.groups.consumer_groups_plan import Plan, csv_text, read_plan
 from barnabas.cli.groups.consumer_groups_problems import Problems
 from barnabas.cli.groups.consumer_groups_topics import partitions_named
 from barnabas.cli.groups.reset_times import parse_datetime, parse_duration
-from barnabas.client.admin import Admin
-from barnabas.client.group_admin import GroupDescription
-from barnabas.client.group_offset_admin import Committed
-from barnabas.client.offset_admin import NO_OFFSET, OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_offsets import Committed
+from barnabas.client.admin.groups import GroupDescription
+from barnabas.client.admin.offsets import NO_OFFSET, OffsetSpec
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 FORMS = (

@@ -7,8 +7,8 @@ raises with Kafka's words.
 from collections.abc import Iterable
 
 from barnabas.cli.frame.parsing import UsageError
-from barnabas.client.admin import Admin
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 

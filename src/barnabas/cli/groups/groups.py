@@ -5,8 +5,8 @@ import argparse
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
-from barnabas.client.admin import Admin
-from barnabas.client.group_admin import CONSUMER, GroupListing
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.groups import CONSUMER, GroupListing
 
 EXAMPLES = ("--list", "--list --consumer", "--list --group-type classic --protocol connect")
 TYPES = ("Classic", "Consumer", "Share", "Streams")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
 from barnabas.cli.frame.output import Output, cancelled_when_unread
 from barnabas.cli.frame.parsing import ToolError, ToolParser
-from barnabas.client.admin import Admin
-from barnabas.client.errors import Unreachable
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.errors import Unreachable
 from barnabas.client.group_lag import GroupLag, LagReader, PartitionLag
 
 if TYPE_CHECKING:

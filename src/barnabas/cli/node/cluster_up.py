@@ -13,10 +13,10 @@ from pathlib import Path
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, key_values
 from barnabas.cli.node.local_cluster import LocalCluster, LocalNode
-from barnabas.client.address import Address, parse_bootstrap
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError
+from barnabas.client.core.address import Address, parse_bootstrap
+from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
 
 COMMANDS = {

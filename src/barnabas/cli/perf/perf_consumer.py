@@ -28,10 +28,10 @@ from barnabas.cli.frame.parsing import (
 from barnabas.cli.frame.progress import progress
 from barnabas.cli.perf.perf_numbers import MEGABYTE
 from barnabas.cli.records.consume_group import group_of, joins
+from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
-from barnabas.client.offset_admin import FoundOffset, OffsetAdmin, OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.topology import TopicPartition
 
 EXAMPLES = ("--topic load --num-records 1000000", "--topic load --num-records 1000000 --show-detailed-stats")
 EXTRA_COLUMNS = ", rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"

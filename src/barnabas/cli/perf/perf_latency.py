@@ -15,13 +15,13 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, check_bootstrap, required
 from barnabas.cli.frame.progress import progress
 from barnabas.cli.perf.perf_numbers import percentiles
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.offsets import OffsetSpec
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
-from barnabas.client.offset_admin import OffsetSpec
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.producer import Producer
-from barnabas.client.topic_admin import NewTopic
-from barnabas.client.topology import TopicPartition
 from barnabas.records.record import Headers
 
 EXAMPLES = (

@@ -16,12 +16,12 @@ from barnabas.cli.frame.topic_filter import compile_include
 from barnabas.cli.records.consume_group import group_of, joins, read_as_member
 from barnabas.cli.records.formatters import formatter
 from barnabas.cli.records.record_printer import Printer
+from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
-from barnabas.client.errors import Unreachable
-from barnabas.client.fetched import DamagedBatch
-from barnabas.client.offset_admin import OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.errors import Unreachable
+from barnabas.client.core.fetched import DamagedBatch
+from barnabas.client.core.topology import TopicPartition
 
 EXAMPLES = (
     "--topic orders --from-beginning",

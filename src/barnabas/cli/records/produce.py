@@ -18,7 +18,7 @@ from barnabas.cli.frame.parsing import ToolError, ToolParser, check_bootstrap, k
 from barnabas.cli.frame.progress import progress
 from barnabas.cli.records.line_reader import LineReader
 from barnabas.client.accumulator import PendingBatch
-from barnabas.client.errors import ClientError
+from barnabas.client.core.errors import ClientError
 from barnabas.client.producer import Producer
 from barnabas.protocol import KafkaError
 

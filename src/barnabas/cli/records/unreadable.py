@@ -10,9 +10,9 @@ from typing import Any
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, ConsumerSettings
-from barnabas.client.errors import Unreachable
-from barnabas.client.fetched import DamagedBatch
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.errors import Unreachable
+from barnabas.client.core.fetched import DamagedBatch
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 SILENCE_S = 2.0  # without a record, before somebody looks

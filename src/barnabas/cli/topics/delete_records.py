@@ -6,8 +6,8 @@ from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, clu
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, required
 from barnabas.cli.frame.partition_files import duplicates, entries, field, load, partition_of
-from barnabas.client.admin import Admin
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 EXAMPLES = ("--offset-json-file offsets.json",)

@@ -21,9 +21,9 @@ from barnabas.cli.topics.reassign_partitions import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from barnabas.client.admin import Admin
-from barnabas.client.config_admin import ConfigResource, ResourceType
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 EXAMPLES = (

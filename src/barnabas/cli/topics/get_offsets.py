@@ -8,9 +8,9 @@ from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, clu
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, check_bootstrap, required
 from barnabas.cli.frame.topic_filter import TopicFilter
-from barnabas.client.admin import Admin
-from barnabas.client.offset_admin import NO_OFFSET, OffsetSpec
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.offsets import NO_OFFSET, OffsetSpec
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 PREFIX = "Error occurred: "

@@ -6,9 +6,9 @@ from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, clu
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser
 from barnabas.cli.frame.partition_files import duplicates, entries, load, partition_of
-from barnabas.client.admin import Admin
-from barnabas.client.election_admin import ElectionType
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.elections import ElectionType
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode
 
 EXAMPLES = (

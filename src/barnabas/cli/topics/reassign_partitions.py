@@ -22,11 +22,11 @@ from barnabas.cli.frame.connecting import (
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.topics import reassign_plan as plans
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import MISSING_TOPIC
-from barnabas.client.config_admin import ConfigResource, ResourceType
-from barnabas.client.reassignment_admin import Replica, ReplicaDirs
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
+from barnabas.client.admin.reassignments import Replica, ReplicaDirs
+from barnabas.client.core.cluster import MISSING_TOPIC
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 EXAMPLES = (

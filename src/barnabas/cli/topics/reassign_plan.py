@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.frame.partition_files import as_json, entries
 from barnabas.cli.frame.partition_files import field as field_of
-from barnabas.client.reassignment_admin import Replica
-from barnabas.client.topic_admin import Reassignment
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.reassignments import Replica
+from barnabas.client.admin.topics import Reassignment
+from barnabas.client.core.topology import TopicPartition
 
 T = TypeVar("T", bound=Hashable)
 ANY_LOG_DIR = "any"

@@ -14,11 +14,11 @@ from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, clu
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, check_bootstrap
 from barnabas.cli.frame.topic_filter import TopicFilter
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.offsets import FoundOffset, OffsetSpec
 from barnabas.client.cluster import Cluster
-from barnabas.client.offset_admin import FoundOffset, OffsetSpec
+from barnabas.client.core.topology import TopicPartition
 from barnabas.client.replica_reader import ReplicaBatches, read_replicas
-from barnabas.client.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
 EXAMPLES = ("--bootstrap-server localhost:9092 --topics-include 'orders.*'", "--time -2 --once")

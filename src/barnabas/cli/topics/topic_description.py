@@ -6,9 +6,9 @@ In: what brokers told. Out: lines in Kafka's columns. Does not know: how any of 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.config_admin import ConfigEntry
-from barnabas.client.topic_admin import PartitionDescription, Reassignment, TopicDescription
-from barnabas.client.topology import TopicPartition
+from barnabas.client.admin.configs import ConfigEntry
+from barnabas.client.admin.topics import PartitionDescription, Reassignment, TopicDescription
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import NULL_UUID, uuid
 
 NOT_AVAILABLE = "N/A"

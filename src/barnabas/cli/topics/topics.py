@@ -13,13 +13,13 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.frame.topic_filter import TopicFilter
 from barnabas.cli.topics.topic_description import Report, TopicConfig, describe
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import ConfigResource, ResourceType
+from barnabas.client.admin.topics import BROKER_DEFAULT, PARTITIONS_PER_ANSWER, NewTopic
 from barnabas.client.cluster import Cluster
-from barnabas.client.config_admin import ConfigResource, ResourceType
-from barnabas.client.errors import ClientError
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import Topic
 from barnabas.client.keys import has_keys
-from barnabas.client.topic_admin import BROKER_DEFAULT, PARTITIONS_PER_ANSWER, NewTopic
-from barnabas.client.topology import Topic
 from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.types import NULL_UUID
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.frame.progress import progress
-from barnabas.client.admin import Admin
-from barnabas.client.topology import TopicPartition
-from barnabas.client.transaction_admin import ActiveProducer
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.transactions import ActiveProducer
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 HEADERS = (

@@ -10,10 +10,10 @@ from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.frame.table import table_lines
 from barnabas.cli.transactions.hanging_transactions import HEADERS as HANGING_HEADERS
 from barnabas.cli.transactions.hanging_transactions import Search, find_hanging
-from barnabas.client.admin import Admin
-from barnabas.client.errors import ClientError
-from barnabas.client.topology import TopicPartition
-from barnabas.client.transaction_admin import NO_DURATION, AbortedTransaction
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.transactions import NO_DURATION, AbortedTransaction
+from barnabas.client.core.errors import ClientError
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 
 EXAMPLES = (

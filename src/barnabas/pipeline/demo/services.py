@@ -16,11 +16,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.client.address import Address
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.topics import NewTopic
 from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import Address
 from barnabas.client.producer import Producer, ProducerSettings
-from barnabas.client.topic_admin import NewTopic
 from barnabas.pipeline.demo.generator import Shop
 from barnabas.pipeline.demo.ports import free_port
 from barnabas.pipeline.demo.postgres import NoPostgres, Postgres

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.client.errors import Unreachable
+from barnabas.client.core.errors import Unreachable
 from barnabas.pipeline.errors import SourceAway, Stopped
 from barnabas.pipeline.model import Merging, TopicSource
 from barnabas.pipeline.secrets import SecretError, reveal, revealed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from barnabas.client.coordinators import GROUP
+from barnabas.client.core.coordinators import GROUP
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse

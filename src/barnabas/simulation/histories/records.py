@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from barnabas.client.fetched import ConsumerRecord
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.simulation.client import Job, SimulatedClient

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.client.topology import TopicPartition
+from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse

@@ -1,0 +1,43 @@
+"""Admin: everything an administrator asks of a cluster, in one object over one `Cluster`.
+
+Each part lives in a module of its own; this one only joins them.
+"""
+
+from barnabas.client.admin.cluster import ClusterAdmin
+from barnabas.client.admin.configs import ConfigAdmin
+from barnabas.client.admin.elections import ElectionAdmin
+from barnabas.client.admin.features import FeatureAdmin
+from barnabas.client.admin.group_offsets import GroupOffsetAdmin
+from barnabas.client.admin.groups import GroupAdmin
+from barnabas.client.admin.offsets import OffsetAdmin
+from barnabas.client.admin.quotas import QuotaAdmin
+from barnabas.client.admin.reassignments import ReassignmentAdmin
+from barnabas.client.admin.records import RecordAdmin
+from barnabas.client.admin.scram import ScramAdmin
+from barnabas.client.admin.topics import TopicAdmin
+from barnabas.client.admin.transactions import TransactionAdmin
+from barnabas.client.admin.voters import VoterAdmin
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.coordinators import TRANSACTION, Coordinators
+
+
+class Admin(
+    TopicAdmin,
+    ReassignmentAdmin,
+    ConfigAdmin,
+    OffsetAdmin,
+    RecordAdmin,
+    ClusterAdmin,
+    FeatureAdmin,
+    VoterAdmin,
+    ElectionAdmin,
+    QuotaAdmin,
+    ScramAdmin,
+    GroupAdmin,
+    GroupOffsetAdmin,
+    TransactionAdmin,
+):
+    def __init__(self, cluster: ClusterCore) -> None:
+        self.cluster = cluster
+        self.coordinators = Coordinators(cluster)
+        self.transaction_coordinators = Coordinators(cluster, TRANSACTION)

@@ -1,0 +1,164 @@
+"""The cluster itself: its id, brokers and controllers, the APIs of each broker, log dirs, and the quorum.
+
+In: a Cluster. Out: frozen values. Works through a broker, and where Kafka allows it through a controller.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import ClientError, UnsupportedApi, check
+from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.core.versions import ApiRanges
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class EndpointType(IntEnum):
+    BROKER = 1
+    CONTROLLER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    cluster_id: str | None
+    controller_id: int
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    path: str
+    error_code: int
+    total_bytes: int
+    usable_bytes: int
+    replicas: dict[TopicPartition, ReplicaLog]
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplica:
+    id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    endpoints: dict[int, tuple[str, ...]]
+
+
+class ClusterAdmin:
+    def __init__(self, cluster: ClusterCore) -> None:
+        self.cluster = cluster
+
+    async def describe_cluster(
+        self, endpoints: EndpointType = EndpointType.BROKER, *, fenced: bool = False
+    ) -> ClusterDescription:
+        """Nodes in the order of their ids."""
+        connection = await self.cluster.any_connection()
+        try:
+            version = connection.version_for(DescribeClusterRequest)
+        except UnsupportedApi:
+            topology = await self.cluster.refresh()
+            nodes = tuple(node for _, node in sorted(topology.nodes.items()))
+            return ClusterDescription(topology.cluster_id, topology.controller_id, nodes)
+        request = DescribeClusterRequest(endpoint_type=endpoints, include_fenced_brokers=fenced)
+        answer = await connection.send(request, DescribeClusterResponse, version=version)
+        check(answer.error_code, answer.error_message)
+        brokers = sorted(answer.brokers, key=lambda each: each.broker_id)
+        described = tuple(
+            Node(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in brokers
+        )
+        return ClusterDescription(answer.cluster_id, answer.controller_id, described)
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        request = UnregisterBrokerRequest(broker_id=broker_id)
+        answer = await self.cluster.ask(request, UnregisterBrokerResponse)
+        check(answer.error_code, answer.error_message)
+
+    async def api_versions(self, node: Node) -> ApiRanges:
+        return (await self.cluster.connection_to(node.address)).versions
+
+    async def describe_log_dirs(self, nodes: Iterable[Node]) -> dict[int, list[LogDir]]:
+        """What each broker keeps in each of its log dirs."""
+        found = {}
+        for node in nodes:
+            answer = await self.cluster.ask_node(
+                node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
+            )
+            check(answer.error_code)
+            found[node.id] = [
+                LogDir(
+                    result.log_dir,
+                    result.error_code,
+                    result.total_bytes,
+                    result.usable_bytes,
+                    {
+                        TopicPartition(topic.name, each.partition_index): ReplicaLog(
+                            each.partition_size, each.offset_lag, each.is_future_key
+                        )
+                        for topic in result.topics
+                        for each in topic.partitions
+                    },
+                )
+                for result in answer.results
+            ]
+        return found
+
+    async def describe_quorum(self) -> Quorum:
+        """The metadata quorum as its leader sees it."""
+        nested = DescribeQuorumRequest.TopicData
+        asked = nested(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
+        request = DescribeQuorumRequest(topics=[asked])
+
+        async def attempt() -> DescribeQuorumResponse:
+            answer = await self.cluster.ask(request, DescribeQuorumResponse)
+            check(answer.error_code, answer.error_message)
+            return answer
+
+        answer = await self.cluster.retrying(attempt)
+        if not answer.topics or not answer.topics[0].partitions:
+            raise ClientError("the answer on the metadata quorum is empty")
+        partition = answer.topics[0].partitions[0]
+        check(partition.error_code, partition.error_message)
+        endpoints = {
+            node.node_id: tuple(f"{each.name}://{each.host}:{each.port}" for each in node.listeners)
+            for node in answer.nodes
+        }
+        return Quorum(
+            partition.leader_id,
+            partition.leader_epoch,
+            partition.high_watermark,
+            tuple(map(replica_of, partition.current_voters)),
+            tuple(map(replica_of, partition.observers)),
+            endpoints,
+        )
+
+
+def replica_of(state: DescribeQuorumResponse.ReplicaState) -> QuorumReplica:
+    return QuorumReplica(
+        state.replica_id,
+        state.replica_directory_id,
+        state.log_end_offset,
+        state.last_fetch_timestamp,
+        state.last_caught_up_timestamp,
+    )

@@ -1,0 +1,189 @@
+"""Settings of topics, brokers, loggers, groups and client metrics: where each value comes from, and changes.
+
+In: a Cluster, resources. Out: ConfigEntry values. What belongs to one broker is asked from that broker,
+unless the cluster is one of controllers.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, TypeVar
+
+from barnabas.client.core.cluster import MISSING_TOPIC, ClusterCore
+from barnabas.client.core.errors import UnsupportedApi, check
+from barnabas.client.core.topology import Node
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from barnabas.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from barnabas.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+R = TypeVar("R", bound=Message)
+
+TYPES_SINCE = 1  # version of ListConfigResources
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+OF_ONE_BROKER = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+
+
+class ConfigSource(IntEnum):
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class ConfigOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigResource(NamedTuple):
+    type: ResourceType
+    name: str
+
+
+class ConfigSynonym(NamedTuple):
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    name: str
+    value: str | None
+    source: int
+    sensitive: bool
+    read_only: bool
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == ConfigSource.DEFAULT
+
+
+class ConfigAdmin:
+    def __init__(self, cluster: ClusterCore) -> None:
+        self.cluster = cluster
+
+    async def describe_configs(
+        self, resources: Iterable[ConfigResource], *, synonyms: bool = False
+    ) -> dict[ConfigResource, list[ConfigEntry]]:
+        """Every setting of each resource, in the broker's order."""
+        wanted = list(resources)
+        found = {}
+        for node, some in (await self._by_broker(wanted)).items():
+            request = DescribeConfigsRequest(
+                resources=[
+                    DescribeConfigsRequest.DescribeConfigsResource(
+                        resource_type=each.type, resource_name=each.name, configuration_keys=None
+                    )
+                    for each in some
+                ],
+                include_synonyms=synonyms,
+            )
+            answer = await self.cluster.retrying(
+                lambda node=node, request=request: self._ask_broker(node, request, DescribeConfigsResponse)  # type: ignore[misc]
+            )
+            for result in answer.results:
+                check(result.error_code, result.error_message)
+                resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
+                found[resource] = [entry_of(each) for each in result.configs]
+        return {resource: found[resource] for resource in wanted}
+
+    async def list_config_resources(self, *types: ResourceType) -> list[ConfigResource]:
+        """Resources that have settings of their own."""
+        connection = await self.cluster.any_connection()
+        version = connection.version_for(ListConfigResourcesRequest)
+        request = ListConfigResourcesRequest()
+        if version >= TYPES_SINCE:
+            request.resource_types = [int(each) for each in types]
+        elif set(types) != {ResourceType.CLIENT_METRICS}:
+            raise UnsupportedApi(connection.address, "ListConfigResources", "it lists client metrics only")
+        answer = await connection.send(request, ListConfigResourcesResponse, version=version)
+        check(answer.error_code)
+        return [
+            ConfigResource(ResourceType(each.resource_type), each.resource_name)
+            for each in answer.config_resources
+        ]
+
+    async def alter_configs(
+        self, resource: ConfigResource, changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
+        """Set each named value, or remove it where the value is None."""
+        nested = IncrementalAlterConfigsRequest.AlterConfigsResource
+        configs = [
+            nested.AlterableConfig(
+                name=name,
+                config_operation=ConfigOperation.DELETE if value is None else ConfigOperation.SET,
+                value=value,
+            )
+            for name, value in changes.items()
+        ]
+        request = IncrementalAlterConfigsRequest(
+            resources=[nested(resource_type=resource.type, resource_name=resource.name, configs=configs)],
+            validate_only=validate_only,
+        )
+        [node] = await self._by_broker([resource])
+
+        async def attempt() -> None:
+            answer = await self._ask_broker(node, request, IncrementalAlterConfigsResponse)
+            for result in answer.responses:
+                check(result.error_code, result.error_message)
+
+        await self.cluster.retrying(attempt, final=MISSING_TOPIC)
+
+    async def _by_broker(
+        self, resources: Iterable[ConfigResource]
+    ) -> dict[Node | None, list[ConfigResource]]:
+        """Resources by the broker to ask; None stands for any."""
+        found: dict[Node | None, list[ConfigResource]] = {}
+        for each in resources:
+            node = None
+            if each.type in OF_ONE_BROKER and each.name.isdigit() and not self.cluster.is_quorum:
+                if not self.cluster.topology.nodes:
+                    await self.cluster.retrying(self.cluster.refresh)
+                node = self.cluster.topology.nodes.get(int(each.name))
+                if node is None:
+                    raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {each.name} is not there")
+            found.setdefault(node, []).append(each)
+        return found
+
+    async def _ask_broker(self, node: Node | None, request: Message, response: type[R]) -> R:
+        if node is None:
+            return await self.cluster.ask(request, response)
+        return await self.cluster.ask_node(node, request, response)
+
+
+def entry_of(
+    answer: DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult,
+) -> ConfigEntry:
+    return ConfigEntry(
+        answer.name,
+        answer.value,
+        answer.config_source,
+        answer.is_sensitive,
+        answer.read_only,
+        tuple(ConfigSynonym(each.name, each.value, each.source) for each in answer.synonyms),
+    )

@@ -1,0 +1,145 @@
+"""The offsets that groups committed: read, write and delete them from outside the group.
+
+In: a Cluster. Out: offsets by partition, or the error of each partition or group.
+Does not know: members; a coordinator refuses what members must not be surprised by.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.coordinators import Answers, Coordinators
+from barnabas.client.core.errors import check, error_of
+from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+BY_NAME_MAX = 9  # newer versions of OffsetFetch and OffsetCommit know topics by id only
+BATCHED_SINCE = 8  # version of OffsetFetch
+COORDINATOR_MOVED = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+OldTopics = Sequence[OffsetFetchResponse.OffsetFetchResponseTopic]
+NewTopics = Sequence[OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTopics]
+CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+DeleteTopic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+Committed = dict[TopicPartition, CommittedOffset]
+
+
+class GroupOffsetAdmin:
+    def __init__(self, cluster: ClusterCore) -> None:
+        self.cluster = cluster
+        self.coordinators = Coordinators(cluster)
+
+    async def committed_offsets(self, group: str) -> Committed:
+        """Every offset that a group committed; a group that nobody knows has none."""
+        answer = (await self.committed_offsets_of([group]))[group]
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+    async def committed_offsets_of(self, groups: Iterable[str]) -> dict[str, Committed | KafkaError]:
+        return await self.coordinators.ask(groups, self._fetch)
+
+    async def _fetch(self, node: Node, groups: list[str]) -> Answers[Committed]:
+        connection = await self.cluster.connection_to(node.address)
+        version = connection.version_for(OffsetFetchRequest, BY_NAME_MAX)
+        if version < BATCHED_SINCE:
+            found: dict[str, Committed | KafkaError] = {}
+            for group in groups:
+                single = OffsetFetchRequest(group_id=group, topics=None)
+                answer = await connection.send(single, OffsetFetchResponse, version=version)
+                found[group] = read_offsets(answer.error_code, answer.topics)
+            return found
+        asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+        answer = await connection.send(OffsetFetchRequest(groups=asked), OffsetFetchResponse, version=version)
+        return {each.group_id: read_offsets(each.error_code, each.topics) for each in answer.groups}
+
+    async def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Commit offsets for a group without members."""
+
+        async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
+            topics: dict[str, list[CommitTopic.OffsetCommitRequestPartition]] = {}
+            for where, offset in offsets.items():
+                part = CommitTopic.OffsetCommitRequestPartition(
+                    partition_index=where.partition, committed_offset=offset
+                )
+                topics.setdefault(where.topic, []).append(part)
+            request = OffsetCommitRequest(
+                group_id=group,
+                topics=[CommitTopic(name=name, partitions=parts) for name, parts in topics.items()],
+            )
+            connection = await self.cluster.connection_to(node.address)
+            answer = await connection.send(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
+            return by_partition(
+                (TopicPartition(topic.name, each.partition_index), each.error_code)
+                for topic in answer.topics
+                for each in topic.partitions
+            )
+
+        return await self.coordinators.ask_one(group, question)
+
+    async def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        topics: dict[str, list[DeleteTopic.OffsetDeleteRequestPartition]] = {}
+        for where in partitions:
+            part = DeleteTopic.OffsetDeleteRequestPartition(partition_index=where.partition)
+            topics.setdefault(where.topic, []).append(part)
+        request = OffsetDeleteRequest(
+            group_id=group,
+            topics=[DeleteTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        )
+
+        async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
+            connection = await self.cluster.connection_to(node.address)
+            answer = await connection.send(request, OffsetDeleteResponse)
+            check(answer.error_code)
+            return by_partition(
+                (TopicPartition(topic.name, each.partition_index), each.error_code)
+                for topic in answer.topics
+                for each in topic.partitions
+            )
+
+        return await self.coordinators.ask_one(group, question)
+
+
+def read_offsets(code: int, topics: OldTopics | NewTopics) -> Committed | KafkaError:
+    """The offsets of one group; a partition without one, or with an error of its own, is left out."""
+    if code:
+        return error_of(code)
+    return {
+        TopicPartition(topic.name, each.partition_index): CommittedOffset(
+            each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+        )
+        for topic in topics
+        for each in topic.partitions
+        if not each.error_code and each.committed_offset >= 0
+    }
+
+
+def by_partition(results: Iterable[tuple[TopicPartition, int]]) -> dict[TopicPartition, KafkaError | None]:
+    """The error of each partition; one that the coordinator moved is the whole request's."""
+    found: dict[TopicPartition, KafkaError | None] = {}
+    for where, code in results:
+        error = error_of(code) if code else None
+        if error is not None and error.code in COORDINATOR_MOVED:
+            raise error
+        found[where] = error
+    return found

@@ -1,0 +1,48 @@
+"""Deleting records: everything before an offset of a partition, asked of its leader.
+
+In: a Cluster, an offset for each partition. Out: the new low watermark of each, or its error.
+"""
+
+from collections.abc import Mapping
+
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.errors import error_of
+from barnabas.client.core.leaders import ask_leaders
+from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.protocol import KafkaError
+from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+HIGH_WATERMARK = -1  # as an offset: delete all that consumers may see
+
+
+class RecordAdmin:
+    def __init__(self, cluster: ClusterCore) -> None:
+        self.cluster = cluster
+
+    async def delete_records(
+        self, before: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | KafkaError]:
+        """Delete what is before each offset."""
+        nested = DeleteRecordsRequest.DeleteRecordsTopic
+
+        async def question(
+            leader: Node, wanted: Mapping[TopicPartition, int]
+        ) -> dict[TopicPartition, int | KafkaError]:
+            topics: dict[str, list[DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition]] = {}
+            for where, offset in wanted.items():
+                asked = nested.DeleteRecordsPartition(partition_index=where.partition, offset=offset)
+                topics.setdefault(where.topic, []).append(asked)
+            request = DeleteRecordsRequest(
+                topics=[nested(name=name, partitions=partitions) for name, partitions in topics.items()],
+                timeout_ms=int(self.cluster.request_timeout_ms),
+            )
+            answer = await self.cluster.ask_node(leader, request, DeleteRecordsResponse)
+            return {
+                TopicPartition(topic.name, each.partition_index): (
+                    error_of(each.error_code) if each.error_code else each.low_watermark
+                )
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+
+        return await ask_leaders(self.cluster, before, question)

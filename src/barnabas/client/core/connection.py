@@ -1,0 +1,198 @@
+"""One connection to one broker: versions, requests under way, responses matched by correlation id.
+
+In: request messages, received bytes. Out: pieces to write, response messages, or a ClientError that says what
+happened to the connection. A face moves the bytes: it writes pieces, receives into `frames` and waits.
+Does not know: topics, leaders, retries, what an error code in a response means.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ConnectionLost, UnsupportedApi
+from barnabas.client.core.frames import (
+    FrameBuffer,
+    correlation_id_of,
+    decode_response,
+    key_of,
+    request_frame,
+)
+from barnabas.client.core.network import ConnectionSettings
+from barnabas.client.core.versions import ApiRanges, newest_common
+from barnabas.protocol import Message, ProtocolError
+
+R = TypeVar("R", bound=Message)
+
+CORRELATION_ID_MAX = 2**31 - 1
+
+
+class Exchange(Generic[R]):
+    """A request on its way, and later its response."""
+
+    __slots__ = ("_error", "_result", "correlation_id", "key", "name", "on_done", "response", "version")
+
+    def __init__(self, request: type[Message], response: type[R], version: int, correlation_id: int) -> None:
+        self.name = request.__name__
+        self.key = key_of(request)
+        self.response = response
+        self.version = version
+        self.correlation_id = correlation_id
+        self.on_done: Callable[[], None] | None = None
+        self._result: R | None = None
+        self._error: BaseException | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._result is not None or self._error is not None
+
+    def result(self) -> R:
+        """The response, or the error that came instead."""
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None, f"{self.name} has no response yet"
+        return self._result
+
+    def finish(self, frame: memoryview) -> None:
+        try:
+            self._result = decode_response(frame, self.response, self.key, self.version)
+        except Exception as error:
+            self._error = error
+        self._tell()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.is_done:
+            self._error = error
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.on_done is not None:
+            self.on_done()
+
+
+class ConnectionCore(ABC):
+    """A face adds `_transmit`, `wait` and `close`, and calls `complete` and `fail`."""
+
+    def __init__(self, address: Address, settings: ConnectionSettings, bytes_kept_max: int) -> None:
+        self.address = address
+        self.settings = settings
+        self.versions: ApiRanges = {}  # filled by the handshake
+        self.frames = FrameBuffer(bytes_kept_max)
+        self.lost: ConnectionLost | None = None
+        self._exchanges: dict[int, Exchange[Any]] = {}
+        self._last_correlation_id = -1
+
+    @property
+    def is_open(self) -> bool:
+        return self.lost is None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no response is expected."""
+        return not self._exchanges
+
+    def version_for(self, request: type[Message], version_max: int | None = None) -> int:
+        """The version that `send` would use, or UnsupportedApi."""
+        return common_version(self.address, self.versions, request, version_max)
+
+    async def send(
+        self,
+        request: Message,
+        response: type[R],
+        *,
+        version: int | None = None,
+        version_max: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> R:
+        """Send a request and wait for its response."""
+        if version is None:
+            version = self.version_for(type(request), version_max)
+        return await self.wait(await self.start(request, response, version), timeout_ms)
+
+    async def start(self, request: Message, response: type[R], version: int) -> Exchange[R]:
+        """Send a request; `wait` for its response later. Several may be under way."""
+        exchange = Exchange(type(request), response, version, self._next_correlation_id())
+        pieces = request_frame(request, version, exchange.correlation_id, self.settings.client_id)
+        self._exchanges[exchange.correlation_id] = exchange
+        try:
+            await self._transmit(pieces, exchange.name)
+        except BaseException:
+            self._exchanges.pop(exchange.correlation_id, None)
+            raise
+        return exchange
+
+    async def post(self, request: Message, *, version_max: int | None = None) -> None:
+        """Send a request that has no response (Produce with acks=0)."""
+        version = self.version_for(type(request), version_max)
+        correlation_id = self._next_correlation_id()
+        await self._transmit(
+            request_frame(request, version, correlation_id, self.settings.client_id), type(request).__name__
+        )
+
+    @abstractmethod
+    async def wait(self, exchange: Exchange[R], timeout_ms: float | None = None) -> R:
+        """The response, RequestTimeout, or ConnectionLost."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close; requests under way fail."""
+
+    @abstractmethod
+    async def _transmit(self, pieces: list[bytes], name: str) -> None:
+        """Write pieces of a request, or raise ConnectionLost."""
+
+    # -- for faces -------------------------------------------------------------------------------
+
+    def complete(self, awaited: Exchange[Any] | None = None) -> bool:
+        """Hand over a response that was received whole; False when there is none.
+
+        Only the response of `awaited` may hold views of the receive memory: any other is read from a copy. A
+        response that nobody waits for any more is dropped.
+        """
+        try:
+            frame = self.frames.next_frame()
+        except ProtocolError as error:
+            self.fail(ConnectionLost(self.address, f"it sent nonsense: {error.reason}"))
+            return False
+        if frame is None:
+            return False
+        exchange = self._exchanges.pop(correlation_id_of(frame), None)
+        if exchange is not None:
+            exchange.finish(frame if exchange is awaited else memoryview(bytes(frame)))
+        return True
+
+    def forget(self, exchange: Exchange[Any]) -> None:
+        """Nobody waits for this response any more."""
+        self._exchanges.pop(exchange.correlation_id, None)
+
+    def fail(self, error: ConnectionLost) -> None:
+        """The connection is gone: so are all responses."""
+        if self.lost is None:
+            self.lost = error
+        exchanges, self._exchanges = self._exchanges, {}
+        for exchange in exchanges.values():
+            exchange.fail(self.lost)
+
+    def _next_correlation_id(self) -> int:
+        if self.lost is not None:
+            raise self.lost
+        self._last_correlation_id = (self._last_correlation_id + 1) & CORRELATION_ID_MAX
+        return self._last_correlation_id
+
+
+def common_version(
+    address: Address, offers: ApiRanges, request: type[Message], version_max: int | None = None
+) -> int:
+    """The newest version of a request that a broker with these offers and we know, or UnsupportedApi."""
+    name = request.__name__.removesuffix("Request")
+    offered = offers.get(key_of(request))
+    if offered is None:
+        raise UnsupportedApi(address, name, "the broker does not offer this API")
+    version = newest_common(request, offered, version_max)
+    if version is None:
+        known = request.schema.versions
+        theirs = f"{offered[0]}-{offered[1]}"
+        raise UnsupportedApi(address, name, f"it offers versions {theirs}, we know {known!r}")
+    return version

@@ -1,0 +1,210 @@
+"""A producer's standing with the brokers: its id and epoch, and the transaction it is in.
+
+In: a transactional id, or none for a producer that is only idempotent. Out: id and epoch; partitions and
+offsets that belong to the transaction, and its end. Uses the flow that every broker knows: partitions are
+added before they are written to. Does not know: records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.core.coordinators import GROUP, TRANSACTION, Coordinators
+from barnabas.client.core.errors import error_of
+from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+R = TypeVar("R", bound=Message)
+
+ADD_PARTITIONS_VERSION_MAX = 3  # from version 4 on it is an API between brokers
+ADD_OFFSETS_VERSION_MAX = 3
+END_VERSION_MAX = 4  # from version 5 on the epoch changes at each end
+OFFSET_COMMIT_VERSION_MAX = 4
+OFFSET_FETCH_VERSION_MAX = 7
+NO_GENERATION = -1
+TRANSACTION_TIMEOUT_MS = 2**31 - 1
+FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
+
+
+class Fenced(Exception):
+    """Another producer has taken over the transactional id."""
+
+    def __init__(self, transactional_id: str | None) -> None:
+        super().__init__(f"another attempt has taken over {transactional_id}")
+
+
+class Transaction:
+    def __init__(
+        self,
+        cluster: ClusterCore,
+        transactional_id: str | None = None,
+        *,
+        timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        wait_ms: float | None = None,
+    ) -> None:
+        """The coordinator aborts after `timeout_ms`; each operation is tried again for `wait_ms`."""
+        self._cluster = cluster
+        self.transactional_id = transactional_id
+        self._timeout_ms = timeout_ms
+        self._wait_ms = wait_ms
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self._coordinators = {kind: Coordinators(cluster, kind, wait_ms) for kind in (GROUP, TRANSACTION)}
+        self._added: set[TopicPartition] = set()
+        self._is_open = False
+
+    async def init(self) -> None:
+        """Get an id and an epoch; a transaction that an earlier holder of the id left open is aborted."""
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
+        )
+        if self.transactional_id is None:
+            response = await self._cluster.retrying(
+                lambda: self._ask(None, request, InitProducerIdResponse, None, top_error),
+                patience=self._cluster.patience(self._wait_ms),
+            )
+        else:
+            response = await self._ask_transaction(request, InitProducerIdResponse, None)
+        self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
+        self._added.clear()
+        self._is_open = False
+
+    async def add(self, where: TopicPartition) -> None:
+        """The partition is about to be written to."""
+        if self.transactional_id is None or where in self._added:
+            return
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+            name=where.topic, partitions=[where.partition]
+        )
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.producer_epoch,
+            v3_and_below_topics=[topic],
+        )
+
+        def partition_error(answer: AddPartitionsToTxnResponse) -> int:
+            return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+
+        await self._ask_transaction(
+            request, AddPartitionsToTxnResponse, ADD_PARTITIONS_VERSION_MAX, partition_error
+        )
+        self._added.add(where)
+        self._is_open = True
+
+    async def commit_offset(self, group: str, where: TopicPartition, offset: int, metadata: str) -> None:
+        """An offset that counts when the transaction is committed."""
+        assert self.transactional_id is not None
+        add_group = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            group_id=group,
+        )
+        await self._ask_transaction(add_group, AddOffsetsToTxnResponse, ADD_OFFSETS_VERSION_MAX)
+        self._is_open = True
+        topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        partition = topic_class.TxnOffsetCommitRequestPartition(
+            partition_index=where.partition, committed_offset=offset, committed_metadata=metadata
+        )
+        commit = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            generation_id=NO_GENERATION,
+            topics=[topic_class(name=where.topic, partitions=[partition])],
+        )
+        await self._ask_group(
+            group,
+            commit,
+            TxnOffsetCommitResponse,
+            OFFSET_COMMIT_VERSION_MAX,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+        )
+
+    async def committed(self, group: str, where: TopicPartition) -> tuple[int, str]:
+        """The offset that was last committed, or -1, with its metadata; open transactions are waited for."""
+        topic = OffsetFetchRequest.OffsetFetchRequestTopic(
+            name=where.topic, partition_indexes=[where.partition]
+        )
+        response = await self._ask_group(
+            group,
+            OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True),
+            OffsetFetchResponse,
+            OFFSET_FETCH_VERSION_MAX,
+            lambda answer: answer.error_code or answer.topics[0].partitions[0].error_code,
+        )
+        found = response.topics[0].partitions[0]
+        return found.committed_offset, found.metadata or ""
+
+    async def end(self, *, commit: bool) -> None:
+        if self.transactional_id is None or not self._is_open:
+            return
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            committed=commit,
+        )
+        await self._ask_transaction(request, EndTxnResponse, END_VERSION_MAX)
+        self._added.clear()
+        self._is_open = False
+
+    # -- coordinators ----------------------------------------------------------------------------
+
+    async def _ask_transaction(
+        self,
+        request: Message,
+        response: type[R],
+        version_max: int | None,
+        error_in: Callable[[R], int] | None = None,
+    ) -> R:
+        assert self.transactional_id is not None
+        return await self._coordinators[TRANSACTION].ask_one(
+            self.transactional_id,
+            lambda node: self._ask(node, request, response, version_max, error_in or top_error),
+        )
+
+    async def _ask_group(
+        self, group: str, request: Message, response: type[R], version_max: int, error_in: Callable[[R], int]
+    ) -> R:
+        return await self._coordinators[GROUP].ask_one(
+            group, lambda node: self._ask(node, request, response, version_max, error_in)
+        )
+
+    async def _ask(
+        self,
+        node: Node | None,
+        request: Message,
+        response: type[R],
+        version_max: int | None,
+        error_in: Callable[[R], int],
+    ) -> R:
+        if node is None:
+            connection = await self._cluster.any_connection()
+        else:
+            connection = await self._cluster.connection_to(node.address)
+        answer = await connection.send(request, response, version_max=version_max)
+        code = error_in(answer)
+        if code in FENCED:
+            raise Fenced(self.transactional_id)
+        if code:
+            raise error_of(code, f"{type(request).__name__} for {self.transactional_id} was refused")
+        return answer
+
+
+def top_error(answer: Any) -> int:
+    code: int = answer.error_code
+    return code

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.protocol.log_records.storage import ProducerSnapshot
+from barnabas.records.crc32c import crc32c
 from barnabas.replication import producer_snapshot
 from barnabas.replication.producer_state import BatchMetadata, ProducerState
 
@@ -60,8 +62,35 @@ def test_a_snapshot_that_is_cut_off_is_noticed(length: int) -> None:
 
 
 def test_a_right_checksum_over_nonsense_does_not_help() -> None:
-    from barnabas.records.crc32c import crc32c
-
     body = b"\xff\xff\xff\xfe"
+    with pytest.raises(ValueError, match="malformed"):
+        producer_snapshot.decode(b"\x00\x01" + crc32c(body).to_bytes(4, "big") + body)
+
+
+@given(st.lists(states(), max_size=5))
+def test_a_snapshot_is_the_message_that_kafka_defines(written: list[ProducerState]) -> None:
+    data = producer_snapshot.encode(written)
+    message = ProducerSnapshot.decode(data[2:], producer_snapshot.VERSION)
+    assert message.encode(producer_snapshot.VERSION) == data[2:]
+    assert [
+        (each.producer_id, each.epoch, each.coordinator_epoch, each.timestamp, each.current_txn_first_offset)
+        for each in message.producer_entries
+    ] == [
+        (
+            each.producer_id,
+            each.producer_epoch,
+            each.coordinator_epoch,
+            each.last_timestamp,
+            each.txn_first_offset,
+        )
+        for each in written
+    ]
+    assert [(each.last_sequence, each.last_offset) for each in message.producer_entries] == [
+        (each.last_sequence, each.last_offset) for each in written
+    ]
+
+
+@pytest.mark.parametrize("body", [b"", b"\0\0\0", b"\0\0\0\1", b"\0\0\0\2" + bytes(91), b"\x7f\xff\xff\xff"])
+def test_a_right_checksum_over_too_few_producers_does_not_help(body: bytes) -> None:
     with pytest.raises(ValueError, match="malformed"):
         producer_snapshot.decode(b"\x00\x01" + crc32c(body).to_bytes(4, "big") + body)

@@ -8,32 +8,37 @@ Does not know: file names, when to write, which snapshots are obsolete.
 from collections.abc import Iterable
 from struct import Struct
 
-from barnabas.protocol import ProtocolError
-from barnabas.protocol.log_records.storage import ProducerSnapshot
 from barnabas.records.crc32c import Buffer, crc32c
 from barnabas.replication.producer_state import BatchMetadata, ProducerState
 
 VERSION = 1
 _prefix = Struct(">hI")  # version, checksum of everything behind it
+_count = Struct(">i")
+# The fields of `ProducerSnapshot.ProducerEntry`: a partition may have tens of thousands of producers, and
+# without messages between a snapshot takes a third of the time.
+_entry = Struct(">qhiqiqiq")
+NO_BATCH = BatchMetadata(-1, -1, 0, -1)
 
 
 def encode(states: Iterable[ProducerState]) -> bytes:
-    entries = []
+    pack = _entry.pack
+    parts = [b""]  # the count
     for state in states:
-        last = state.batches[-1] if state.batches else BatchMetadata(-1, -1, 0, -1)
-        entries.append(
-            ProducerSnapshot.ProducerEntry(
-                producer_id=state.producer_id,
-                epoch=state.producer_epoch,
-                last_sequence=last.last_sequence,
-                last_offset=last.last_offset,
-                offset_delta=last.offset_delta,
-                timestamp=state.last_timestamp,
-                coordinator_epoch=state.coordinator_epoch,
-                current_txn_first_offset=state.txn_first_offset,
+        last_sequence, last_offset, offset_delta, _ = state.batches[-1] if state.batches else NO_BATCH
+        parts.append(
+            pack(
+                state.producer_id,
+                state.producer_epoch,
+                last_sequence,
+                last_offset,
+                offset_delta,
+                state.last_timestamp,
+                state.coordinator_epoch,
+                state.txn_first_offset,
             )
         )
-    body = ProducerSnapshot(crc=0, producer_entries=entries).encode(VERSION)[4:]
+    parts[0] = _count.pack(len(parts) - 1)
+    body = b"".join(parts)
     return _prefix.pack(VERSION, crc32c(body)) + body
 
 
@@ -44,23 +49,31 @@ def decode(data: Buffer) -> list[ProducerState]:
     version, crc = _prefix.unpack_from(data)
     if version != VERSION:
         raise ValueError(f"producer snapshot of unknown version {version}")
-    computed = crc32c(memoryview(data)[_prefix.size :])
+    body = memoryview(data)[_prefix.size :]
+    computed = crc32c(body)
     if computed != crc:
         raise ValueError(f"producer snapshot is corrupt (stored crc = {crc}, computed crc = {computed})")
-    try:
-        snapshot = ProducerSnapshot.decode(memoryview(data)[2:], version)
-    except ProtocolError as error:
-        raise ValueError(f"producer snapshot is malformed: {error}") from error
+    count = _count.unpack_from(body)[0] if len(body) >= _count.size else -1
+    entries = body[_count.size : _count.size + count * _entry.size]
+    if count < 0 or len(entries) < count * _entry.size:
+        raise ValueError(f"producer snapshot is malformed: {count} producers in {len(body)} bytes")
     return [
         ProducerState(
-            entry.producer_id,
-            entry.epoch,
-            entry.coordinator_epoch,
-            entry.timestamp,
-            max(entry.current_txn_first_offset, -1),
-            BatchMetadata(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
-            if entry.last_offset >= 0
-            else None,
+            producer_id,
+            epoch,
+            coordinator_epoch,
+            timestamp,
+            max(txn_first_offset, -1),
+            BatchMetadata(last_sequence, last_offset, offset_delta, timestamp) if last_offset >= 0 else None,
         )
-        for entry in snapshot.producer_entries
+        for (
+            producer_id,
+            epoch,
+            last_sequence,
+            last_offset,
+            offset_delta,
+            timestamp,
+            coordinator_epoch,
+            txn_first_offset,
+        ) in _entry.iter_unpack(entries)
     ]

@@ -61,6 +61,22 @@ class SlowDisk:
         self.tick.close()
 
 
+def test_the_tick_ends_when_the_receive_memory_is_used_up(tmp_path: Path) -> None:
+    """After a channel has handled what it received: while another one asks for room it would be too late."""
+    arena = Arena()
+    tick = Tick(arena, lambda turn: None, lambda due, done: done({}))
+    partition = SlowDisk(str(tmp_path / "t-0")).partition
+    tick.staged(partition)
+    tick.channel_done()  # alone: it need not wait for others
+    assert not tick.is_open
+    for position, is_open in ((arena.limit, True), (arena.limit + 1, False)):
+        tick.staged(partition)
+        arena.position = position
+        tick.channel_done()
+        assert tick.is_open == is_open
+    assert arena.position == 0
+
+
 @pytest.fixture
 def slow(tmp_path: Path) -> SlowDisk:
     return SlowDisk(str(tmp_path / "t-0"))

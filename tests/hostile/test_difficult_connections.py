@@ -13,6 +13,9 @@ import pytest
 from barnabas.protocol import ApiKey
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until
+from broker.conversation import Conversation
+from broker.conversation import batch as batch_of
+from broker.conversation import produce as produce_to
 from interop.frames import Closed, Wire, framed, request
 from interop.requests import batch, fetch, produce
 from interop.talk import Talk, encode
@@ -72,6 +75,17 @@ def test_frames_that_are_announced_and_never_come_cost_nothing(ours: Broker) -> 
 
     # 300 frames of 100 MB: 30 GB, were they believed.
     assert after - before < 64 * MIB, f"{(after - before) / MIB:.0f} MiB more than before"
+
+
+def test_producers_that_send_more_than_the_receive_memory_and_go_do_not_end_the_broker(ours: Broker) -> None:
+    """Responses leave while further requests are read, and find a connection that was reset."""
+    ours.create_topic("large")
+    with honest_work(ours.port, "honest"):
+        for n in range(60):
+            with Conversation(ours) as talk:
+                talk.send(*(produce_to("large", batch_of(b"v" * 100_000), acks=-1) for _ in range(20)))
+                if n % 2:
+                    talk.receive()  # the others are lost with the connection
 
 
 def test_half_open_connections_do_not_disturb(ours: Broker) -> None:

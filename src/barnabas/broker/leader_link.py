@@ -151,10 +151,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._close(str(error) if error else "the leader closed the connection")
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        tick = self._tick
-        if tick.arena.position > tick.arena.limit:
-            tick.close()
-        return self.inbox.buffer()
+        return self.inbox.buffer()  # and nothing else: uvloop crashes if reading ends in here
 
     def buffer_updated(self, nbytes: int) -> None:
         run = self.inbox.received(nbytes)
@@ -180,11 +177,11 @@ class LeaderLink(asyncio.BufferedProtocol):
         finally:
             inbox.arena.is_lent = self._is_handling = False
         inbox.finished(run, position if not self._is_closed else end, referenced=tick.is_open)
+        if tick.is_open:
+            tick.channel_done()
         if self._is_closed:
             inbox.closed()
             return
-        if tick.is_open:
-            tick.channel_done()
         if inbox.is_starving and self._transport is not None:
             self._transport.pause_reading()
             tick.arena.wait_for_room(self._resume)

@@ -29,7 +29,7 @@ class Inbox:
         self.is_starving = False  # a large frame waits for memory that others hold
 
     def buffer(self) -> memoryview:
-        """Where the next read goes. The caller ends the tick first when the arena is used up."""
+        """Where the next read goes. The tick has ended before where the arena was used up."""
         large = self._large
         if large is not None:
             return large.view[large.filled : large.frame_bytes]

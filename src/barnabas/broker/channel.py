@@ -16,13 +16,13 @@ from collections.abc import Coroutine
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.context import RequestContext
+from barnabas.broker.context import NO_CONTEXT, RequestContext
 from barnabas.broker.deferred import Deferred, Response
 from barnabas.broker.direct_produce import produce_directly
 from barnabas.broker.held_answers import HeldAnswer
 from barnabas.broker.large_requests import LARGE_FRAME_BYTES, handle_large
 from barnabas.broker.outbox import Outbox
-from barnabas.broker.pending_responses import MessageResponse, ProduceResponses
+from barnabas.broker.pending_responses import NO_RESPONSES, MessageResponse, ProduceResponses
 from barnabas.broker.remembering import Remembering
 from barnabas.broker.request_header import read_header, skip_header
 from barnabas.connection.inbox import FRAME_BYTES_MIN, SIZE_BYTES, Inbox
@@ -133,6 +133,8 @@ class Channel(Remembering, asyncio.BufferedProtocol):
                 self.listener.broker.purgatory.abandon(held)
         self.held.clear()
         self.listener.dismiss(self)
+        # Circles would wait for the collector of garbage: for hours, if the connection was open for seconds.
+        self.context, self.produced = NO_CONTEXT, NO_RESPONSES
 
     # -- requests ------------------------------------------------------------------------------
 

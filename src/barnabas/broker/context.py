@@ -5,7 +5,7 @@ one at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -44,3 +44,7 @@ class RequestContext:
         self.version = 0
         # Where the first batches of this produce request are already (see `direct_produce`).
         self.appended: Sequence[Placed] = ()
+
+
+NO_CONTEXT = RequestContext(cast(Any, None), cast(Any, None), "")
+"""Of a connection that is gone. Requests that are still being handled keep the one that they came with."""

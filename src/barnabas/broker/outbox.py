@@ -92,6 +92,7 @@ class Outbox:
         """The connection is gone: drop what waits and release the files."""
         self._is_closed = True
         self._parts.clear()
+        self._done = nothing  # which held the channel, and the channel this
         if self._socket is not None:
             self._unwatch()
             self._socket.close()
@@ -202,6 +203,10 @@ class Outbox:
                 except OSError:
                     self._share.give_back()  # no descriptor: the transport copies, more slowly
         return self._socket
+
+
+def nothing() -> None:
+    """Nobody waits for the output of a connection that is gone."""
 
 
 def small_enough(parts: list[Any]) -> bytes | None:

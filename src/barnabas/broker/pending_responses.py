@@ -9,7 +9,7 @@ Does not know: partitions, files, sockets.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from barnabas.protocol import KafkaError, Message
 from barnabas.protocol.codec import codec
@@ -109,6 +109,10 @@ class ProduceResponses:
                     found.append(partition)
                     break
         return found
+
+
+NO_RESPONSES = ProduceResponses(cast(Any, None))
+"""Of a connection that is gone."""
 
 
 def respond_to_producer(channel: Channel, route: Route, response: bytes) -> None:

@@ -109,8 +109,8 @@ class Tick:
         self.unexpected.call_all(waking, "waking a follower's fetch")
 
     def channel_done(self) -> None:
-        """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain; where
-        the receive memory is used up, the next read must find it free."""
+        """A channel has handled what arrived. Where one producer is alone, waiting for others is in vain;
+        where the receive memory is used up, the next read must find it free."""
         self._wakeups += 1
         if (self._is_quiet and self._wakeups == 1) or self.arena.position > self.arena.limit:
             self.close()

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.pipeline import Pipeline
-from barnabas.pipeline.running.asking import serving_url
-from barnabas.pipeline.running.run import supervised
-from barnabas.pipeline.serving.client import ServingClient, ServingError
+from barnabas.pipeline.run.start import supervised
+from barnabas.pipeline.serving.access import serving_url
+from barnabas.pipeline.serving.http.client import ServingClient, ServingError
 from barnabas.testing.broker import Broker
 from bench.pipeline_orders import VIEW, Scale, pipeline_of
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.pipeline import SparkPart
-from barnabas.pipeline.flow import Feed
-from barnabas.pipeline.serving.store import open_store
-from barnabas.pipeline.session import session as pipeline_session
+from barnabas.pipeline.engine.session import session as pipeline_session
+from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.views.layers import Views
 from barnabas.testing import spark_connector
 from barnabas.testing.broker import Broker

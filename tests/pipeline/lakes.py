@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from barnabas.pipeline.running.facts import live_files
+from barnabas.pipeline.lake.delta_log import live_files
 
 
 def rows_of(lake: Path, zone: str, name: str, columns: list[str]) -> list[dict[str, Any]]:

@@ -14,11 +14,11 @@ pytest.importorskip("yaml", reason="needs the extra `pipeline`")
 pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 
 from barnabas.cli.main import main
-from barnabas.pipeline import plan
 from barnabas.pipeline.demo.shop_file import TEXT
-from barnabas.pipeline.reading import read_pipeline
-from barnabas.pipeline.running.lock import SUPERVISES, LakeLock
-from barnabas.pipeline.timeline import Entry, Kind, State, Timeline
+from barnabas.pipeline.engine.lock import SUPERVISES, LakeLock
+from barnabas.pipeline.engine.timeline import Entry, Kind, State, Timeline
+from barnabas.pipeline.file import plan
+from barnabas.pipeline.file.reading import read_pipeline
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "shop" / "pipeline.yaml"

@@ -14,10 +14,11 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.cli.main import main
-from barnabas.pipeline.reading import read_pipeline
-from barnabas.pipeline.running.asking import asking
-from barnabas.pipeline.running.facts import table_version, tables
-from barnabas.pipeline.timeline import Timeline
+from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.pipeline.file.reading import read_pipeline
+from barnabas.pipeline.lake.delta_log import table_version
+from barnabas.pipeline.observe.report_facts import tables
+from barnabas.pipeline.serving.access import asking
 
 from .lakes import rows_of
 
@@ -95,8 +96,8 @@ def world(
     topic: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[World]:
-    monkeypatch.setattr("barnabas.pipeline.session.open_session", lambda *_, **__: spark)
-    monkeypatch.setattr("barnabas.pipeline.session.close", lambda _: None)
+    monkeypatch.setattr("barnabas.pipeline.run.session.open_session", lambda *_, **__: spark)
+    monkeypatch.setattr("barnabas.pipeline.engine.session.close", lambda _: None)
     topics = {name: topic(name, partitions=1) for name in ("orders", "visits")}
     yield World(tmp_path, broker.bootstrap, topics)
 

@@ -23,9 +23,9 @@ pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.demo.generator import Record, Shop
 from barnabas.pipeline.demo.services import TOPICS, open_database
+from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lineage.log import EventLog
-from barnabas.pipeline.reading import read_pipeline
-from barnabas.pipeline.running.facts import facts_of
+from barnabas.pipeline.observe.report_facts import facts_of
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
@@ -271,7 +271,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     """A Spark Connect server, with Delta's jars and the drivers, and our package on its Python's path."""
     import pyspark
 
-    from barnabas.pipeline.session import SETTINGS
+    from barnabas.pipeline.engine.session import SETTINGS
     from barnabas.spark import jars
 
     home = Path(pyspark.__file__).parent

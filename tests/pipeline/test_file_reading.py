@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline import durations
-from barnabas.pipeline.model import FilesSource, Merging, Pace, Pipeline, TableSource, TopicSource
-from barnabas.pipeline.reading import FileProblems, pipeline_from, read_pipeline, read_text
-from barnabas.pipeline.secrets import Secret, SecretError, scrubbed, unresolved
-from barnabas.pipeline.writing import document, to_yaml
+from barnabas.pipeline.engine.secrets import Secret, SecretError, scrubbed, unresolved
+from barnabas.pipeline.file.checks import problems_of
+from barnabas.pipeline.file.reading import FileProblems, pipeline_from, read_pipeline, read_text
+from barnabas.pipeline.file.writing import document, to_yaml
+from barnabas.pipeline.spec import durations
+from barnabas.pipeline.spec.model import FilesSource, Merging, Pace, Pipeline, TableSource, TopicSource
 
 GOOD = """
 name: shop
@@ -190,9 +191,9 @@ def test_columns_of_sql_are_checked_where_they_are_declared() -> None:
 
 def test_python_values_are_checked_like_a_file() -> None:
     pipeline = Pipeline(name="shop", lake="x", sources=[FilesSource(name="a", path="/x", event_time="y")])
-    assert pipeline.check() == []
+    assert problems_of(pipeline) == []
     wrong = Pipeline(name="1", lake="x", sources=[TopicSource(name="a", bootstrap_servers="x", lateness_s=1)])
-    assert {each.path for each in wrong.check()} == {
+    assert {each.path for each in problems_of(wrong)} == {
         "name", "sources.a.lateness", "sources.a.topic.bootstrap.servers", "sources.a.topic.subscribe",
     }  # fmt: skip
 

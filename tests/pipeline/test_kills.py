@@ -24,11 +24,11 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 pytest.importorskip("pyspark", reason="needs the extra `pipeline`")
 pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline.reading import read_pipeline
-from barnabas.pipeline.running.asking import asking
-from barnabas.pipeline.running.facts import table_version
-from barnabas.pipeline.running.lock import is_held
-from barnabas.pipeline.serving.client import ServingError
+from barnabas.pipeline.engine.lock import is_held
+from barnabas.pipeline.file.reading import read_pipeline
+from barnabas.pipeline.lake.delta_log import table_version
+from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until

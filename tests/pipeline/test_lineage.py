@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline.lineage import picture
+from barnabas.pipeline.engine.timeline import Entry, Kind
 from barnabas.pipeline.lineage.columns import From, columns_of, tables_of
 from barnabas.pipeline.lineage.graph import Column, Use
 from barnabas.pipeline.lineage.openlineage import event
-from barnabas.pipeline.lineage.pipeline import graph_of
-from barnabas.pipeline.timeline import Entry, Kind
+from barnabas.pipeline.lineage.pipeline_graph import graph_of
+from barnabas.pipeline.observe import lineage_picture
 
 from .shop_pipeline import shop
 
@@ -88,9 +88,9 @@ def test_events_are_openlineage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_picture_shows_every_table_and_column(tmp_path: Path) -> None:
     graph = graph_of(shop(tmp_path))
-    root = xml.fromstring(picture.svg(graph).replace("<svg ", '<svg xmlns="x" ', 1))
+    root = xml.fromstring(lineage_picture.svg(graph).replace("<svg ", '<svg xmlns="x" ', 1))
     texts = {(each.text or "") for each in root.iter("{x}text")}
     assert {"orders", "customers", "enriched", "revenue", "countries", "country"} <= texts
     threads = [each.get("data-to") for each in root.iter("{x}path") if each.get("class") == "thread"]
     assert "view.countries/revenue" in threads
-    assert picture.page(graph).count("<script>") == 1
+    assert lineage_picture.page(graph).count("<script>") == 1

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("yaml", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline import plan
-from barnabas.pipeline.plan import Sign
+from barnabas.pipeline.file import plan
+from barnabas.pipeline.file.plan import Sign
 
 from .shop_pipeline import RULES_CHANGED, shop
 

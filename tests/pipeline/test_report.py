@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="needs the extra `pipeline`")
 
-from barnabas.pipeline import plots
-from barnabas.pipeline.report import Facts, TableFacts, ViewFacts, page
-from barnabas.pipeline.running.facts import facts_of
-from barnabas.pipeline.timeline import Entry, Kind, State, Timeline
+from barnabas.pipeline.engine.timeline import Entry, Kind, State, Timeline
+from barnabas.pipeline.observe import plots
+from barnabas.pipeline.observe.report import Facts, TableFacts, ViewFacts, page
+from barnabas.pipeline.observe.report_facts import facts_of
 
 from .shop_pipeline import shop
 

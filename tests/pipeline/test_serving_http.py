@@ -21,7 +21,7 @@ import pyarrow.ipc
 import pytest
 
 from barnabas.pipeline.demo import postgres
-from barnabas.pipeline.serving.client import ServingClient, ServingError
+from barnabas.pipeline.serving.http.client import ServingClient, ServingError
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
 from barnabas.pipeline.views.parts import BatchPart, Conflict, Position
 from barnabas.testing.waiting import wait_until

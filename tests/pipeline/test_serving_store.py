@@ -16,10 +16,11 @@ import pyarrow as pa
 import pytest
 
 from barnabas.pipeline.demo import postgres
-from barnabas.pipeline.serving import catalog, merging
-from barnabas.pipeline.serving.query import BadRequest, Query, parse
-from barnabas.pipeline.serving.store import Limits, Store, StoreError, UnknownView, open_store
-from barnabas.pipeline.views import merge
+from barnabas.pipeline.serving.store import catalog, view_updates
+from barnabas.pipeline.serving.store.opening import open_store
+from barnabas.pipeline.serving.store.port import Limits, Store, StoreError, UnknownView
+from barnabas.pipeline.serving.store.query import BadRequest, Query, parse
+from barnabas.pipeline.views import row_merge
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
 from barnabas.pipeline.views.parts import BatchPart, Conflict
 from pipeline.views_model import (
@@ -196,32 +197,36 @@ def test_after_each_part_the_store_answers_what_a_plain_model_answers(opened: Op
 
 
 def sum_of_maxima(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(merge.SIMPLE, Merge.MAX, merge.add)
+    patch.setitem(row_merge.SIMPLE, Merge.MAX, row_merge.add)
 
 
 def batch_counted_twice(patch: pytest.MonkeyPatch) -> None:
     """Speed parts that the new horizon covers are merged onto it once more."""
-    beyond = merging.beyond
-    patch.setattr(merging, "beyond", lambda session, entry, horizon: beyond(session, entry, -1))
+    beyond = view_updates.beyond
+    patch.setattr(view_updates, "beyond", lambda session, entry, horizon: beyond(session, entry, -1))
 
 
 def speed_forgotten(patch: pytest.MonkeyPatch) -> None:
     """What came after the new horizon is lost when it moves."""
     patch.setattr(
-        merging, "beyond", lambda session, entry, horizon: (merging.key_schema(LAYOUT).empty_table(), [])
+        view_updates,
+        "beyond",
+        lambda session, entry, horizon: (view_updates.key_schema(LAYOUT).empty_table(), []),
     )
 
 
 def deletions_ignored(patch: pytest.MonkeyPatch) -> None:
-    fold = merge.Merger.fold
+    fold = row_merge.Merger.fold
     patch.setattr(
-        merge.Merger, "fold", lambda self, base, parts: fold(self, base, [part for part in parts if part[1]])
+        row_merge.Merger,
+        "fold",
+        lambda self, base, parts: fold(self, base, [part for part in parts if part[1]]),
     )
 
 
 def horizons_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Speed parts may begin before a horizon and end after it."""
-    patch.setattr(merging, "announce", lambda session, view, fingerprint, horizon: None)
+    patch.setattr(view_updates, "announce", lambda session, view, fingerprint, horizon: None)
     patch.setattr(catalog, "was_at", lambda session, entry, version: True)
 
 
@@ -475,8 +480,8 @@ def test_a_store_that_cannot_be_opened_says_why_without_secrets(tmp_path: Path) 
 
 
 def test_the_past_is_bounded(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.pipeline.serving.catalog.VERSIONS_MAX", 3)
-    monkeypatch.setattr("barnabas.pipeline.serving.merging.PRUNED_EVERY", 1)
+    monkeypatch.setattr("barnabas.pipeline.serving.store.catalog.VERSIONS_MAX", 3)
+    monkeypatch.setattr("barnabas.pipeline.serving.store.view_updates.PRUNED_EVERY", 1)
     store = opened(limits=Limits())
     store.put_batch(batch_part(0, []))
     orders = orders_of(random.Random(5), 10)

@@ -13,8 +13,8 @@ import fastavro
 import pytest
 
 from barnabas.pipeline import FileKind, FilesSource, Pipeline, Schema, Staging, Trusted, not_null
-from barnabas.pipeline.errors import FeedError, Interrupted, SourceAway
-from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.engine.errors import FeedError, Interrupted, SourceAway
+from barnabas.pipeline.ingest.source_runner import Feed
 from pipeline.orders import rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy

@@ -14,8 +14,8 @@ import pytest
 
 from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
 from barnabas.pipeline.demo import postgres
-from barnabas.pipeline.errors import SourceAway, Stopped
-from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.engine.errors import SourceAway, Stopped
+from barnabas.pipeline.ingest.source_runner import Feed
 from barnabas.testing import mysql
 from pipeline.orders import rows
 

@@ -12,9 +12,9 @@ pytest.importorskip("cronsim", reason="needs the extra `pipeline`")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.pipeline import metrics
-from barnabas.pipeline.running.status import status_lines, table
-from barnabas.pipeline.timeline import Entry, Kind, Recorder, State, Timeline, TimelineError
+from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State, Timeline, TimelineError
+from barnabas.pipeline.observe import metrics
+from barnabas.pipeline.observe.status import status_lines, table
 
 ORDERS = Entry(
     Kind.SOURCE, "orders", "1", 100.0, 102.0, 50, 40, 4, 6, late=3, bytes_in=5000, lag=7, delay_s=0.5

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from barnabas.pipeline.model import View
+from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.views.definition import DefinitionError, define, problems_of
 from barnabas.pipeline.views.sql import render
 from pipeline.views_model import MEASURES, SQL

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from barnabas.pipeline import Pipeline, Staging, Table, TopicSource, Trusted, View
-from barnabas.pipeline.changed import Added
-from barnabas.pipeline.serving.query import Query
-from barnabas.pipeline.serving.store import Store, open_store
+from barnabas.pipeline.ingest.results import Added
+from barnabas.pipeline.serving.store.opening import open_store
+from barnabas.pipeline.serving.store.port import Store
+from barnabas.pipeline.serving.store.query import Query
 from barnabas.pipeline.views.definition import DefinitionError
 from barnabas.pipeline.views.layers import Layer, Outcome, Views
 from barnabas.pipeline.views.parts import BatchPart, ViewState

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.pipeline.views import sketches
-from barnabas.pipeline.views.merge import Merger, add, greatest, least
+from barnabas.pipeline.views.row_merge import Merger, add, greatest, least
 from pipeline.views_model import LAYOUT, Order, expected, stored
 
 orders = st.builds(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.serving import merging
-from barnabas.pipeline.views import merge
+from barnabas.pipeline.serving.store import view_updates
+from barnabas.pipeline.views import row_merge
 from barnabas.pipeline.views.layout import Merge
 from pipeline.views_model import LAYOUT
 from pipeline.views_world import Place, World, live
@@ -51,18 +51,18 @@ def test_serving_answers_what_the_model_answers_after_each_step(
 
 def counted_twice(patch: pytest.MonkeyPatch) -> None:
     """Speed parts that the new horizon covers are merged onto it once more."""
-    beyond = merging.beyond
-    patch.setattr(merging, "beyond", lambda session, entry, horizon: beyond(session, entry, -1))
+    beyond = view_updates.beyond
+    patch.setattr(view_updates, "beyond", lambda session, entry, horizon: beyond(session, entry, -1))
 
 
 def forgotten(patch: pytest.MonkeyPatch) -> None:
     """What came after the new horizon is lost when it moves."""
-    nothing = merging.key_schema(LAYOUT).empty_table()
-    patch.setattr(merging, "beyond", lambda session, entry, horizon: (nothing, []))
+    nothing = view_updates.key_schema(LAYOUT).empty_table()
+    patch.setattr(view_updates, "beyond", lambda session, entry, horizon: (nothing, []))
 
 
 def maxima_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(merge.SIMPLE, Merge.MAX, merge.add)
+    patch.setitem(row_merge.SIMPLE, Merge.MAX, row_merge.add)
 
 
 def test_planted_bugs_are_found(

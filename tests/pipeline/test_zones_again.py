@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline import Schema, Table, View, Zone, in_range, refers_to
-from barnabas.pipeline.backfill import backfill, release, replay
-from barnabas.pipeline.flow import Feed
-from barnabas.pipeline.landing import Landing
-from barnabas.pipeline.maintenance import maintain
-from barnabas.pipeline.turns import turn
+from barnabas.pipeline.ingest.maintenance import maintain
+from barnabas.pipeline.ingest.replay import backfill, release, replay
+from barnabas.pipeline.ingest.source_locks import turn
+from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.ingest.zone_writer import Landing
 from barnabas.testing.waiting import wait_until
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
 
@@ -156,7 +156,7 @@ def is_waited_for(path: Path) -> bool:
 def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -> None:
     pipeline = orders_pipeline(lake, "127.0.0.1:1", "orders")
     holds = (
-        "import sys; from pathlib import Path; from barnabas.pipeline.turns import taken;"
+        "import sys; from pathlib import Path; from barnabas.pipeline.ingest.source_locks import taken;"
         " taken(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     path = Path(lake) / "_barnabas" / "turns" / "orders.lock"

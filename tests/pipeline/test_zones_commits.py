@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.lake import newest_version, transactions_in
-from barnabas.pipeline.zones import commits
-from barnabas.pipeline.zones.commits import CHANGES, Appender, Txn
+from barnabas.pipeline.lake import commits
+from barnabas.pipeline.lake.commits import CHANGES, Appender, Txn
+from barnabas.pipeline.lake.delta_log import newest_version, transactions_in
 
 pytestmark = pytest.mark.timeout(600)
 

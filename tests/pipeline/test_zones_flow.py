@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline import Drift, Schema, Staging, Table, Zone
-from barnabas.pipeline.errors import ForeignLake, LakeAway, SourceAway, Stopped, explained
-from barnabas.pipeline.flow import Feed
+from barnabas.pipeline.engine.errors import ForeignLake, LakeAway, SourceAway, Stopped, explained
+from barnabas.pipeline.ingest.source_runner import Feed
 from barnabas.pipeline.sources.topic import TopicReader
 from pipeline.orders import DOUBLED, RULES, order, orders_pipeline, rows
 
@@ -109,7 +109,7 @@ def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first batch of a process is committed by Delta's writer, later ones by `append_after`."""
-    from barnabas.pipeline.zones import commits
+    from barnabas.pipeline.lake import commits
 
     name = topic(partitions=1)
     pipeline = orders_pipeline(lake, broker.bootstrap, name, refined=[DOUBLED])

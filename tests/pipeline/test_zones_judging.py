@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.pipeline.judging import Hashes, judge_staging, judge_trusted
-from barnabas.pipeline.keys import KeyIndex, first_of_each
-from barnabas.pipeline.model import Merging
+from barnabas.pipeline.ingest.key_index import KeyIndex, first_of_each
+from barnabas.pipeline.ingest.verdicts import Hashes, judge_staging, judge_trusted
+from barnabas.pipeline.spec.model import Merging
 
 KEY = st.integers(0, 12)
 ROWS = st.lists(st.tuples(KEY, st.booleans(), st.booleans(), st.integers(0, 3), KEY), max_size=30)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.pipeline import Pipeline, Schema, Staging, Table, TopicSource, Trusted, View, in_range, not_null
-from barnabas.pipeline.changed import Added
-from barnabas.pipeline.flow import Feed
-from barnabas.pipeline.serving.query import Query
-from barnabas.pipeline.serving.store import Store, open_store
+from barnabas.pipeline.ingest.results import Added
+from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.serving.store.opening import open_store
+from barnabas.pipeline.serving.store.port import Store
+from barnabas.pipeline.serving.store.query import Query
 from barnabas.pipeline.views.layers import Views
 from barnabas.pipeline.views.parts import BatchPart, ViewState
 from pipeline.views_model import MEASURES, SQL, Order, by_key, expected
@@ -179,24 +180,24 @@ class World:
     def replay(self) -> None:
         """Rules change, and everything that ever came goes through the zones anew: rows come and go; what was
         mended by hand is as it was sent again."""
-        from barnabas.pipeline import backfill
+        from barnabas.pipeline.ingest import replay
 
         self._amount_max = self._rng.choice([AMOUNT_MAX - 20, AMOUNT_MAX, AMOUNT_MAX + 1])
         self.restart()
-        backfill.replay(self._place.spark, self.pipeline, "orders")
+        replay.replay(self._place.spark, self.pipeline, "orders")
         self._accepted = {name: order for name, order in self._staged.items() if self._is_good(order)}
         self._refused = {name for name in self._staged if name not in self._accepted}
         self._note()
 
     def release(self) -> None:
         """A rule becomes milder, and what it had refused comes out of quarantine."""
-        from barnabas.pipeline import backfill
+        from barnabas.pipeline.ingest import replay
 
         self._amount_max = AMOUNT_MAX + 1
         self.restart()
         if not self.pipeline.the_lake.exists(self._place.spark, QUARANTINE):
             return
-        backfill.release(self._place.spark, self.pipeline, "orders")
+        replay.release(self._place.spark, self.pipeline, "orders")
         for name in [name for name in self._refused if self._is_good(self._staged[name])]:
             self._accepted[name] = self._staged[name]
             self._refused.discard(name)

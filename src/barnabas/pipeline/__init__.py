@@ -1,10 +1,13 @@
 """The ingestion platform: one file describes sources, zones, views and serving; Spark runs it.
 
-The same as Python objects: `Pipeline(...)`, checked by `check()`, run by `run()`.
+The same as Python objects: `Pipeline(...)`. `file.checks.problems_of` finds its problems,
+`run.start.run_pipeline` runs it.
 """
 
-from barnabas.pipeline.lake import Lake, Table, Zone
-from barnabas.pipeline.model import (
+from barnabas.pipeline.engine.secrets import Secret
+from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.spec.model import (
     REAL_TIME,
     Drift,
     FileKind,
@@ -18,7 +21,6 @@ from barnabas.pipeline.model import (
     Rule,
     Schema,
     Serving,
-    SparkPart,
     Staging,
     TableMode,
     TableSource,
@@ -35,7 +37,6 @@ from barnabas.pipeline.model import (
     refers_to,
     unique,
 )
-from barnabas.pipeline.secrets import Secret
 
 __all__ = [
     "REAL_TIME",

@@ -16,19 +16,19 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline.changed import Rewritten
-from barnabas.pipeline.errors import FeedError
-from barnabas.pipeline.metrics import NoEndpoint
-from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.plan import LakeOfAnother
-from barnabas.pipeline.running.asking import the_store
-from barnabas.pipeline.running.lock import LakeIsBusy, LakeLock
-from barnabas.pipeline.running.run import Progress, run_once, supervise
-from barnabas.pipeline.running.state import logs_folder, state_folder
-from barnabas.pipeline.running.supervisor import Supervisor
-from barnabas.pipeline.secrets import SecretError, reveal
-from barnabas.pipeline.serving.store import StoreError
-from barnabas.pipeline.session import SessionError
+from barnabas.pipeline.engine.errors import FeedError
+from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
+from barnabas.pipeline.engine.secrets import SecretError, reveal
+from barnabas.pipeline.engine.session import SessionError
+from barnabas.pipeline.engine.supervisor import Supervisor
+from barnabas.pipeline.file.plan import LakeOfAnother
+from barnabas.pipeline.ingest.results import Rewritten
+from barnabas.pipeline.observe.metrics import NoEndpoint
+from barnabas.pipeline.run.start import Progress, run_once, supervise
+from barnabas.pipeline.serving.access import the_store
+from barnabas.pipeline.serving.store.port import StoreError
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
 
 REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, FeedError)
 
@@ -113,7 +113,7 @@ def backfill(options: argparse.Namespace, out: Output) -> int:
         raise UsageError(f"--from {options.start} is not before --to {options.end}")
 
     def body(spark: Any) -> Rewritten:
-        from barnabas.pipeline.backfill import backfill as read_again
+        from barnabas.pipeline.ingest.replay import backfill as read_again
 
         return read_again(spark, pipeline, options.source, start, end)
 
@@ -125,7 +125,7 @@ def replay(options: argparse.Namespace, out: Output) -> int:
     known(pipeline, "sources", options.source)
 
     def body(spark: Any) -> Rewritten:
-        from barnabas.pipeline.backfill import replay as carry_again
+        from barnabas.pipeline.ingest.replay import replay as carry_again
 
         first, last = options.from_batch, options.to_batch
         return carry_again(spark, pipeline, options.source, first, last, rebuild=options.rebuild)
@@ -140,7 +140,7 @@ def release(options: argparse.Namespace, out: Output) -> int:
         raise UsageError(f"there is no table {options.table}: there are {', '.join(tables)}")
 
     def body(spark: Any) -> Rewritten:
-        from barnabas.pipeline.backfill import release as let_in
+        from barnabas.pipeline.ingest.replay import release as let_in
 
         return let_in(spark, pipeline, options.table, options.rule)
 
@@ -148,7 +148,7 @@ def release(options: argparse.Namespace, out: Output) -> int:
 
 
 def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], Rewritten], out: Output) -> int:
-    from barnabas.pipeline.running.rewriting import rewrite
+    from barnabas.pipeline.run.rewriting import rewrite
 
     with told(), telling(what) as say:
         done = rewrite(pipeline, what, body, say)

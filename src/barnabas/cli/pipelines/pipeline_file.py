@@ -6,8 +6,8 @@ In: a path. Out: a pipeline, or a ToolError with every problem on a line of its 
 from pathlib import Path
 
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.reading import FileProblems, read_pipeline
+from barnabas.pipeline.file.reading import FileProblems, read_pipeline
+from barnabas.pipeline.spec.model import Pipeline
 
 
 def load(path: str) -> Pipeline:

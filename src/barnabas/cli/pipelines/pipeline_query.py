@@ -12,11 +12,11 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline.plots import shown_seconds
-from barnabas.pipeline.running.asking import Asked, asking
-from barnabas.pipeline.serving.client import ServingError
-from barnabas.pipeline.serving.query import BadRequest
-from barnabas.pipeline.serving.store import StoreError, UnknownView
+from barnabas.pipeline.observe.plots import shown_seconds
+from barnabas.pipeline.serving.access import Asked, asking
+from barnabas.pipeline.serving.http.client import ServingError
+from barnabas.pipeline.serving.store.port import StoreError, UnknownView
+from barnabas.pipeline.serving.store.query import BadRequest
 
 PLAIN_WIDTH = 160
 

@@ -15,17 +15,16 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline import plan as planning
-from barnabas.pipeline import report as reporting
-from barnabas.pipeline.lineage import picture
+from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.pipeline.file import plan as planning
+from barnabas.pipeline.file.template import TEMPLATE
 from barnabas.pipeline.lineage.graph import Column, Graph
-from barnabas.pipeline.lineage.pipeline import graph_of
-from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.running import facts
-from barnabas.pipeline.running.state import state_folder
-from barnabas.pipeline.running.status import status_lines, table
-from barnabas.pipeline.template import TEMPLATE
-from barnabas.pipeline.timeline import Timeline
+from barnabas.pipeline.lineage.pipeline_graph import graph_of
+from barnabas.pipeline.observe import lineage_picture, report_facts
+from barnabas.pipeline.observe import report as reporting
+from barnabas.pipeline.observe.status import status_lines, table
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import state_folder
 
 PICTURE = "lineage.html"
 WATCH_S_MIN = 0.1
@@ -109,7 +108,7 @@ def lineage(options: argparse.Namespace, out: Output) -> int:
         out.line(line)
     path = Path(options.output or PICTURE)
     if options.column is None or options.output:
-        drawn = picture.svg_file(graph) if path.suffix == ".svg" else picture.page(graph)
+        drawn = lineage_picture.svg_file(graph) if path.suffix == ".svg" else lineage_picture.page(graph)
         path.write_text(drawn)
         out.note(f"{path}: the picture")
     return 0
@@ -151,6 +150,6 @@ def written_events(pipeline: Pipeline, graph: Graph) -> Iterator[dict[str, Any]]
 def report(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
     path = Path(options.output)
-    path.write_text(reporting.page(facts.facts_of(pipeline, facts.views_of(pipeline))))
+    path.write_text(reporting.page(report_facts.facts_of(pipeline, report_facts.views_of(pipeline))))
     out.line(f"{path}: written")
     return 0

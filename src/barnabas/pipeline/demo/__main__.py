@@ -19,23 +19,23 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from barnabas.pipeline import report
 from barnabas.pipeline.demo.generator import Shop
 from barnabas.pipeline.demo.java import NoJava, ensure_java
 from barnabas.pipeline.demo.services import TOPICS, Broker, Database, Feeder, open_database
 from barnabas.pipeline.demo.shop_file import TEXT
-from barnabas.pipeline.lineage import picture
-from barnabas.pipeline.lineage.pipeline import graph_of
-from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.reading import read_pipeline
-from barnabas.pipeline.running.asking import asking
-from barnabas.pipeline.running.facts import facts_of, table_version, views_of
-from barnabas.pipeline.running.run import supervised
-from barnabas.pipeline.running.state import state_folder
-from barnabas.pipeline.running.status import table
-from barnabas.pipeline.running.supervisor import Supervisor, when_told
-from barnabas.pipeline.serving.client import ServingError
-from barnabas.pipeline.timeline import Kind, Timeline
+from barnabas.pipeline.engine.supervisor import Supervisor, when_told
+from barnabas.pipeline.engine.timeline import Kind, Timeline
+from barnabas.pipeline.file.reading import read_pipeline
+from barnabas.pipeline.lake.delta_log import table_version
+from barnabas.pipeline.lineage.pipeline_graph import graph_of
+from barnabas.pipeline.observe import lineage_picture, report
+from barnabas.pipeline.observe.report_facts import facts_of, views_of
+from barnabas.pipeline.observe.status import table
+from barnabas.pipeline.run.start import supervised
+from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.http.client import ServingError
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import state_folder
 
 MARK = ".barnabas-demo"
 SECONDS = 60.0
@@ -207,7 +207,7 @@ def told(pipeline: Pipeline, shop: Shop, sent: int, folder: Path, console: Conso
     show_views(views, console)
     facts = facts_of(pipeline, views)
     (folder / "report.html").write_text(report.page(facts))
-    (folder / "lineage.html").write_text(picture.page(graph_of(pipeline)))
+    (folder / "lineage.html").write_text(lineage_picture.page(graph_of(pipeline)))
     made = ", ".join(f"{count} {name}" for name, count in sorted(shop.counts.items()))
     raw = sum(each.rows or 0 for each in facts.tables if each.zone == "raw" and each.name != "customers")
     console.print(f"made: {made}")

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+from barnabas.pipeline.engine.timeline import Entry
 from barnabas.pipeline.lineage.graph import Graph, Node, Use
-from barnabas.pipeline.timeline import Entry
 
 PRODUCER = f"https://pypi.org/project/barnabas/{version('barnabas')}"
 SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"

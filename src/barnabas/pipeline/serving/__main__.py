@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.pipeline.serving.process import Settings, serve
-from barnabas.pipeline.serving.store import KEEP_HORIZONS, Limits
+from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits
 
 
 def settings_of(arguments: Sequence[str] | None = None) -> Settings:

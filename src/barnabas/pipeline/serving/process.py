@@ -20,8 +20,9 @@ from types import FrameType
 
 import uvicorn
 
-from barnabas.pipeline.serving.http import application
-from barnabas.pipeline.serving.store import KEEP_HORIZONS, Limits, StoreError, open_store
+from barnabas.pipeline.serving.http.service import application
+from barnabas.pipeline.serving.store.opening import open_store
+from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits, StoreError
 
 PARENT_CHECKED_EVERY_S = 1.0
 GRACE_S = 10

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from barnabas.pipeline.errors import SourceAway, brief
-from barnabas.pipeline.lake import URL, Lake, Table, Zone
-from barnabas.pipeline.model import FileKind, FilesSource, Merging
+from barnabas.pipeline.engine.errors import SourceAway, brief
+from barnabas.pipeline.lake.tables import URL, Lake, Table, Zone
 from barnabas.pipeline.sources import media
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.portion import METADATA, RAW_DDL, Portion, Position, Stamp, stamped
+from barnabas.pipeline.sources.source_slice import METADATA, RAW_DDL, Portion, Position, Stamp, stamped
+from barnabas.pipeline.spec.model import FileKind, FilesSource, Merging
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

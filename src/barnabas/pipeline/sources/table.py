@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.pipeline.errors import SourceAway, Stopped, brief
-from barnabas.pipeline.model import Merging, TableMode, TableSource
-from barnabas.pipeline.secrets import SecretError, reveal, revealed
+from barnabas.pipeline.engine.errors import SourceAway, Stopped, brief
+from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.portion import Portion, Position, Stamp, stamped
+from barnabas.pipeline.sources.source_slice import Portion, Position, Stamp, stamped
+from barnabas.pipeline.spec.model import Merging, TableMode, TableSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

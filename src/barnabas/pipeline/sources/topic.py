@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.client.core.errors import Unreachable
-from barnabas.pipeline.errors import SourceAway, Stopped
-from barnabas.pipeline.model import Merging, TopicSource
-from barnabas.pipeline.secrets import SecretError, reveal, revealed
+from barnabas.pipeline.engine.errors import SourceAway, Stopped
+from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.portion import RAW_COLUMNS, RAW_DDL, Portion, Position, Stamp
+from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, RAW_DDL, Portion, Position, Stamp
+from barnabas.pipeline.spec.model import Merging, TopicSource
 from barnabas.protocol import KafkaError
 from barnabas.spark.decoding import Decoding
 from barnabas.spark.fetcher import DataLoss, OffsetRange

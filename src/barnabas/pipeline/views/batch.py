@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition
-from barnabas.pipeline.views.master import Master
 from barnabas.pipeline.views.parts import BatchPart, Position
+from barnabas.pipeline.views.source_table import Master
 
 
 def compute(computing: Computing, definition: Definition, master: Master, horizon: Position) -> BatchPart:

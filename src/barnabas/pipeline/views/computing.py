@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.lake import Lake, Table
-from barnabas.pipeline.model import Pipeline
-from barnabas.pipeline.sqls import resolve
+from barnabas.pipeline.lake.tables import Lake, Table
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.refined_sql import resolve
 from barnabas.pipeline.views import sql
 from barnabas.pipeline.views.definition import Definition, DefinitionError, names_of
 from barnabas.pipeline.views.layout import Column, Layout, Role, arrow_type

@@ -17,8 +17,8 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
-from barnabas.pipeline.lake import Table
-from barnabas.pipeline.model import View
+from barnabas.pipeline.lake.tables import Table
+from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.views import measures
 from barnabas.pipeline.views.layout import Merge
 

@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from barnabas.pipeline.changed import Added
-from barnabas.pipeline.lake import Table
-from barnabas.pipeline.model import Pipeline, by_name
+from barnabas.pipeline.ingest.results import Added
+from barnabas.pipeline.lake.tables import Table
+from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.views import batch
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition, define
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.master import Master
 from barnabas.pipeline.views.parts import Conflict, Parts, Position, SpeedPart
+from barnabas.pipeline.views.source_table import Master
 from barnabas.pipeline.views.speed import Speed
 
 if TYPE_CHECKING:

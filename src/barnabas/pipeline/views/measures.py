@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
-from barnabas.pipeline.model import View
+from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.views import sketches
 from barnabas.pipeline.views.layout import Merge, last_at, sketch_of
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from barnabas.pipeline.views.computing import Computing
 from barnabas.pipeline.views.definition import Definition
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.master import CHANGE, CHANGE_COLUMNS, INSERT, Master
 from barnabas.pipeline.views.parts import GONE, REPLACES, Position, SpeedPart
+from barnabas.pipeline.views.source_table import CHANGE, CHANGE_COLUMNS, INSERT, Master
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

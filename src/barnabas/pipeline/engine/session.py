@@ -1,0 +1,137 @@
+"""A Spark session for a pipeline: Delta Lake, the drivers it needs, and settings that suit small batches.
+
+In: the pipeline's `spark` part and which sets of jars are needed. Out: a session: local, on a cluster, or of
+a Spark Connect server. Does not know: what is run on it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.spark import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_cloned: weakref.WeakSet[Any] = weakref.WeakSet()
+
+# What costs most on small batches: a task for each of 200 partitions that hold a few rows, and 50 tasks to
+# look at the newest version of a table.
+SETTINGS: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",  # a row that cannot be computed is judged, it does not end its batch
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",  # vacuum lists with as many: 10,000
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "8",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.python.worker.reuse": "true",
+}
+
+
+class SessionError(Exception):
+    """Spark cannot be started here; the message says what is missing."""
+
+
+def session(
+    spark: SparkPart,
+    sets: Sequence[str] = ("delta",),
+    name: str = "barnabas",
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    wanted = {**SETTINGS, **spark.settings, **(settings or {})}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark's own
+        if spark.remote:
+            check_connect()
+            builder = SparkSession.builder.remote(spark.remote)
+            # A server has its jars and its static settings already.
+            static = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.ui.", "spark.python.")
+            for key, value in wanted.items():
+                if not key.startswith(static):
+                    builder = builder.config(key, value)
+            return builder.getOrCreate()
+        check_java()
+        # Workers run with the same interpreter as the driver, whatever `python3` of the PATH is.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        own = [part for part in wanted.pop("spark.jars", "").split(",") if part]
+        files = [*own, *(str(path) for path in jars.jars(*sets))]
+        builder = (
+            SparkSession.builder.master(spark.master).appName(name).config("spark.jars", ",".join(files))
+        )
+        for key, value in wanted.items():
+            builder = builder.config(key, value)
+        found = builder.getOrCreate()
+        found.sparkContext.setLogLevel("ERROR")
+        return found
+
+
+def check_connect() -> None:
+    if missing := [name for name in ("grpc", "grpc_status", "google.rpc") if not is_there(name)]:
+        raise SessionError(f'Spark Connect needs {", ".join(missing)}: pip install "barnabas[connect]"')
+
+
+def is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
+        raise SessionError(
+            "Spark needs Java 17 or newer: install it (on Debian: apt install openjdk-17-jre-headless)"
+        )
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is a session of a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def apart(spark: SparkSession) -> SparkSession:
+    """A session with settings and temporary views of its own, on the same cluster."""
+    if is_remote(spark):
+        cloned: SparkSession = spark.cloneSession()  # type: ignore[attr-defined]
+        cloned.release_session_on_close = True  # type: ignore[attr-defined]  # Spark forgets to say so
+        _cloned.add(cloned)
+        return cloned
+    return spark.newSession()
+
+
+def close(spark: SparkSession) -> None:
+    """Ends a session, with those that were made apart from it: one of Spark Connect that is left open keeps
+    its process from ending."""
+    if is_remote(spark):
+        for each in list(_cloned):
+            each.stop()
+    spark.stop()
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the session's JVM, or its server, still knows it."""
+    try:
+        if is_remote(spark):
+            return spark.conf.get("spark.sql.session.timeZone") is not None
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False

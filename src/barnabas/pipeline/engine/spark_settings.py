@@ -1,0 +1,16 @@
+"""Where Spark runs, and with which settings.
+
+Out: a value. Does not know: sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPart:
+    master: str = "local[*]"
+    remote: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)

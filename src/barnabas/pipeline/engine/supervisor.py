@@ -1,0 +1,202 @@
+"""The supervisor: separate processes that live and die on their own, each started again with backoff.
+
+In: the processes of a run (a name and a command each), a timeline to say how they are. Out: they run until
+the supervisor is told to stop. One that dies takes no other with it. Each is a session of its own, so that
+what it left behind (a JVM, Python workers) can be ended with it before the next one starts.
+Does not know: what the processes do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from barnabas.pipeline.engine.backoff import Backoff
+from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State
+
+LOOK_S = 0.1
+STOP_S_MAX = 30.0
+LOG_BYTES_MAX = 32 << 20  # a log beyond this is set aside when its process starts again
+TAIL_BYTES = 8192
+PARENT = "BARNABAS_SUPERVISOR"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process of a run."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Child:
+    """One part's process: started, watched, ended, started again."""
+
+    def __init__(self, part: Part, logs: Path, recorder: Recorder, inherited: Sequence[int] = ()) -> None:
+        self.part = part
+        self.log = logs / f"{part.name}.log"
+        self.starts = 0
+        self._recorder = recorder
+        self._inherited = tuple(inherited)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._backoff = Backoff()
+        self._started = 0.0
+        self._again = 0.0  # by the monotonic clock
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def look(self, now: float) -> None:
+        """Start it if it is time, notice if it died."""
+        if self._process is None:
+            if now >= self._again:
+                self._start(now)
+            return
+        status = self._process.poll()
+        if status is not None:
+            self._died(status, now)
+
+    def _start(self, now: float) -> None:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > LOG_BYTES_MAX:
+            self.log.replace(self.log.with_suffix(".old.log"))
+        try:
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    list(self.part.command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **self.part.environment, PARENT: str(os.getpid())},
+                    start_new_session=True,
+                    pass_fds=self._inherited,
+                )
+        except OSError as error:  # no memory, no space for the log
+            self._wait(now, 0.0, f"cannot be started: {error}")
+            return
+        self.starts += 1
+        self._started = now
+        self._recorder.stand(Kind.PROCESS, self.part.name, State.RUNNING, "", self._process.pid)
+
+    def _died(self, status: int, now: float) -> None:
+        assert self._process is not None
+        end_group(self._process.pid)
+        self._process = None
+        how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        said = last_line(self.log)
+        self._wait(now, now - self._started, f"{how}{f': {said}' if said else ''}")
+
+    def _wait(self, now: float, lived_s: float, why: str) -> None:
+        delay_s = self._backoff.failed(lived_s)
+        self._again = now + delay_s
+        ended = time.time()
+        name = self.part.name
+        run = f"{ended:.3f}"
+        self._recorder.record(Entry(Kind.PROCESS, name, run, ended - lived_s, ended, error=why))
+        self._recorder.stand(Kind.PROCESS, name, State.FAILED, f"{why}; again in {delay_s:g} s")
+
+    def terminate(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
+    def end(self, deadline: float) -> None:
+        """Wait for it to end; not longer than until the deadline."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass
+        end_group(self._process.pid)
+        self._process.wait()
+        self._process = None
+        self._recorder.stand(Kind.PROCESS, self.part.name, State.STOPPED)
+
+
+class Supervisor:
+    """All children of a run. `run` returns when `stop` was called or a signal came."""
+
+    def __init__(
+        self, parts: Sequence[Part], logs: Path, recorder: Recorder, inherited: Sequence[int] = ()
+    ) -> None:
+        self.children = [Child(part, logs, recorder, inherited) for part in parts]
+        self._stopping = threading.Event()
+
+    def run(self, each_look: Callable[[], object] | None = None) -> None:
+        try:
+            while not self._stopping.is_set():
+                now = time.monotonic()
+                for child in self.children:
+                    child.look(now)
+                if each_look is not None:
+                    each_look()
+                self._stopping.wait(LOOK_S)
+        finally:
+            self.end()
+
+    def stop(self, *_: object) -> None:
+        self._stopping.set()
+
+    def end(self) -> None:
+        """The applications first, serving (the first part) last: they hand it what they finish."""
+        deadline = time.monotonic() + STOP_S_MAX
+        for child in self.children[1:]:
+            child.terminate()
+        for child in self.children[1:]:
+            child.end(deadline)
+        for child in self.children[:1]:
+            child.terminate()
+            child.end(deadline)
+
+
+def end_group(pid: int) -> None:
+    """kill -9 of what is left of a process and everything it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def last_line(log: Path) -> str:
+    """What a process said last, to be shown beside its state."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+    except OSError:
+        return ""
+    return next((line[:200] for line in reversed(lines) if line), "")
+
+
+def when_told(stop: Callable[[], object]) -> None:
+    """Call `stop` on SIGTERM and SIGINT, in the main thread only."""
+
+    def told(_number: int, _frame: FrameType | None) -> Any:
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, told)
+
+
+def when_orphaned(stop: Callable[[], object]) -> None:
+    """Call `stop` once the supervisor that started this process is gone; nothing where there was none."""
+    parent = os.environ.get(PARENT)
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(LOOK_S * 5)
+        stop()
+
+    threading.Thread(target=watch, name="supervisor-watch", daemon=True).start()

@@ -1,0 +1,251 @@
+"""The plan: what a run would create, change and remove, as a diff against what was applied last.
+
+In: a pipeline, and the description that the last run left in `<state>/applied.json`. Out: changes, each with
+what follows from it, as lines for a person. Descriptions hold references to secrets, never their values.
+Does not know: Spark; nothing in the lake is touched by planning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from barnabas.pipeline.engine.secrets import Secret, shown
+from barnabas.pipeline.spec.model import Pipeline
+
+FILE_NAME = "applied.json"
+SHORT = 60
+PARTS = ("sources", "staging", "trusted", "refined", "views")
+WHOLE = ("serving", "spark", "maintenance", "retention_s")
+SINGULAR = {"sources": "source", "views": "view"}
+
+FOLLOWS: Mapping[tuple[str, str], str] = {
+    ("staging", "key"): "rows that are there keep their place; `replay` deduplicates them anew",
+    ("staging", "source"): "what came from the old source stays; `replay` fills the table anew",
+    (
+        "trusted",
+        "rules",
+    ): "new rows are checked by the new rules; `replay` checks old ones, `release` frees some",
+    ("trusted", "mask"): "rows that are there stay as they are; `replay` masks them",
+    ("trusted", "hash"): "rows that are there stay as they are; `replay` hashes them",
+    ("trusted", "salt"): "rows that are there keep the old hashes; `replay` makes new ones",
+    ("sources", "schema"): "new rows are read by it; `replay` reads old ones again from raw",
+    ("sources", "format"): "new rows are read by it; `replay` reads old ones again from raw",
+    ("sources", "subscribe"): "the new topic is read from its start",
+    (
+        "sources",
+        "bootstrap_servers",
+    ): "positions are those of the old cluster: right only if it is a copy of it",
+    ("refined", "sql"): "computed anew by the next run",
+    ("refined", "python"): "computed anew by the next run",
+    ("views", "sql"): "computed anew from the master data by the next run",
+    ("views", "keys"): "computed anew from the master data by the next run",
+    ("views", "measures"): "computed anew from the master data by the next run",
+    ("views", "source"): "computed anew from the master data by the next run",
+    ("serving", "store"): "views are computed anew into the new store",
+}
+REMOVED: Mapping[str, str] = {
+    "sources": "is read no longer; its rows stay in the lake",
+    "staging": "is filled no longer; its rows stay in the lake",
+    "trusted": "is filled no longer; its rows stay in the lake",
+    "refined": "is computed no longer; its rows stay in the lake",
+    "views": "is served no longer",
+}
+
+
+class LakeOfAnother(Exception):
+    """The lake belongs to another pipeline; the text says which."""
+
+
+class Sign(enum.StrEnum):
+    CREATE = "+"
+    CHANGE = "~"
+    REMOVE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field of a part; None where it is absent."""
+
+    field: str
+    before: Any
+    after: Any
+    follows: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    sign: Sign
+    part: str  # sources, staging, …
+    name: str
+    summary: str = ""
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def title(self) -> str:
+        kind = SINGULAR.get(self.part, self.part.removesuffix("_s"))
+        return f"{kind} {self.name}" if self.name else kind
+
+
+def described(pipeline: Pipeline) -> dict[str, Any]:
+    """The pipeline as plain values, without the values of secrets and without what is at its default."""
+    parts: dict[str, Any] = {"pipeline": pipeline.name}
+    for part in PARTS:
+        parts[part] = {each.name: plain(each, skip=("name",)) for each in getattr(pipeline, part)}
+    for part in WHOLE:
+        value = getattr(pipeline, part)
+        parts[part] = plain(value) if dataclasses.is_dataclass(value) else named("", value)
+    return parts
+
+
+def plain(value: Any, skip: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a value that differ from their defaults."""
+    found: dict[str, Any] = {"kind": type(value).__name__} if skip else {}
+    for field in dataclasses.fields(value):
+        if field.name in skip:
+            continue
+        now = named(field.name, getattr(value, field.name))
+        if now != named(field.name, default_of(field)):
+            found[field.name] = now
+    return found
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+def named(name: str, value: Any) -> Any:
+    """A plain form of a value that goes by this name."""
+    if isinstance(value, Secret):
+        return value.template  # references only
+    if dataclasses.is_dataclass(value):
+        return plain(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): named(str(key), each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [named(name, each) for each in value]
+    if isinstance(value, Path):
+        return str(value)
+    return shown(name, value) if isinstance(value, str) else value
+
+
+def read_applied(folder: Path) -> dict[str, Any] | None:
+    """What the last run applied; None where there was none."""
+    try:
+        found = json.loads((folder / FILE_NAME).read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise LakeOfAnother(f"{folder / FILE_NAME} cannot be understood: {error}") from None
+    return found if isinstance(found, dict) else None
+
+
+def apply(pipeline: Pipeline, folder: Path) -> list[Change]:
+    """Note that this pipeline is run on the lake now; what changed since the last one."""
+    found = changes(read_applied(folder), described(pipeline))
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f"{FILE_NAME}.new"
+    beside.write_text(json.dumps(described(pipeline), indent=1, ensure_ascii=False))
+    beside.replace(folder / FILE_NAME)
+    return found
+
+
+def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[Change]:
+    if before is not None and before.get("pipeline") != after["pipeline"]:
+        raise LakeOfAnother(
+            f"this lake belongs to the pipeline {before.get('pipeline')!r}, not to {after['pipeline']!r}:"
+            " give this one a lake of its own, or `destroy` the other one first"
+        )
+    old: Mapping[str, Any] = before or {}
+    found: list[Change] = []
+    for part in PARTS:
+        found += part_changes(part, old.get(part, {}), after[part])
+    for part in WHOLE:
+        differences = differing(part, old.get(part, {}), after[part])
+        if differences:
+            found.append(Change(Sign.CREATE if before is None else Sign.CHANGE, part, "", "", differences))
+    return found
+
+
+def part_changes(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    found = []
+    for name, value in new.items():
+        if name not in old:
+            found.append(Change(Sign.CREATE, part, name, summary(value)))
+        elif differences := differing(part, old[name], value):
+            found.append(Change(Sign.CHANGE, part, name, "", differences))
+    for name, value in old.items():
+        if name not in new:
+            found.append(Change(Sign.REMOVE, part, name, REMOVED.get(part, summary(value))))
+    return found
+
+
+def differing(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+    return tuple(
+        Difference(name, old.get(name), new.get(name), FOLLOWS.get((part, name), ""))
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name) != new.get(name)
+    )
+
+
+def summary(value: Mapping[str, Any]) -> str:
+    shown_fields = [f"{name}: {brief(each)}" for name, each in value.items() if name != "kind"]
+    return ", ".join(shown_fields)
+
+
+def whole(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())
+
+
+def brief(value: Any) -> str:
+    text = whole(value)
+    return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
+
+
+def lines(found: Sequence[Change]) -> list[str]:
+    """For a person, like a diff."""
+    if not found:
+        return ["Nothing to do: the lake is as the file says."]
+    width = max(len(change.title) for change in found)
+    shown_lines: list[str] = []
+    for change in found:
+        shown_lines.append(f"{change.sign} {change.title:<{width}}  {change.summary}".rstrip())
+        for difference in change.differences:
+            shown_lines += difference_lines(difference, change.sign)
+    counts = {sign: sum(change.sign is sign for change in found) for sign in Sign}
+    shown_lines.append("")
+    shown_lines.append(
+        f"{counts[Sign.CREATE]} to create, {counts[Sign.CHANGE]} to change, {counts[Sign.REMOVE]} to remove."
+    )
+    return shown_lines
+
+
+def difference_lines(difference: Difference, sign: Sign) -> list[str]:
+    name, before, after = difference.field, difference.before, difference.after
+    if isinstance(before, str) and isinstance(after, str) and ("\n" in before or len(before) > SHORT):
+        compared = difflib.ndiff(before.splitlines(), after.splitlines())
+        found = [f"    {name}:", *(f"      {line}" for line in compared if line[:1] in "+- ")]
+    elif isinstance(before, list) and isinstance(after, list):
+        found = [f"    {name}:"]
+        found += [f"      - {whole(each)}" for each in before if each not in after]
+        found += [f"      + {whole(each)}" for each in after if each not in before]
+    elif before is None:
+        found = [f"    {name}: {whole(after)}"]
+    elif after is None or len(whole(before)) + len(whole(after)) <= SHORT:
+        found = [f"    {name}: {whole(before)} -> {'(default)' if after is None else whole(after)}"]
+    else:
+        found = [f"    {name}:", f"      - {whole(before)}", f"      + {whole(after)}"]
+    if difference.follows and sign is Sign.CHANGE:
+        found.append(f"      ! {difference.follows}")
+    return found

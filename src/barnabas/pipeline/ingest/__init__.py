@@ -1,0 +1,1 @@
+"""Batches of a source on their way through the zones: raw, staging, trusted, refined, quarantine."""

@@ -1,0 +1,79 @@
+"""Which keys a table of staging or trusted holds: hashes of keys, and their index for the next batch.
+
+In: a table, the columns of its key. Out: an index of the keys that are there.
+Does not know: rules, what becomes of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from barnabas.pipeline.ingest.key_index import KEYS_MAX, KeyIndex, Longs
+from barnabas.pipeline.lake.columns import BATCH
+from barnabas.pipeline.lake.tables import Lake, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+def hashes(parts: Sequence[Column]) -> list[Column]:
+    """Two hashes of a key, and whether no part of it is null."""
+    whole = parts[0].isNotNull()
+    for part in parts[1:]:
+        whole = whole & part.isNotNull()
+    return [F.xxhash64(*parts), F.xxhash64(F.lit("second"), *parts), whole]
+
+
+class Tracked:
+    """The keys of a table, as long as nobody else changes it."""
+
+    def __init__(
+        self, spark: SparkSession, lake: Lake, table: Table, columns: Sequence[str], where: str = "true"
+    ) -> None:
+        self._where = where
+        self._spark = spark
+        self._lake = lake
+        self._table = table
+        self._columns = columns
+        self._index = KeyIndex()
+        self._version = -2
+        self._is_large = False
+
+    def index(self, without_batch: int, first: Longs, second: Longs) -> KeyIndex:
+        """For a batch with these keys. Rows of the batch itself do not count. Where there are too many keys
+        for memory, those that the batch has are looked up."""
+        version = self._lake.version(self._spark, self._table)
+        if version != self._version:
+            self._index = KeyIndex()
+            self._version = version
+            if version < 0:
+                return self._index
+            rows = self._keys().where(F.col(BATCH) != without_batch)
+            self._is_large = rows.count() > KEYS_MAX
+            if not self._is_large:
+                found = rows.select("a", "b").toArrow()
+                self._index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
+        if not self._is_large:
+            return self._index
+        import pyarrow as pa
+
+        asked = self._spark.createDataFrame(pa.table({"a": pa.array(first), "b": pa.array(second)}))
+        rows = self._keys().where(F.col(BATCH) != without_batch)
+        found = rows.join(F.broadcast(asked), ["a", "b"], "left_semi").select("a", "b").toArrow()
+        index = KeyIndex()
+        index.add(found.column("a").to_numpy(), found.column("b").to_numpy())
+        return index
+
+    def _keys(self) -> DataFrame:
+        first, second, whole = hashes([F.col(f"`{name}`") for name in self._columns])
+        rows = self._lake.read(self._spark, self._table).where(self._where).where(whole)
+        return rows.select(first.alias("a"), second.alias("b"), BATCH)
+
+    def add(self, first: Any, second: Any, version: int) -> None:
+        """Keys of our own commit, and the version that it made. A version in between was somebody else's."""
+        if not self._is_large:
+            self._index.add(first, second)
+        self._version = version if version - self._version <= 1 else -2

@@ -1,0 +1,155 @@
+"""Looking after tables: small files become large ones, what nobody needs goes, zones forget what is too old.
+
+In: a session, a pipeline. Out: what was done to which table. Compaction and vacuum change no rows, and
+readers of changes see none; retention deletes rows. Does not know: schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.engine.errors import Interrupted, explained
+from barnabas.pipeline.engine.session import apart
+from barnabas.pipeline.ingest import raw_zone
+from barnabas.pipeline.ingest.replay import TIME
+from barnabas.pipeline.lake import commits
+from barnabas.pipeline.lake.columns import INGESTED_AT
+from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.spec.model import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# By what rows of a zone are old.
+AGES = {
+    Zone.RAW: "ingested_at",
+    Zone.STAGING: INGESTED_AT,
+    Zone.TRUSTED: INGESTED_AT,
+    Zone.QUARANTINE: "quarantined_at",
+}
+FILES_TO_COMPACT_MIN = 2
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """`before` and `after` count files when it compacts; `removed` rows when it forgets."""
+
+    table: Table
+    what: str
+    before: int = 0
+    after: int = 0
+    removed: int = 0
+    problem: str = ""
+
+
+def tables_of(pipeline: Pipeline) -> Iterator[Table]:
+    yield from (Table(Zone.RAW, each.name) for each in pipeline.sources)
+    yield from (Table(Zone.STAGING, each.name) for each in pipeline.staging)
+    yield from (Table(Zone.TRUSTED, each.name) for each in pipeline.trusted)
+    yield from (Table(Zone.REFINED, each.name) for each in pipeline.refined)
+    names = dict.fromkeys(each.name for each in (*pipeline.staging, *pipeline.trusted))
+    yield from (Table(Zone.QUARANTINE, name) for name in names)
+
+
+def maintain(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    *,
+    compact: bool = True,
+    vacuum: bool = True,
+    retention: bool = True,
+    now: datetime | None = None,
+    progress: Progress | None = None,
+) -> list[Maintained]:
+    """All tables, one after the other. A table that somebody else changes at the moment is done the next
+    time."""
+    spark = apart(spark)
+    lake = pipeline.the_lake
+    tables = [table for table in tables_of(pipeline) if lake.exists(spark, table)]
+    found: list[Maintained] = []
+    for index, table in enumerate(tables):
+        if progress is not None:
+            progress(str(table), index, len(tables))
+        try:
+            if retention:
+                found += forget(spark, pipeline, table, now or datetime.now(UTC))
+            if compact:
+                found += compacted(spark, pipeline, table)
+            if vacuum:
+                found.append(vacuumed(spark, pipeline, table))
+        except Exception as error:
+            meaning = explained(error, f"maintenance of {table}")
+            if not isinstance(meaning, Interrupted):
+                raise meaning from error
+            found.append(Maintained(table, "later", problem=str(meaning)))
+    return found
+
+
+def compacted(spark: SparkSession, pipeline: Pipeline, table: Table) -> Iterator[Maintained]:
+    name = pipeline.the_lake.identifier(table)
+    before = files_of(spark, name)
+    if before < FILES_TO_COMPACT_MIN:
+        return
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(pipeline.maintenance.file_bytes_target))
+    with marked(spark, pipeline, table):
+        spark.sql(f"OPTIMIZE {name}")
+    yield Maintained(table, "compact", before, files_of(spark, name))
+
+
+def files_of(spark: SparkSession, name: str) -> int:
+    row = spark.sql(f"DESCRIBE DETAIL {name}").select("numFiles").first()
+    return int(row[0]) if row is not None else 0
+
+
+def vacuumed(spark: SparkSession, pipeline: Pipeline, table: Table) -> Maintained:
+    hours = pipeline.maintenance.vacuum_s / 3600
+    with marked(spark, pipeline, table):
+        spark.sql(f"VACUUM {pipeline.the_lake.identifier(table)} RETAIN {hours:.4f} HOURS")
+    return Maintained(table, "vacuum")
+
+
+def forget(spark: SparkSession, pipeline: Pipeline, table: Table, now: datetime) -> Iterator[Maintained]:
+    age_s = pipeline.retention_s.get(str(table.zone))
+    column = AGES.get(table.zone)
+    if age_s is None or column is None:
+        return
+    until = (now - timedelta(seconds=age_s)).astimezone(UTC).strftime(TIME)
+    old = f"{column} < TIMESTAMP '{until}'"
+    lake = pipeline.the_lake
+    if lake.read(spark, table).where(old).isEmpty():
+        return
+    name = lake.identifier(table)
+    with marked(spark, pipeline, table):
+        if table.zone is Zone.RAW:
+            # Raw is never changed, except by its retention.
+            spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+        try:
+            row = spark.sql(f"DELETE FROM {name} WHERE {old}").first()
+        finally:
+            if table.zone is Zone.RAW:
+                spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    yield Maintained(table, "retention", removed=int(row[0]) if row is not None else 0)
+
+
+class marked:
+    """Commits of maintenance on raw tables carry the newest position on: logs are cleaned, it must not get
+    lost."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, table: Table) -> None:
+        self._spark = spark
+        self._mark: str | None = None
+        if table.zone is Zone.RAW:
+            mark = raw_zone.RawZone(spark, pipeline.the_lake, pipeline.name, table.name).newest_mark()
+            self._mark = mark.text() if mark is not None else None
+
+    def __enter__(self) -> None:
+        if self._mark is not None:
+            self._spark.conf.set(commits.METADATA_CONF, self._mark)
+
+    def __exit__(self, *problem: object) -> None:
+        if self._mark is not None:
+            self._spark.conf.unset(commits.METADATA_CONF)

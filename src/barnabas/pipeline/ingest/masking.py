@@ -1,0 +1,53 @@
+"""Personal fields: masked or hashed on their way into the trusted zone.
+
+In: which columns, how. Out: columns of Spark. Hashes are SHA-256 of a salt and the value, so that the same
+value has the same hash, and nobody without the salt can try all telephone numbers.
+Does not know: rules, tables.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from barnabas.pipeline.engine.secrets import reveal
+from barnabas.pipeline.spec.model import HINT, WAYS, Trusted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def masked(trusted: Trusted, name: str) -> Column:
+    """The column as the trusted zone shows it."""
+    column = F.col(f"`{name}`")
+    if name in trusted.hash:
+        salted = F.concat(F.lit(reveal(trusted.salt)), column.cast("string"))
+        return F.sha2(salted, 256).alias(name)
+    way = trusted.mask.get(name)
+    return column if way is None else mask(column, way).alias(name)
+
+
+def mask(column: Column, way: str) -> Column:
+    text = column.cast("string")
+    if way == "null":
+        return F.lit(None).cast("string")
+    if way == "all":
+        return F.regexp_replace(text, r"(?s).", "*")
+    if way == "year":
+        return F.date_format(F.trunc(column.cast("date"), "year"), "yyyy-MM-dd")
+    if way == "email":
+        return F.regexp_replace(text, r"(?<=.)[^@](?=[^@]*@)", "*")
+    match = WAYS.fullmatch(way)
+    if match is None or match[1] is None:
+        raise ValueError(f"{way!r} is no way to mask: {HINT}")
+    kept = int(match[2])
+    stars = F.repeat(F.lit("*"), F.greatest(F.length(text) - F.lit(kept), F.lit(0)))
+    # What is not longer than what would be shown is hidden as a whole.
+    hidden = F.repeat(F.lit("*"), F.length(text))
+    shown = (
+        F.concat(stars, F.substring(text, -kept, kept))
+        if match[1] == "last"
+        else F.concat(F.substring(text, 1, kept), stars)
+    )
+    return F.when(F.length(text) > kept, shown).otherwise(hidden)

@@ -1,0 +1,202 @@
+"""Bytes become typed columns, in Spark: what the format and the schema say.
+
+In: rows of the raw zone, a source, its columns. Out: the same rows with the columns, `_malformed`, `_rescued`
+(fields that the schema does not name) and `_op` (of change events). JSON and CSV are parsed by the JVM, Avro
+and Protobuf by our codecs in Python workers. Does not know: keys, rules, where rows go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from barnabas.pipeline.lake.columns import DELETE, IGNORE, OP, RESCUED, UPSERT
+from barnabas.pipeline.spec.model import FileKind, FilesSource, Format, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+MALFORMED = "_malformed"
+CORRUPT = "_corrupt"
+PARSED = "_parsed"
+RAW_PREFIX = "__"  # of the raw columns while they stand beside parsed ones
+TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][.SSS][XXX]"
+
+
+def raw(name: str) -> Column:
+    return F.col(RAW_PREFIX + name)
+
+
+def prefixed(rows: DataFrame) -> DataFrame:
+    return rows.select([F.col(f"`{name}`").alias(RAW_PREFIX + name) for name in rows.columns])
+
+
+def parsed(rows: DataFrame, source: Source, schema: StructType, *, sees_drift: bool = True) -> DataFrame:
+    """`rows` have prefixed raw columns. `schema` holds the columns of the table alone."""
+    if source.changes:
+        return parsed_changes(rows, schema)
+    kind = Format.BINARY if is_binary(source) else effective_format(source)
+    if kind in (Format.AVRO, Format.PROTOBUF):
+        return parsed_by_codec(rows, source, schema)
+    if kind is Format.STRING:
+        text = raw("value").cast("string").alias(schema.fields[0].name)
+        return with_verdict(rows.select("*", text), raw("value").isNull())
+    if kind is Format.BINARY:
+        return parsed_binaries(rows, schema)
+    text = raw("value").cast("string")
+    wide = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+    if kind is Format.CSV:
+        options = {"columnNameOfCorruptRecord": CORRUPT, **csv_options(source)}
+        columns = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in wide.fields)
+        found = rows.select("*", F.from_csv(text, columns, options).alias(PARSED))
+        broken = F.col(f"{PARSED}.{CORRUPT}").isNotNull() | F.col(PARSED).isNull()
+        return flattened(found, schema, broken, F.lit(None).cast("string"))
+    options = {"columnNameOfCorruptRecord": CORRUPT}
+    found = rows.select("*", F.from_json(text, wide, options).alias(PARSED))
+    # An array of objects would be taken for its first one.
+    broken = F.col(PARSED).isNull() | F.col(f"{PARSED}.{CORRUPT}").isNotNull() | F.ltrim(text).startswith("[")
+    rescued = rescue(text, schema.names) if sees_drift else F.lit(None).cast("string")
+    return flattened(found, schema, broken, rescued)
+
+
+def effective_format(source: Source) -> Format:
+    """Rows of tables, Parquet and Avro files come as JSON, whatever the source's format is."""
+    if isinstance(source, FilesSource):
+        kinds = {FileKind.CSV: Format.CSV, FileKind.TEXT: Format.STRING, FileKind.BINARY: Format.BINARY}
+        if source.kind is FileKind.CSV and source.settings.get("multiLine", "").lower() == "true":
+            return Format.JSON
+        return kinds.get(source.kind, Format.JSON)
+    return source.format
+
+
+def is_binary(source: Source) -> bool:
+    return isinstance(source, FilesSource) and source.kind is FileKind.BINARY
+
+
+def csv_options(source: Source) -> dict[str, str]:
+    settings = source.settings if isinstance(source, FilesSource) else {}
+    return {name: value for name, value in settings.items() if name not in ("header", "multiLine")}
+
+
+def rescue(text: Column, names: list[str]) -> Column:
+    """Fields that the schema does not name, as a JSON object; null where there are none."""
+    unknown = F.array_except(F.json_object_keys(text), F.array(*[F.lit(name) for name in names]))
+    fields = F.from_json(text, "map<string,string>")
+    keep = F.to_json(F.map_filter(fields, lambda key, _: ~key.isin(*names)))
+    return F.when(F.size(unknown) > 0, keep)
+
+
+def flattened(rows: DataFrame, schema: StructType, broken: Column, rescued: Column) -> DataFrame:
+    others = [F.col(f"`{name}`") for name in rows.columns if name != PARSED]
+    columns = [F.col(f"{PARSED}.`{name}`").alias(name) for name in schema.names]
+    return rows.select(
+        *others,
+        *columns,
+        F.coalesce(broken, F.lit(True)).alias(MALFORMED),
+        rescued.alias(RESCUED),
+        F.lit(UPSERT).alias(OP),
+    )
+
+
+def with_verdict(rows: DataFrame, broken: Column) -> DataFrame:
+    return rows.select(
+        "*",
+        broken.alias(MALFORMED),
+        F.lit(None).cast("string").alias(RESCUED),
+        F.lit(UPSERT).alias(OP),
+    )
+
+
+def parsed_changes(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Debezium's envelope, with or without its schema around it; a delete keeps what was before it."""
+    envelope = StructType(
+        [
+            StructField("before", schema),
+            StructField("after", schema),
+            StructField("op", StringType()),
+            StructField("ts_ms", LongType()),
+        ]
+    )
+    whole = StructType(
+        [*envelope.fields, StructField("payload", envelope), StructField(CORRUPT, StringType())]
+    )
+    text = raw("value").cast("string")
+    options = {"columnNameOfCorruptRecord": CORRUPT}
+    found = rows.select("*", F.from_json(text, whole, options).alias(PARSED))
+
+    def part(name: str) -> Column:
+        return F.coalesce(F.col(f"{PARSED}.payload.{name}"), F.col(f"{PARSED}.{name}"))
+
+    op = part("op")
+    row = F.when(op == "d", part("before")).otherwise(part("after"))
+    found = found.select("*", row.alias("_image"), op.alias("_code"))
+    kind = (
+        F.when(raw("value").isNull() | (F.col("_code") == "m"), IGNORE)
+        .when(F.col("_code") == "d", DELETE)
+        .otherwise(UPSERT)
+    )
+    broken = F.when(kind == IGNORE, F.lit(False)).otherwise(
+        F.col(PARSED).isNull()
+        | F.col(f"{PARSED}.{CORRUPT}").isNotNull()
+        | F.col("_code").isNull()
+        | ~F.col("_code").isin("c", "r", "u", "d")
+        | F.col("_image").isNull()
+    )
+    others = [F.col(f"`{name}`") for name in rows.columns]
+    columns = [F.col(f"_image.`{name}`").alias(name) for name in schema.names]
+    return found.select(
+        *others,
+        *columns,
+        F.coalesce(broken, F.lit(True)).alias(MALFORMED),
+        F.lit(None).cast("string").alias(RESCUED),
+        kind.alias(OP),
+    )
+
+
+def parsed_binaries(rows: DataFrame, schema: StructType) -> DataFrame:
+    """What is known of a binary; the bytes themselves stay in the raw zone."""
+    if (RAW_PREFIX + "metadata") not in rows.columns:
+        return with_verdict(
+            rows.select("*", raw("value").alias(schema.fields[0].name)), raw("value").isNull()
+        )
+    found = rows.select("*", F.from_json(raw("metadata"), schema).alias(PARSED))
+    return flattened(found, schema, F.col(PARSED).isNull(), F.lit(None).cast("string"))
+
+
+def parsed_by_codec(rows: DataFrame, source: Source, schema: StructType) -> DataFrame:
+    """Avro and Protobuf: the codecs of the data source `barnabas`, in Python workers."""
+    from barnabas.spark.formats import Format as Declared
+
+    declared = source.schema.avro or source.schema.protobuf
+    codec = Declared("value", str(source.format), declared, source.schema.message)
+    result = StructType(
+        [*rows.schema.fields, StructField(PARSED, schema), StructField("_error", StringType())]
+    )
+    found = rows.mapInArrow(decoding(codec, schema), result)
+    others = [f"`{name}`" for name in rows.columns]
+    broken = F.col(PARSED).isNull() | F.col("_error").isNotNull()
+    return flattened(
+        found.select(*others, PARSED, "_error"), schema, broken, F.lit(None).cast("string")
+    ).drop("_error")
+
+
+def decoding(declared: Any, schema: StructType) -> Any:
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        from barnabas.spark.formats import decode_column
+
+        arrow_type = to_arrow_type(schema, timezone="UTC")
+        codec = declared.codec()
+        for batch in batches:
+            at = batch.schema.get_field_index(RAW_PREFIX + "value")
+            column, errors = decode_column(codec, batch.column(at), arrow_type)
+            arrays = [*batch.columns, column, pa.array(errors or [None] * len(batch), pa.string())]
+            yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, PARSED, "_error"])
+
+    return decode

@@ -1,0 +1,132 @@
+"""Rules of trusted tables as columns of Spark: which are broken by a row, and why.
+
+In: rules, the columns of the table. Out: one number a row with a bit for each broken rule, and sentences for
+the quarantine. `unique` is not among them: it needs the other rows, and is judged from hashes (`judging`).
+Does not know: where rows go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.spec.durations import duration_text
+from barnabas.pipeline.spec.model import Rule, RuleKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+RULES_MAX = 62  # bits of a BIGINT
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A rule `reference`: the joined column that is not null where the value is known."""
+
+    rule: Rule
+    column: str
+
+
+def target_of(rule: Rule) -> tuple[Table, str]:
+    """`customers.id` and `staging.customers.id` -> the table and its column."""
+    parts = rule.text.split(".")
+    if len(parts) == 2:
+        return Table(Zone.TRUSTED, parts[0]), parts[1]
+    if len(parts) == 3 and parts[0] in (Zone.STAGING, Zone.TRUSTED, Zone.REFINED):
+        return Table(Zone(parts[0]), parts[1]), parts[2]
+    raise ValueError(f"{rule.text!r} is no column of a table: write table.column, as in customers.id")
+
+
+def with_references(
+    spark: SparkSession, lake: Lake, rows: DataFrame, rules: Sequence[Rule], mark: str
+) -> DataFrame:
+    """Joins what the rows refer to; a table that is not there yet knows no value."""
+    for index, rule in enumerate(rules):
+        if rule.kind is not RuleKind.REFERENCE:
+            continue
+        table, column = target_of(rule)
+        name = reference_column(mark, index)
+        if not lake.exists(spark, table):
+            rows = rows.withColumn(name, F.lit(False))
+            continue
+        known = (
+            lake.read(spark, table)
+            .select(F.col(f"`{column}`").alias("_known"))
+            .where("_known IS NOT NULL")
+            .distinct()
+            .withColumn(name, F.lit(True))
+        )
+        rows = rows.join(known, F.col(f"`{rule.columns[0]}`") == F.col("_known"), "left").drop("_known")
+    return rows
+
+
+def reference_column(mark: str, index: int) -> str:
+    return f"_refers_{mark}_{index}"
+
+
+def broken(rules: Sequence[Rule], mark: str, ingested_at: Column, *, references: bool = False) -> Column:
+    """A bit for each rule that a row breaks: those that need nothing but the row, or those that need other
+    tables. The latter are asked once, and not again when Spark computes a row again: tables change."""
+    total = F.lit(0).cast("bigint")
+    for index, rule in enumerate(rules):
+        if rule.kind is RuleKind.UNIQUE or (rule.kind is RuleKind.REFERENCE) != references:
+            continue
+        fine = F.coalesce(holds(rule, index, mark, ingested_at), F.lit(False))
+        total = total + F.when(fine, F.lit(0)).otherwise(F.lit(1 << index)).cast("bigint")
+    return total
+
+
+def holds(rule: Rule, index: int, mark: str, ingested_at: Column) -> Column:
+    """True, or something else where the rule is broken. Null values are the business of `not_null`."""
+    if rule.kind is RuleKind.EXPRESSION:
+        return F.expr(rule.text)
+    value = F.col(f"`{rule.columns[0]}`")
+    if rule.kind is RuleKind.NOT_NULL:
+        fine = value.isNotNull()
+        for name in rule.columns[1:]:
+            fine = fine & F.col(f"`{name}`").isNotNull()
+        return fine
+    if rule.kind is RuleKind.RANGE:
+        fine = F.lit(True)
+        if rule.low is not None:
+            fine = fine & (value >= F.lit(rule.low))
+        if rule.high is not None:
+            fine = fine & (value <= F.lit(rule.high))
+        return value.isNull() | fine
+    if rule.kind is RuleKind.PATTERN:
+        return value.isNull() | value.cast("string").rlike(f"^(?:{rule.text})$")
+    if rule.kind is RuleKind.REFERENCE:
+        return value.isNull() | F.col(reference_column(mark, index))
+    if rule.kind is RuleKind.FRESHNESS:
+        age_s = ingested_at.cast("double") - value.cast("timestamp").cast("double")
+        return value.isNull() | (age_s <= F.lit(rule.age_s))
+    raise AssertionError(rule.kind)
+
+
+def reason(rule: Rule) -> Column:
+    """Why a row that breaks the rule does: one sentence."""
+    if rule.kind is RuleKind.EXPRESSION:
+        return F.lit(f"not true: {rule.text}")
+    names = ", ".join(rule.columns)
+    if rule.kind is RuleKind.NOT_NULL:
+        return F.lit(f"{names} is null")
+    if rule.kind is RuleKind.UNIQUE:
+        return F.lit(f"{names} is there already")
+    shown = F.coalesce(F.col(f"`{rule.columns[0]}`").cast("string"), F.lit("null"))
+    ends = {
+        RuleKind.RANGE: f", it must be {span(rule)}",
+        RuleKind.PATTERN: f", it must match {rule.text}",
+        RuleKind.REFERENCE: f", which {rule.text} does not have",
+        RuleKind.FRESHNESS: f", which is older than {duration_text(rule.age_s)}",
+    }
+    return F.concat(F.lit(f"{names} is "), shown, F.lit(ends[rule.kind]))
+
+
+def span(rule: Rule) -> str:
+    if rule.low is None:
+        return f"at most {rule.high}"
+    return f"at least {rule.low}" if rule.high is None else f"from {rule.low} to {rule.high}"

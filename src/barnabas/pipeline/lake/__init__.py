@@ -1,0 +1,1 @@
+"""Tables of the lake: their names and places, Delta's log, and commits that happen once."""

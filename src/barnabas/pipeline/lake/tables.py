@@ -1,0 +1,124 @@
+"""Where everything lies: the tables of the four zones, the quarantine, and what the platform keeps for
+itself.
+
+In: the lake's folder or URL. Out: paths; rows by zone and name. A table is a folder `<zone>/<name>` in
+Delta's format. Does not know: what is in them.
+
+    <lake>/raw/<source>            bytes as they came
+    <lake>/staging/<staging>       parsed, typed, deduplicated
+    <lake>/trusted/<trusted>       checked and masked
+    <lake>/refined/<refined>       business tables
+    <lake>/quarantine/<name>       rows of the staging or trusted table <name> that were refused
+    <lake>/_barnabas/…             applied file, lock, timeline, serving store
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
+from barnabas.pipeline.lake.delta_log import newest_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Zone(StrEnum):
+    RAW = "raw"
+    STAGING = "staging"
+    TRUSTED = "trusted"
+    REFINED = "refined"
+    QUARANTINE = "quarantine"
+
+
+OWN = "_barnabas"
+URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The name of a table of the lake: `trusted.orders`."""
+
+    zone: Zone
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.zone}.{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Table:
+        zone, dot, name = text.partition(".")
+        if not dot or zone not in set(Zone):
+            raise ValueError(f"{text!r} is no table of the lake: write zone.name, as in trusted.orders")
+        return cls(Zone(zone), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """The lake at a folder or URL."""
+
+    root: str
+
+    @classmethod
+    def at(cls, place: str, base: Path | None = None) -> Lake:
+        """Relative folders are relative to the file that names them."""
+        if URL.match(place):
+            return cls(place.rstrip("/"))
+        return cls(str((base or Path.cwd()).joinpath(Path(place).expanduser()).absolute()))
+
+    @property
+    def is_local(self) -> bool:
+        return URL.match(self.root) is None
+
+    def table_path(self, zone: Zone | str, name: str) -> str:
+        return f"{self.root}/{Zone(zone)}/{name}"
+
+    def path(self, table: Table) -> str:
+        return self.table_path(table.zone, table.name)
+
+    def own_path(self, *parts: str) -> str:
+        """What the platform keeps for itself."""
+        return "/".join((self.root, OWN, *parts))
+
+    def identifier(self, table: Table) -> str:
+        """For SQL: delta.`path`."""
+        return f"delta.`{self.path(table)}`"
+
+    def exists(self, spark: SparkSession, table: Table) -> bool:
+        if self.is_local:
+            return (Path(self.path(table)) / "_delta_log").is_dir()
+        from pyspark.errors import AnalysisException
+
+        try:
+            spark.read.format("delta").load(self.path(table)).schema  # noqa: B018 (asks for it)
+        except AnalysisException:
+            return False
+        return True
+
+    def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
+        reader = spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(self.path(table))
+
+    def version(self, spark: SparkSession, table: Table) -> int:
+        """The newest version of a table, -1 where there is none."""
+        if self.is_local:
+            return newest_version(f"{self.path(table)}/_delta_log")
+        if not self.exists(spark, table):
+            return -1
+        newest = spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").first()
+        return -1 if newest is None else int(newest["version"])
+
+    def schema_ddl(self, spark: SparkSession, table: Table) -> str:
+        from pyspark.sql.types import StructType
+
+        schema = self.read(spark, table).schema
+        fields = [field for field in schema.fields if field.name not in SYSTEM_COLUMNS]
+        return ", ".join(
+            f"`{field.name}` {field.dataType.simpleString()}" for field in StructType(fields).fields
+        )

@@ -1,0 +1,145 @@
+"""What is written down of work: an entry in the timeline, a state, and an event of lineage.
+
+In: batches of sources, outcomes of views, tables made anew, failures. Out: the timeline and the event log,
+which outlive the process. Nothing that goes wrong here stops the work itself.
+Does not know: how the work is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from barnabas.pipeline.engine.errors import brief
+from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State, Timeline
+from barnabas.pipeline.ingest.results import Batch, Rewritten
+from barnabas.pipeline.lake.tables import Zone
+from barnabas.pipeline.lineage.log import EventLog
+from barnabas.pipeline.lineage.openlineage import event
+from barnabas.pipeline.lineage.pipeline_graph import graph_of
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import state_folder
+from barnabas.pipeline.views.layers import Layer, Outcome
+
+
+class Diary:
+    """One for a process; its methods may be called by several threads."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        folder = state_folder(pipeline)
+        self.timeline = Timeline(folder)
+        self._recorder = Recorder(self.timeline)
+        self._events = EventLog(folder)
+        self._graph = graph_of(pipeline)
+        self._stands: dict[tuple[Kind, str], tuple[State, str]] = {}
+
+    # -- sources -----------------------------------------------------------------------------------
+
+    def batch(self, batch: Batch, lag: int | None, *, streaming: bool) -> None:
+        newest = batch.newest_event_time
+        entry = Entry(
+            Kind.SOURCE,
+            batch.source,
+            str(batch.batch),
+            batch.started.timestamp(),
+            batch.ended.timestamp(),
+            rows_in=batch.rows_in,
+            rows_out=batch.accepted,
+            duplicates=batch.duplicates,
+            quarantined=batch.quarantined,
+            late=batch.late,
+            bytes_in=batch.bytes,
+            lag=lag or 0,
+            delay_s=max(0.0, (batch.ended - newest).total_seconds()) if newest is not None else 0.0,
+        )
+        self._recorder.record(entry)
+        for changed in batch.changed:
+            if changed.table.zone is not Zone.QUARANTINE:
+                self._tell(f"{changed.table.zone}.{changed.table.name}", entry, streaming=streaming)
+        self._tell(f"raw.{batch.source}", entry, streaming=streaming)
+
+    # -- views and tables --------------------------------------------------------------------------
+
+    def outcome(self, outcome: Outcome, rows_in: int = 0, newest: datetime | None = None) -> None:
+        """What became of a view; nothing is said of looks that found nothing to do."""
+        if outcome.layer is Layer.NONE:
+            return
+        kind = Kind.VIEW_BATCH if outcome.layer is Layer.BATCH else Kind.VIEW_SPEED
+        started = outcome.started_at.timestamp()
+        ended = started + outcome.seconds
+        delay_s = max(0.0, ended - newest.timestamp()) if newest is not None else 0.0
+        run = f"{outcome.version}"
+        entry = Entry(
+            kind, outcome.view, run, started, ended, rows_in=rows_in, rows_out=outcome.rows, delay_s=delay_s
+        )
+        self._recorder.record(entry)
+        self._tell(f"view.{outcome.view}", entry, streaming=kind == Kind.VIEW_SPEED)
+
+    def made(self, kind: Kind, name: str, started: float, rows: int, version: int | None = None) -> None:
+        """A table that was made anew, or other work that has an end."""
+        ended = time.time()
+        run = str(version) if version is not None else f"{ended:.3f}"
+        entry = Entry(kind, name, run, started, ended, rows_out=rows)
+        self._recorder.record(entry)
+        self._tell(f"{kind}.{name}", entry, streaming=False)
+
+    def rewritten(self, done: Rewritten, started: float) -> None:
+        ended = time.time()
+        self._recorder.record(
+            Entry(
+                Kind.COMMAND,
+                done.what,
+                f"{ended:.3f}",
+                started,
+                ended,
+                rows_in=done.rows_in,
+                rows_out=done.accepted,
+                quarantined=done.quarantined,
+            )
+        )
+
+    # -- states ------------------------------------------------------------------------------------
+
+    def stand(self, kind: Kind, name: str, state: State, detail: str = "") -> None:
+        """Written only when it is another one: a source in real time is looked at ten times a second."""
+        if self._stands.get((kind, name)) != (state, detail):
+            self._recorder.stand(kind, name, state, detail, os.getpid())
+            self._stands[kind, name] = (state, detail)
+
+    def failed(self, kind: Kind, name: str, error: BaseException, started: float, then: str = "") -> None:
+        said = brief(error)
+        ended = time.time()
+        self._recorder.record(Entry(kind, name, f"{ended:.3f}", started, ended, error=said))
+        waits = State.WAITING if type(error).__name__ in WAITS_FOR else State.FAILED
+        self.stand(kind, name, waits, f"{said}; {then}" if then else said)
+
+    @contextlib.contextmanager
+    def working(self, kind: Kind, name: str, then: str = "") -> Iterator[None]:
+        """Work whose failure is written down and passed on."""
+        started = time.time()
+        self.stand(kind, name, State.RUNNING)
+        try:
+            yield
+        except Exception as error:
+            self.failed(kind, name, error, started, then)
+            raise
+
+    def _tell(self, key: str, entry: Entry, *, streaming: bool) -> None:
+        node = self._graph.nodes.get(key)
+        if node is None or not node.inputs:
+            return
+        if streaming and not self._events.is_news(key):
+            return
+        with contextlib.suppress(OSError):
+            kind = "RUNNING" if streaming else "COMPLETE"
+            self._events.append(event(self._graph, node, entry, kind, streaming=streaming))
+
+
+WAITS_FOR = ("SourceAway", "LakeAway", "ServingError", "Interrupted")
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,119 @@
+"""What the report tells, gathered: the timeline, the views as served, the lake's tables, the quarantine.
+
+In: a pipeline; the lake and the serving process as they are now. Out: `report.Facts`. Delta's log is read as
+what it is, files of JSON and Parquet, so that a report costs no Spark.
+Does not know: how the page looks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from barnabas.pipeline.engine.timeline import Timeline
+from barnabas.pipeline.lake.delta_log import live_files, rows_of
+from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lineage.pipeline_graph import graph_of
+from barnabas.pipeline.observe.lineage_picture import svg
+from barnabas.pipeline.observe.plots import shown_seconds
+from barnabas.pipeline.observe.report import ROWS_MAX, Facts, TableFacts, ViewFacts
+from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.http.client import ServingError
+from barnabas.pipeline.serving.store.port import StoreError
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import state_folder
+
+ENTRIES_MAX = 5000
+
+
+def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
+    timeline = Timeline(state_folder(pipeline))
+    return Facts(
+        pipeline=pipeline.name,
+        lake=pipeline.the_lake.root,
+        now=time.time(),
+        entries=timeline.entries(limit=ENTRIES_MAX),
+        totals=timeline.totals(),
+        standings=timeline.standings(),
+        views=views,
+        tables=list(tables_of(pipeline)),
+        quarantine=quarantined(pipeline),
+        lineage_svg=svg(graph_of(pipeline)),
+    )
+
+
+def views_of(pipeline: Pipeline) -> list[ViewFacts]:
+    """Some rows of every view, as it is served; none where nothing was computed yet."""
+    found = []
+    try:
+        with asking(pipeline) as serving:
+            for view in serving.views():
+                columns = [column["name"] for column in view["columns"]]
+                answer = serving.query(view["name"], [("limit", str(ROWS_MAX))])
+                rows = [[row[name] for name in columns] for row in answer["rows"]]
+                found.append(
+                    ViewFacts(view["name"], columns, rows, view["rows"], fresh_text(answer["freshness"]))
+                )
+    except (ServingError, StoreError):
+        return found  # a report of what is known is better than none
+    return found
+
+
+def fresh_text(freshness: Any) -> str:
+    return (
+        f"complete up to {shown_seconds(freshness['age_seconds'])} before this page;"
+        f" horizon at version {freshness['horizon']['version']}, speed layer at"
+        f" {freshness['speed']['version']}"
+    )
+
+
+def tables(pipeline: Pipeline) -> Iterator[Table]:
+    """Every table that the pipeline keeps, zone by zone."""
+    for source in pipeline.sources:
+        yield Table(Zone.RAW, source.name)
+    for staging in pipeline.staging:
+        yield Table(Zone.STAGING, staging.name)
+    for trusted in pipeline.trusted:
+        yield Table(Zone.TRUSTED, trusted.name)
+    for name in dict.fromkeys(each.name for each in (*pipeline.staging, *pipeline.trusted)):
+        yield Table(Zone.QUARANTINE, name)
+    for refined in pipeline.refined:
+        yield Table(Zone.REFINED, refined.name)
+
+
+def tables_of(pipeline: Pipeline) -> Iterator[TableFacts]:
+    lake = pipeline.the_lake
+    if not lake.is_local:
+        return
+    for table in tables(pipeline):
+        folder = Path(lake.path(table))
+        if (folder / "_delta_log").is_dir():
+            files, version = live_files(folder)
+            rows = [rows_of(each) for each in files.values()]
+            known = None if None in rows else sum(each for each in rows if each is not None)
+            size = sum(int(each.get("size") or 0) for each in files.values())
+            yield TableFacts(str(table.zone), table.name, known, len(files), size, version)
+
+
+def quarantined(pipeline: Pipeline) -> dict[tuple[str, str], int]:
+    """How many rows each rule refused, that were not released since."""
+    lake = pipeline.the_lake
+    if not lake.is_local:
+        return {}
+    import pyarrow.parquet as parquet
+
+    counts: Counter[tuple[str, str]] = Counter()
+    for table in tables(pipeline):
+        folder = Path(lake.path(table))
+        if table.zone is not Zone.QUARANTINE or not (folder / "_delta_log").is_dir():
+            continue
+        for path in live_files(folder)[0]:
+            try:
+                rows = parquet.read_table(folder / path, columns=["rule", "released_at"]).to_pylist()
+            except (OSError, KeyError, ValueError):
+                continue  # compacted away between two looks
+            counts.update((table.name, str(row["rule"])) for row in rows if row["released_at"] is None)
+    return dict(counts)

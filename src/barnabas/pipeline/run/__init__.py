@@ -1,0 +1,1 @@
+"""The processes of a pipeline: started, supervised, and the work that each of them does."""

@@ -1,0 +1,72 @@
+"""The batch application: sources, refined tables, views and maintenance on their schedules.
+
+In: a pipeline, the serving process. Out: what is due is done, in order: sources first, then what is made of
+them, views last. A job that fails is tried again with backoff, and the others go on meanwhile.
+Ends when it is told to, when its supervisor is gone, or when its JVM is.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from barnabas.pipeline.engine.backoff import Backoff
+from barnabas.pipeline.engine.schedule import Job, Schedule
+from barnabas.pipeline.engine.timeline import Kind
+from barnabas.pipeline.observe.recorder import Diary, utc_now
+from barnabas.pipeline.run.application import Application, run_application
+from barnabas.pipeline.run.work import Work, jobs_of
+from barnabas.pipeline.spec.state_folder import state_folder
+
+LOOK_S_MAX = 5.0
+BACKOFF_S_MAX = 300.0
+LATER_S = 3600.0  # what somebody has to decide on is looked at again
+
+
+class Batches:
+    """All scheduled work of a pipeline, one piece after the other."""
+
+    def __init__(self, application: Application) -> None:
+        self._app = application
+        self._work: Work = application.work
+        self._diary: Diary = application.diary
+        jobs = jobs_of(application.pipeline)
+        self._schedule = Schedule(state_folder(application.pipeline), jobs)
+        self._backoffs = {job.key: Backoff(most_s=BACKOFF_S_MAX) for job in jobs}
+        self._not_before: dict[str, float] = {}
+
+    def run(self) -> None:
+        while not self._app.stopping.is_set():
+            for job in self._schedule.due(utc_now()):
+                if self._app.stopping.is_set():
+                    return
+                if time.monotonic() >= self._not_before.get(job.key, 0.0):
+                    self.do(job)
+            wait_s = self._schedule.seconds_until_next(utc_now(), LOOK_S_MAX)
+            self._app.stopping.wait(max(0.2, wait_s))
+
+    def do(self, job: Job) -> bool:
+        """Whether it went well."""
+        began, started = utc_now(), time.time()
+        try:
+            with self._diary.working(Kind(job.kind), job.name, "tried again"):
+                self._work.do(job)
+        except Exception as error:
+            self._app.check_alive(error)
+            self._app.log(f"{job.key}: {error}")
+            delay_s = self._backoffs[job.key].failed(time.time() - started)
+            self._not_before[job.key] = time.monotonic() + (
+                delay_s if getattr(error, "retryable", True) else LATER_S
+            )
+            return False
+        self._backoffs[job.key].succeeded()
+        self._schedule.done(job, began)
+        return True
+
+
+def main(arguments: list[str]) -> int:
+    return run_application("batch", arguments, lambda application: Batches(application).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

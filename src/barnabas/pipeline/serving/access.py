@@ -1,0 +1,128 @@
+"""Asking the views of a pipeline: the serving process where one runs, else its store, opened for a moment.
+
+In: a pipeline. Out: lists of views, answers as JSON has them, from either. Also where the serving process
+is, and the token that lets the applications hand it parts.
+Does not know: who asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from barnabas.pipeline.engine.lock import holder, is_held
+from barnabas.pipeline.engine.secrets import reveal
+from barnabas.pipeline.serving.http import answers
+from barnabas.pipeline.serving.http.client import ServingClient, ServingError
+from barnabas.pipeline.serving.store.opening import open_store
+from barnabas.pipeline.serving.store.port import Store
+from barnabas.pipeline.serving.store.query import parse, parse_as_of
+from barnabas.pipeline.spec.model import Pipeline
+from barnabas.pipeline.spec.state_folder import state_folder
+
+READY_FILE = "serving.json"
+TOKEN_FILE = "serving.token"
+ASK_PATIENCE_S = 5.0
+
+Parameters = Sequence[tuple[str, str]]
+
+
+class Asked(Protocol):
+    """What both kinds answer."""
+
+    def views(self) -> list[dict[str, Any]]: ...
+
+    def query(self, view: str, parameters: list[tuple[str, str]] | None = None) -> Any: ...
+
+    def sql(self, statement: str, as_of: int | str | None = None) -> Any: ...
+
+
+class InProcess:
+    """The store of a pipeline that is not running."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def views(self) -> list[dict[str, Any]]:
+        now = answers.now()
+        return [answers.described(state, now) for state in self._store.states()]
+
+    def query(self, view: str, parameters: list[tuple[str, str]] | None = None) -> Any:
+        answer = self._store.answer(parse(view, parameters or []))
+        return json.loads(answers.as_json(answer, answers.now()))
+
+    def sql(self, statement: str, as_of: int | str | None = None) -> Any:
+        when: int | datetime | None = parse_as_of(as_of) if isinstance(as_of, str) else as_of
+        return json.loads(answers.as_json(self._store.sql(statement, when), answers.now()))
+
+
+@contextlib.contextmanager
+def asking(pipeline: Pipeline) -> Iterator[Asked]:
+    url = serving_url(pipeline)
+    if url is not None:
+        with ServingClient(url, patience_s=ASK_PATIENCE_S) as client:
+            yield client
+        return
+    folder = state_folder(pipeline)
+    running = holder(folder) if is_held(folder) else None
+    if running is not None and running.is_supervisor:
+        # It gets its store back in a moment; who took it now would keep it from that.
+        raise ServingError("the serving process is being started: ask again in a moment")
+    store = the_store(pipeline)
+    try:
+        yield InProcess(store)
+    finally:
+        store.close()
+
+
+def the_store(pipeline: Pipeline) -> Store:
+    """The store itself, for the one process that has it."""
+    folder = state_folder(pipeline)
+    folder.mkdir(parents=True, exist_ok=True)
+    serving = pipeline.serving
+    return open_store(
+        reveal(serving.store), name=pipeline.name, folder=folder, keep_horizons=serving.keep_horizons
+    )
+
+
+def serving_url(pipeline: Pipeline) -> str | None:
+    """Where the serving process of this pipeline listens; None where none lives."""
+    try:
+        found = json.loads((state_folder(pipeline) / READY_FILE).read_text())
+        os.kill(int(found["pid"]), 0)
+        return str(found["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def token_of(pipeline: Pipeline) -> str:
+    """The pipeline's own, or one that is made once and that only its owner can read."""
+    given = reveal(pipeline.serving.token)
+    if given:
+        return given
+    path = state_folder(pipeline) / TOKEN_FILE
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            write_once(path, secrets.token_urlsafe(32))
+    return path.read_text().strip()
+
+
+def write_once(path: Path, text: str) -> None:
+    """Whole or not at all, and not over another's."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+    try:
+        os.link(beside, path)
+    finally:
+        beside.unlink()

@@ -1,0 +1,131 @@
+"""The serving process from the other side: the layers hand it parts, people ask it questions.
+
+In: its URL, the token for parts. Out: what `views.parts.Parts` promises, over HTTP; answers as JSON says
+them. A process that is being started again is waited for: every call can be repeated, because parts say where
+they begin. Does not know: the store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from barnabas.pipeline.serving.http import wire
+from barnabas.pipeline.serving.http.answers import ARROW_MEDIA
+from barnabas.pipeline.views.parts import BatchPart, Conflict, SpeedPart, ViewState
+
+TIMEOUT_S = 300.0
+PATIENCE_S = 60.0
+PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
+
+
+class ServingError(Exception):
+    """The serving process refused, or is away; the text is its sentence."""
+
+
+class ServingClient:
+    """`Parts` over HTTP (with the token), and questions (without)."""
+
+    def __init__(self, url: str, token: str = "", patience_s: float = PATIENCE_S) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        # Proxies of the environment are for elsewhere.
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
+        self._patience_s = patience_s
+
+    def __enter__(self) -> ServingClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def state(self, view: str) -> ViewState | None:
+        value = self._json("GET", inner(view))["state"]
+        return wire.unpack_state(value) if value else None
+
+    def announce(self, view: str, fingerprint: str, horizon: int) -> None:
+        self._json("PUT", f"{inner(view)}/announced", json={"fingerprint": fingerprint, "horizon": horizon})
+
+    def put_batch(self, part: BatchPart) -> ViewState:
+        return self._put(f"{inner(part.layout.view)}/batch", wire.pack_batch(part))
+
+    def put_speed(self, part: SpeedPart) -> ViewState:
+        return self._put(f"{inner(part.layout.view)}/speed", wire.pack_speed(part))
+
+    def checked(self, view: str, version: int, at: datetime) -> None:
+        self._json("PUT", f"{inner(view)}/checked", json={"version": version, "at": at.isoformat()})
+
+    def drop(self, view: str) -> None:
+        self._json("DELETE", inner(view))
+
+    def views(self) -> list[dict[str, Any]]:
+        """What `GET /views` says of each."""
+        found: list[dict[str, Any]] = self._json("GET", "/views")["views"]
+        return found
+
+    def query(self, view: str, parameters: Mapping[str, str] | list[tuple[str, str]] | None = None) -> Any:
+        """Rows and freshness of a view, as JSON has them: {"rows": […], "freshness": {…}, …}."""
+        pairs = list(parameters.items()) if isinstance(parameters, Mapping) else list(parameters or [])
+        return self._json("GET", f"/views/{quote(view, safe='')}", params=pairs)
+
+    def sql(self, statement: str, as_of: int | str | None = None) -> Any:
+        body = {"sql": statement} | ({} if as_of is None else {"as_of": as_of})
+        return self._json("POST", "/sql", json=body)
+
+    def query_arrow(self, view: str, parameters: list[tuple[str, str]] | None = None) -> bytes:
+        """The same as an Arrow IPC stream."""
+        headers = {"accept": ARROW_MEDIA}
+        return self._call(
+            "GET", f"/views/{quote(view, safe='')}", params=parameters or [], headers=headers
+        ).content
+
+    def _put(self, path: str, body: bytes) -> ViewState:
+        return wire.unpack_state(self._json("PUT", path, content=body)["state"])
+
+    def _json(self, method: str, path: str, **given: Any) -> Any:
+        return self._call(method, path, **given).json()
+
+    def _call(self, method: str, path: str, **given: Any) -> httpx.Response:
+        until = time.monotonic() + self._patience_s
+        pause_s = PAUSE_S
+        while True:
+            try:
+                response = self._http.request(method, path, **given)
+                if response.status_code != 503:
+                    return checked_response(response)
+                reason = sentence(response)
+            except httpx.TransportError as problem:
+                reason = f"the serving process at {self._http.base_url} is away: {problem}"
+            if time.monotonic() + pause_s > until:
+                raise ServingError(reason)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+def inner(view: str) -> str:
+    return f"/inner/views/{quote(view, safe='')}"
+
+
+def checked_response(response: httpx.Response) -> httpx.Response:
+    if response.status_code == 409:
+        raise Conflict(sentence(response))
+    if response.status_code >= 400:
+        raise ServingError(sentence(response))
+    return response
+
+
+def sentence(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"the serving process answers {response.status_code}"

@@ -1,0 +1,89 @@
+"""Parts and states on the way between the Spark applications and the serving process.
+
+In: values of `views.parts`. Out: bytes and back. A part is one Arrow IPC stream; what is not rows stands in
+its schema's metadata. Does not know: HTTP, the store.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from barnabas.pipeline.serving.http.answers import ipc
+from barnabas.pipeline.views.layout import Layout
+from barnabas.pipeline.views.parts import BatchPart, Position, SpeedPart, ViewState
+
+META = b"barnabas"
+
+
+def pack_batch(part: BatchPart) -> bytes:
+    return pack(part.rows, {"layout": part.layout.to_json(), "horizon": pack_position(part.horizon)})
+
+
+def pack_speed(part: SpeedPart) -> bytes:
+    meta = {"layout": part.layout.to_json(), "after": part.after, "upto": pack_position(part.upto)}
+    return pack(part.rows, meta)
+
+
+def unpack_batch(body: bytes) -> BatchPart:
+    rows, meta = unpack(body)
+    return BatchPart(Layout.from_json(meta["layout"]), unpack_position(meta["horizon"]), rows)
+
+
+def unpack_speed(body: bytes) -> SpeedPart:
+    rows, meta = unpack(body)
+    return SpeedPart(
+        Layout.from_json(meta["layout"]), int(meta["after"]), unpack_position(meta["upto"]), rows
+    )
+
+
+def pack_state(state: ViewState) -> dict[str, Any]:
+    return {
+        "view": state.view,
+        "layout": state.layout.to_json(),
+        "horizon": pack_position(state.horizon),
+        "position": pack_position(state.position),
+        "checked_at": state.checked_at.isoformat(),
+        "oldest": state.oldest,
+        "rows": state.rows,
+        "fence": state.fence,
+    }
+
+
+def unpack_state(value: dict[str, Any]) -> ViewState:
+    return ViewState(
+        value["view"],
+        Layout.from_json(value["layout"]),
+        unpack_position(value["horizon"]),
+        unpack_position(value["position"]),
+        datetime.fromisoformat(value["checked_at"]),
+        value["oldest"],
+        value["rows"],
+        value["fence"],
+    )
+
+
+def pack_position(position: Position) -> list[Any]:
+    return [position.version, position.at.isoformat()]
+
+
+def unpack_position(value: list[Any]) -> Position:
+    return Position(int(value[0]), datetime.fromisoformat(value[1]))
+
+
+def pack(rows: pa.Table, meta: dict[str, Any]) -> bytes:
+    return ipc(rows.replace_schema_metadata({META: json.dumps(meta)}))
+
+
+def unpack(body: bytes) -> tuple[pa.Table, dict[str, Any]]:
+    """ValueError for anything that is no part."""
+    try:
+        with pyarrow.ipc.open_stream(body) as reader:
+            rows = reader.read_all()
+        return rows.replace_schema_metadata(None), json.loads((rows.schema.metadata or {})[META])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, ValueError) as problem:
+        raise ValueError(f"this is no part of a view: {problem}") from None

@@ -1,0 +1,1 @@
+"""The store of merged views: DuckDB or PostgreSQL."""

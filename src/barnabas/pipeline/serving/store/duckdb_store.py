@@ -1,0 +1,185 @@
+"""The store in an embedded DuckDB file: the default.
+
+In: the file's path. Out: a `Store`. The database is locked down once it is open: SQL cannot reach files, the
+internet, Python's variables or settings. Does not know: views.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from barnabas.pipeline.serving.store import catalog
+from barnabas.pipeline.serving.store.port import Limits, StoreError
+from barnabas.pipeline.serving.store.query import BadRequest
+from barnabas.pipeline.serving.store.session import Missing, quoted
+from barnabas.pipeline.serving.store.sql_store import SqlStore
+from barnabas.pipeline.views.layout import Column, Layout
+
+LOCKED_DOWN = (
+    "SET TimeZone = 'UTC'",
+    "SET python_enable_replacements = false",
+    "SET enable_external_access = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET lock_configuration = true",
+)
+# What a question can be the reason of; everything else is the store's own trouble.
+REFUSALS = (
+    duckdb.ProgrammingError,
+    duckdb.DataError,
+    duckdb.NotSupportedError,
+    duckdb.PermissionException,
+    duckdb.OutOfMemoryException,
+)
+TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+}
+
+
+class DuckDBDialect:
+    name = "duckdb"
+
+    def type_of(self, type: str) -> str:
+        return TYPES.get(type) or type.upper()
+
+    def indexed(self, layout: Layout) -> list[str]:
+        # Columns without an index are scanned in a few milliseconds.
+        return [f"({quoted(column.name)})" for column in layout.keys]
+
+    def ordered(self, column: Column) -> list[str]:
+        return [quoted(column.name)]
+
+
+class DuckDBSession:
+    """One transaction on a cursor of its own."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._loaded: set[str] = set()
+
+    def run(self, sql: str, *values: Any) -> None:
+        self._execute(sql, values)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        # Through Arrow: DuckDB's own way to times with a zone needs a package more.
+        table = self._execute(sql, values).to_arrow_table()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def table(self, sql: str, schema: pa.Schema | None, *values: Any) -> pa.Table:
+        table = self._execute(sql, values).to_arrow_table()
+        return table if schema is None else table.cast(schema)
+
+    def count(self, sql: str, *values: Any) -> int:
+        found = self._execute(sql, values).fetchone()
+        return int(found[0]) if found else 0
+
+    def load(self, name: str, rows: pa.Table) -> None:
+        self._cursor.register(name, rows)
+        self._loaded.add(name)
+
+    def end(self) -> None:
+        for name in self._loaded:
+            self._cursor.unregister(name)
+
+    def _execute(self, sql: str, values: tuple[Any, ...]) -> duckdb.DuckDBPyConnection:
+        return self._cursor.execute(sql, values) if values else self._cursor.execute(sql)
+
+
+class DuckDBStore(SqlStore):
+    dialect = DuckDBDialect()
+
+    def __init__(self, path: Path, keep_horizons: int, limits: Limits) -> None:
+        super().__init__(keep_horizons, limits)
+        self._path = path
+        self._limits = limits
+        self._database = self._open()
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        path, limits = self._path, self._limits
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": f"{limits.memory_bytes_max >> 20}MiB",
+            "max_temp_directory_size": "8GiB",
+        }
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            database = duckdb.connect(str(path), config=config)
+            for statement in (*LOCKED_DOWN, *catalog.TABLES):
+                database.execute(statement)
+            return database
+        except (duckdb.Error, OSError) as problem:
+            raise StoreError(f"the serving store {path} cannot be opened: {problem}") from None
+
+    @contextmanager
+    def writing(self) -> Iterator[DuckDBSession]:
+        with self._failing(), self._database.cursor() as cursor:
+            session = DuckDBSession(cursor)
+            cursor.execute("BEGIN TRANSACTION")
+            try:
+                yield session
+                cursor.execute("COMMIT")
+            except BaseException:
+                with suppress(duckdb.Error):  # a transaction that failed in its COMMIT is over
+                    cursor.execute("ROLLBACK")
+                raise
+            finally:
+                session.end()
+
+    @contextmanager
+    def reading(self, *, bounded_ms: int) -> Iterator[DuckDBSession]:
+        with self._failing(), self._database.cursor() as cursor:
+            stopper = threading.Timer(bounded_ms / 1000, cursor.interrupt)
+            stopper.daemon = True
+            stopper.start()
+            try:
+                cursor.execute("BEGIN TRANSACTION READ ONLY")
+                yield DuckDBSession(cursor)
+            except duckdb.InterruptException:
+                raise BadRequest(f"the answer took more than {bounded_ms} ms: ask for less") from None
+            except duckdb.CatalogException as problem:
+                raise Missing(str(problem)) if "__" in str(problem) else refused(problem) from None
+            except REFUSALS as problem:
+                raise refused(problem) from None
+            finally:
+                stopper.cancel()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What is the store's own trouble, a full disk for one, is a StoreError; nothing was changed then."""
+        try:
+            yield
+        except duckdb.FatalException as problem:
+            # The database refuses everything from now on: what is in the file counts.
+            self._database.close()
+            self._database = self._open()
+            raise StoreError(f"the serving store {self._path} failed: {first_line(problem)}") from None
+        except duckdb.Error as problem:
+            raise StoreError(f"the serving store {self._path} failed: {first_line(problem)}") from None
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def refused(problem: duckdb.Error) -> BadRequest:
+    return BadRequest(f"the store says: {first_line(problem)}")
+
+
+def first_line(problem: duckdb.Error) -> str:
+    return str(problem).partition("\n")[0]

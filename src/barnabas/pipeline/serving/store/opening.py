@@ -1,0 +1,34 @@
+"""Opens the store that the file names: an embedded DuckDB, or PostgreSQL.
+
+In: the store's URL. Out: a `Store`. Does not know: who asks it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.pipeline.serving.store.port import KEEP_HORIZONS, Limits, Store, StoreError
+
+
+def open_store(
+    url: str, *, name: str, folder: Path, keep_horizons: int = KEEP_HORIZONS, limits: Limits | None = None
+) -> Store:
+    """`duckdb` (a file in `folder`), `duckdb:/path/of/file`, or a PostgreSQL URL (a schema of the pipeline's
+    name).
+
+    One process at a time: a DuckDB file that another process has open is a StoreError."""
+    limits = limits or Limits()
+    # Only the driver that is used is loaded.
+    if url == "duckdb" or url.startswith("duckdb:"):
+        from barnabas.pipeline.serving.store.duckdb_store import DuckDBStore
+
+        path = (
+            Path(url.removeprefix("duckdb:").removeprefix("//")) if ":" in url else folder / "serving.duckdb"
+        )
+        return DuckDBStore(path, keep_horizons, limits)
+    if url.startswith(("postgresql://", "postgres://")):
+        from barnabas.pipeline.serving.store.postgres_store import PostgresStore
+
+        return PostgresStore(url, name, keep_horizons, limits)
+    kind = url.partition(":")[0]
+    raise StoreError(f"{kind!r} is no kind of store: write duckdb, duckdb:/path/of/file or postgresql://…")

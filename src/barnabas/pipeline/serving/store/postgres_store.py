@@ -1,0 +1,270 @@
+"""The store in PostgreSQL, by URL: a schema of its own in a database that may hold others.
+
+In: the URL and the pipeline's name. Out: a `Store`. Questions run in transactions that can only read, with a
+time limit. Does not know: views.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import errors
+
+from barnabas.pipeline.serving.store import catalog
+from barnabas.pipeline.serving.store.port import Limits, StoreError
+from barnabas.pipeline.serving.store.query import BadRequest
+from barnabas.pipeline.serving.store.session import Missing, listed, quoted
+from barnabas.pipeline.serving.store.sql_store import SqlStore
+from barnabas.pipeline.views.layout import Column, Layout, arrow_type
+
+CONNECTIONS_MAX = 8
+CONNECT_TIMEOUT_S = 10
+TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "SMALLINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "REAL",
+    "double": "DOUBLE PRECISION",
+    "string": 'TEXT COLLATE "C"',  # text is ordered as Spark, Python and DuckDB order it
+    "binary": "BYTEA",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+}
+LONG = ("string", "binary")
+PREFIX_CHARS = 200
+NAMES = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "int",
+    "int8": "bigint",
+    "float4": "float",
+    "float8": "double",
+    "bytea": "binary",
+    "date": "date",
+    "timestamptz": "timestamp",
+    "timestamp": "timestamp_ntz",
+}
+# Losses that a new connection may mend.
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+
+
+class PostgresDialect:
+    name = "postgres"
+
+    def type_of(self, type: str) -> str:
+        return TYPES.get(type) or type.replace("decimal", "NUMERIC")
+
+    def indexed(self, layout: Layout) -> list[str]:
+        found = []
+        for column in layout.keys:
+            # A tree takes the beginning of a text only: there is a limit on what it takes. A hash has none.
+            if column.type in LONG:
+                found.append(f"USING hash ({quoted(column.name)})")
+            found.append(f"(({self.ordered(column)[0]}))")
+        # The greatest first is what people ask for.
+        found += [
+            f"({quoted(column.name)} DESC NULLS LAST)"
+            for column in layout.measures
+            if column.type not in LONG
+        ]
+        return found
+
+    def ordered(self, column: Column) -> list[str]:
+        name = quoted(column.name)
+        if column.type == "string":
+            return [f"left({name}, {PREFIX_CHARS})", name]
+        if column.type == "binary":
+            return [f"substr({name}, 1, {PREFIX_CHARS})", name]
+        return [name]
+
+
+class PostgresSession:
+    """One transaction on a connection."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+        self._dialect = PostgresDialect()
+
+    def run(self, sql: str, *values: Any) -> None:
+        self._execute(sql, values)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._execute(sql, values).fetchall()
+
+    def table(self, sql: str, schema: pa.Schema | None, *values: Any) -> pa.Table:
+        cursor = self._execute(sql, values)
+        rows = cursor.fetchall()
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(cursor.description or ())
+        if schema is None:
+            return self._free_table(cursor, columns)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        return pa.table(arrays, schema=schema)
+
+    def count(self, sql: str, *values: Any) -> int:
+        return self._execute(sql, values).rowcount
+
+    def load(self, name: str, rows: pa.Table) -> None:
+        types = ", ".join(f"{quoted(field.name)} {self._type(field.type)}" for field in rows.schema)
+        self.run(f"CREATE TEMPORARY TABLE {name} ({types}) ON COMMIT DROP")
+        with (
+            self._connection.cursor() as cursor,
+            cursor.copy(f"COPY {name} ({listed(rows.schema.names)}) FROM STDIN") as copy,
+        ):
+            columns = [without_nul(column).to_pylist() for column in rows.columns]
+            for row in zip(*columns, strict=True):
+                copy.write_row(row)
+        self.run(f"ANALYZE {name}")
+
+    def _type(self, type: pa.DataType) -> str:
+        if pa.types.is_decimal(type):
+            return f"NUMERIC({type.precision},{type.scale})"
+        return next(self._dialect.type_of(name) for name in TYPES if arrow_type(name) == type)
+
+    def _execute(self, sql: str, values: tuple[Any, ...]) -> psycopg.Cursor[tuple[Any, ...]]:
+        if not values:
+            return self._connection.execute(sql)
+        return self._connection.execute(sql.replace("%", "%%").replace("?", "%s"), values)
+
+    def _free_table(self, cursor: psycopg.Cursor[tuple[Any, ...]], columns: list[Any]) -> pa.Table:
+        """The result of a statement that is not ours: types by what the database says of its columns."""
+        arrays: list[pa.Array] = []
+        names: list[str] = []
+        for description, values in zip(cursor.description or (), columns, strict=True):
+            known = self._connection.adapters.types.get(description.type_code)
+            name = known.name if known else "text"
+            if name == "numeric":
+                array = (
+                    pa.array(values) if any(value is not None for value in values) else pa.nulls(len(values))
+                )
+            elif name in NAMES:
+                array = pa.array(values, arrow_type(NAMES[name]))
+            else:
+                array = pa.array([None if value is None else str(value) for value in values], pa.string())
+            arrays.append(array)
+            names.append(unused(description.name, names))
+        return pa.table(arrays, names=names)
+
+
+class PostgresStore(SqlStore):
+    dialect = PostgresDialect()
+
+    def __init__(self, url: str, name: str, keep_horizons: int, limits: Limits) -> None:
+        super().__init__(keep_horizons, limits)
+        self._url = url
+        self._schema = ("barnabas_" + re.sub(r"\W", "_", name, flags=re.ASCII)).lower()[:60]
+        self._lock = int.from_bytes(
+            hashlib.blake2b(self._schema.encode(), digest_size=8).digest(), signed=True
+        )
+        self._idle: queue.LifoQueue[psycopg.Connection[tuple[Any, ...]]] = queue.LifoQueue(CONNECTIONS_MAX)
+        try:
+            with self._connect() as connection:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._schema)}")
+                for statement in catalog.TABLES:
+                    connection.execute(statement)
+        except psycopg.Error as problem:
+            raise StoreError(f"the serving store at {self._address()} cannot be opened: {problem}") from None
+
+    @contextmanager
+    def writing(self) -> Iterator[PostgresSession]:
+        with self._failing(), self._connection() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
+            yield PostgresSession(connection)
+
+    @contextmanager
+    def reading(self, *, bounded_ms: int) -> Iterator[PostgresSession]:
+        with self._failing(), self._connection() as connection:
+            try:
+                with connection.transaction():
+                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(bounded_ms),))
+                    yield PostgresSession(connection)
+            except errors.QueryCanceled:
+                raise BadRequest(f"the answer took more than {bounded_ms} ms: ask for less") from None
+            except errors.UndefinedTable as problem:
+                raise Missing(str(problem)) from None
+            except (errors.DataError, errors.ProgrammingError, errors.NotSupportedError) as problem:
+                raise BadRequest(f"the store says: {str(problem).splitlines()[0]}") from None
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What is the server's own trouble is a StoreError; nothing was changed then."""
+        try:
+            yield
+        except LOST as problem:
+            reason = str(problem).partition("\n")[0]
+            raise StoreError(f"the serving store at {self._address()} failed: {reason}") from None
+
+    def close(self) -> None:
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            connection = self._opened()
+        try:
+            if connection.closed or connection.broken or not alive(connection):
+                connection.close()
+                connection = self._opened()
+            yield connection
+        finally:
+            try:
+                if connection.closed:
+                    raise queue.Full
+                self._idle.put_nowait(connection)
+            except queue.Full:
+                connection.close()
+
+    def _opened(self) -> psycopg.Connection[tuple[Any, ...]]:
+        try:
+            return self._connect()
+        except psycopg.Error as problem:
+            raise StoreError(f"the serving store at {self._address()} is away: {problem}") from None
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            options=f"-c search_path={self._schema},pg_temp -c timezone=UTC -c client_min_messages=warning",
+        )
+
+    def _address(self) -> str:
+        """The URL without user, password and parameters."""
+        return re.sub(r"//[^/@]*@", "//", self._url).partition("?")[0]
+
+
+def unused(name: str, names: list[str]) -> str:
+    """Columns of an answer have a name each."""
+    number = 0
+    found = name
+    while found in names:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
+def alive(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except LOST:
+        return False
+    return True
+
+
+def without_nul(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """PostgreSQL's texts hold every character but one."""
+    return pc.replace_substring(column, "\x00", "\ufffd") if pa.types.is_string(column.type) else column

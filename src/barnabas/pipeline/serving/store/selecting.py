@@ -1,0 +1,89 @@
+"""Questions about a view as SQL over its merged tables.
+
+In: an entry of the catalog, a bound query, a moment for time travel. Out: SQL and its values.
+Does not know: transactions, HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlglot
+from sqlglot import expressions as exp
+
+from barnabas.pipeline.serving.store.catalog import Entry, Moment
+from barnabas.pipeline.serving.store.query import Bound, Filter, Operator
+from barnabas.pipeline.serving.store.session import FROM, TO, Dialect, listed, quoted
+from barnabas.pipeline.views.layout import Column, Role
+
+
+def select(
+    dialect: Dialect, entry: Entry, bound: Bound, moment: Moment | None, limit: int, offset: int
+) -> tuple[str, list[Any]]:
+    """The rows that fulfil the query. Where no order is asked for, rows come by key, so that pages fit
+    together."""
+    sql = f"SELECT {listed(column.name for column in bound.columns)} FROM "
+    sql += f"({source(dialect, entry, entry.layout.visible, moment)}) AS answer"
+    conditions: list[str] = []
+    values: list[Any] = []
+    for item in bound.filters:
+        conditions.append(condition(item))
+        values += item.values
+    if conditions:
+        sql += " WHERE " + " AND ".join(conditions)
+    order = [(item.column, item.is_descending) for item in bound.order]
+    named = {name for name, _ in order}
+    order += [(column.name, False) for column in entry.layout.keys if column.name not in named]
+    if order:
+        known = {column.name: column for column in entry.layout.visible}
+        # Nulls are last whichever way: the databases differ in what they do unasked.
+        sql += " ORDER BY " + ", ".join(
+            f"{what} {'DESC' if is_descending else 'ASC'} NULLS LAST"
+            for name, is_descending in order
+            for what in dialect.ordered(known[name])
+        )
+    return f"{sql} LIMIT {limit} OFFSET {offset}", values
+
+
+def condition(item: Filter) -> str:
+    column = quoted(item.column)
+    match item.operator:
+        case Operator.NULL | Operator.NOT_NULL:
+            return f"{column} {item.operator.upper()}"
+        case Operator.IN:
+            return f"{column} IN ({', '.join('?' for _ in item.values)})"
+        case Operator.UNEQUAL:
+            return f"{column} <> ?"
+        case _:
+            return f"{column} {item.operator.upper()} ?"
+
+
+def source(dialect: Dialect, entry: Entry, columns: Iterable[Column], moment: Moment | None) -> str:
+    """A SELECT of the merged view as it is, or as it was."""
+    shown = ", ".join(shown_as(dialect, column) for column in columns)
+    if moment is None:
+        return f"SELECT {shown} FROM {entry.tables.now}"
+    version = int(moment.version)
+    return (
+        f"SELECT {shown} FROM {entry.tables.now} WHERE {FROM} <= {version} UNION ALL "
+        f"SELECT {shown} FROM {entry.tables.past} WHERE {FROM} <= {version} AND {version} < {TO}"
+    )
+
+
+def shown_as(dialect: Dialect, column: Column) -> str:
+    if column.role is not Role.DERIVED:
+        return quoted(column.name)
+    return f"{derived(column.expression or '', dialect, column.type)} AS {quoted(column.name)}"
+
+
+def derived(expression: str, dialect: Dialect, type: str) -> str:
+    """A derived measure in the store's dialect; what is divided by nothing is null."""
+    tree = sqlglot.parse_one(expression, dialect="spark")
+    for column in tree.find_all(exp.Column):
+        column.this.set("quoted", True)
+    for division in list(tree.find_all(exp.Div, exp.Mod)):
+        division.set(
+            "expression", exp.Nullif(this=division.expression.copy(), expression=exp.Literal.number(0))
+        )
+    return f"CAST({tree.sql(dialect=dialect.name)} AS {dialect.type_of(type)})"

@@ -1,0 +1,1 @@
+"""A pipeline as values, and what follows from them without Spark."""

@@ -1,0 +1,380 @@
+"""A pipeline as values: what the file says, and what Python code writes instead of a file.
+
+In: names, addresses, schemas, rules. Out: frozen values that the other modules work on. `reading` makes them
+from YAML, `writing` turns them into a document again, `checking` says what is wrong with them.
+Does not know: YAML, Spark, the lake's tables.
+
+    pipeline = Pipeline(
+        name="shop",
+        lake="./lake",
+        sources=[TopicSource(name="orders", bootstrap_servers="localhost:9092", subscribe="orders", ...)],
+        staging=[Staging(name="orders", source="orders", key=["order_id"])],
+        trusted=[Trusted(name="orders", staging="orders", rules=[not_null("order_id")])],
+    )
+    run_pipeline(pipeline, once=True)  # of barnabas.pipeline.run.start
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.pipeline.engine.secrets import Text, reference
+from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.pipeline.lake.tables import Lake, Table, Zone
+
+if TYPE_CHECKING:
+    pass
+
+Named = TypeVar("Named", bound="_Named")
+
+
+class Pace(StrEnum):
+    REAL_TIME = "real_time"
+    NEAR_REAL_TIME = "near_real_time"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """How often a source is read: at once, every so many seconds, or by cron."""
+
+    pace: Pace = Pace.REAL_TIME
+    interval_s: float = 0.0
+    cron: str = ""
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the streaming application reads it; else the batch application does, on its schedule."""
+        return self.pace is not Pace.BATCH
+
+
+REAL_TIME = Frequency()
+EVERY_MINUTE = Frequency(Pace.NEAR_REAL_TIME, interval_s=60.0)
+EVERY_TEN_SECONDS = Frequency(Pace.NEAR_REAL_TIME, interval_s=10.0)
+
+
+def every(interval_s: float) -> Frequency:
+    return Frequency(Pace.NEAR_REAL_TIME, interval_s=interval_s)
+
+
+def on_schedule(cron: str) -> Frequency:
+    return Frequency(Pace.BATCH, cron=cron)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What records look like: one of DDL, an Avro schema, a Protobuf message, or to be inferred from
+    samples."""
+
+    ddl: str = ""
+    avro: str = ""  # the schema itself, as JSON
+    protobuf: str = ""  # path of a descriptor set, or the set in base64
+    message: str = ""
+    infer_samples: int = 0
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.ddl or self.avro or self.protobuf)
+
+
+class Drift(StrEnum):
+    """What happens to fields that the schema does not name."""
+
+    ADD = "add"
+    RESCUE = "rescue"
+    STOP = "stop"
+
+
+class TableMode(StrEnum):
+    SNAPSHOT = "snapshot"
+    INCREMENTING = "incrementing"
+    TIMESTAMP = "timestamp"
+    BOTH = "timestamp+incrementing"
+
+
+class FileKind(StrEnum):
+    JSON = "json"
+    CSV = "csv"
+    AVRO = "avro"
+    PARQUET = "parquet"
+    TEXT = "text"
+    BINARY = "binary"
+
+
+class Format(StrEnum):
+    JSON = "json"
+    CSV = "csv"
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+    STRING = "string"
+    BINARY = "binary"
+
+
+DEBEZIUM = "debezium"
+SNAPSHOT_BELOW = 10_000
+# How a column can be masked.
+WAYS = re.compile(r"all|email|null|year|(last|first)(\d{1,2})")
+HINT = "all, last4 (any number), first1, email, year, null"
+
+
+class Merging(StrEnum):
+    """How a batch changes a table: rows of new keys are added, rows replace those of their key, or all is
+    replaced."""
+
+    FIRST = "first"
+    LAST = "last"
+    MIRROR = "mirror"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    name: str
+
+    def __post_init__(self) -> None:
+        # Lists are welcome where tuples are kept, so that values stay hashable and frozen.
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, list):
+                object.__setattr__(self, each.name, tuple(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(_Named):
+    """What all kinds of sources have."""
+
+    format: Format = Format.JSON
+    schema: Schema = Schema()
+    frequency: Frequency = REAL_TIME
+    event_time: str = ""
+    lateness_s: float | None = None
+    bandwidth_bytes_s: float | None = None
+    changes: str = ""  # `debezium`
+    rows_per_batch_max: int | None = None
+
+    @property
+    def merging(self) -> Merging:
+        return Merging.LAST if self.changes else Merging.FIRST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSource(Source):
+    bootstrap_servers: Text
+    subscribe: str = ""
+    pattern: str = ""
+    starting: str = "earliest"
+    settings: Mapping[str, Text] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource(Source):
+    url: Text
+    table: str
+    user: Text = ""
+    password: Text = ""
+    mode: TableMode = TableMode.SNAPSHOT
+    incrementing: str = ""
+    timestamp: str = ""
+    snapshot_below: int = SNAPSHOT_BELOW
+    frequency: Frequency = EVERY_MINUTE
+    settings: Mapping[str, Text] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The URL as the file has it: without the values of secrets."""
+        return reference(self.url)
+
+    @property
+    def merging(self) -> Merging:
+        """Small tables are snapshots whatever the mode: which it is shows only when the table is read."""
+        if self.mode is TableMode.SNAPSHOT:
+            return Merging.MIRROR
+        return Merging.FIRST if self.mode is TableMode.INCREMENTING else Merging.LAST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesSource(Source):
+    path: str
+    kind: FileKind = FileKind.JSON
+    pattern: str = ""  # of file names, as in *.json
+    recursive: bool = True
+    frequency: Frequency = EVERY_TEN_SECONDS
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staging(_Named):
+    source: str
+    key: tuple[str, ...] | list[str] = ()
+    drift: Drift = Drift.RESCUE
+
+
+class RuleKind(StrEnum):
+    NOT_NULL = "not_null"
+    RANGE = "range"
+    PATTERN = "pattern"
+    UNIQUE = "unique"
+    REFERENCE = "reference"
+    EXPRESSION = "expression"
+    FRESHNESS = "freshness"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What rows of a trusted table must fulfil. Make them with `not_null`, `in_range`, `pattern` and so
+    on."""
+
+    kind: RuleKind
+    columns: tuple[str, ...] = ()
+    low: Any = None  # of a range; None is open
+    high: Any = None
+    text: str = ""  # the pattern, the expression, or the table.column that is referred to
+    age_s: float = 0.0
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the quarantine and the report call it."""
+        return self.name or "_".join((self.kind, *self.columns))
+
+
+def not_null(column: str, name: str = "") -> Rule:
+    return Rule(RuleKind.NOT_NULL, (column,), name=name)
+
+
+def in_range(column: str, low: Any = None, high: Any = None, name: str = "") -> Rule:
+    return Rule(RuleKind.RANGE, (column,), low=low, high=high, name=name)
+
+
+def pattern(column: str, expression: str, name: str = "") -> Rule:
+    """The whole value must match."""
+    return Rule(RuleKind.PATTERN, (column,), text=expression, name=name)
+
+
+def unique(*columns: str, name: str = "") -> Rule:
+    return Rule(RuleKind.UNIQUE, columns, name=name)
+
+
+def refers_to(column: str, target: str, name: str = "") -> Rule:
+    """`target` is table.column of a trusted table; `staging.` or `refined.` in front for others."""
+    return Rule(RuleKind.REFERENCE, (column,), text=target, name=name)
+
+
+def expression(sql: str, name: str = "") -> Rule:
+    return Rule(RuleKind.EXPRESSION, text=sql, name=name)
+
+
+def fresh(column: str, age_s: float, name: str = "") -> Rule:
+    return Rule(RuleKind.FRESHNESS, (column,), age_s=age_s, name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trusted(_Named):
+    staging: str  # `from` in the file
+    rules: tuple[Rule, ...] | list[Rule] = ()
+    mask: Mapping[str, str] = field(default_factory=dict)  # column -> all, last4, first1, email, null
+    hash: tuple[str, ...] | list[str] = ()
+    salt: Text = ""  # of the hashes
+
+
+class Refresh(StrEnum):
+    FULL = "full"
+    APPEND = "append"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined(_Named):
+    """A business table. `inputs` are found in the SQL; a Python function names them."""
+
+    sql: str = ""
+    python: str = ""  # module:function, called with the session and the inputs as frames
+    inputs: tuple[str, ...] | list[str] = ()
+    refresh: Refresh = Refresh.AUTO
+    schedule: str = ""  # cron of full recomputations; empty: after every batch of an input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(_Named):
+    source: str  # `from` in the file: trusted.orders or refined.daily
+    sql: str
+    keys: tuple[str, ...] | list[str] = ()
+    measures: Mapping[str, str] = field(default_factory=dict)
+    batch: str = ""  # cron of the batch layer
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        return Table.parse(self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    store: Text = "duckdb"
+    host: str = "127.0.0.1"
+    port: int = 8088
+    token: Text = ""
+    keep_horizons: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    compact: str = ""  # cron
+    vacuum_s: float = 7 * 86400.0  # files that no version of the last so many seconds needs are deleted
+    file_bytes_target: int = 128 * 2**20
+
+
+def by_name(values: Iterable[Named], name: str) -> Named:
+    for each in values:
+        if each.name == name:
+            return each
+    raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline(_Named):
+    lake: str
+    spark: SparkPart = field(default_factory=SparkPart)
+    sources: Sequence[Source] = ()
+    staging: Sequence[Staging] = ()
+    trusted: Sequence[Trusted] = ()
+    refined: Sequence[Refined] = ()
+    views: Sequence[View] = ()
+    serving: Serving = Serving()
+    retention_s: Mapping[str, float] = field(default_factory=dict)  # zone -> seconds
+    maintenance: Maintenance = Maintenance()
+    file: Path | None = None  # where it was read
+
+    @property
+    def the_lake(self) -> Lake:
+        return Lake.at(self.lake, self.file.parent if self.file is not None else None)
+
+    def source(self, name: str) -> Source:
+        return by_name(self.sources, name)
+
+    def staging_of(self, source: str) -> list[Staging]:
+        return [each for each in self.staging if each.source == source]
+
+    def trusted_of(self, staging: str) -> list[Trusted]:
+        return [each for each in self.trusted if each.staging == staging]
+
+    def source_of(self, table: Table) -> Source | None:
+        """The source whose batches change a table of raw, staging or trusted."""
+        name = table.name
+        if table.zone is Zone.TRUSTED:
+            name = by_name(self.trusted, name).staging
+        if table.zone in (Zone.TRUSTED, Zone.STAGING):
+            name = by_name(self.staging, name).source
+        return None if table.zone is Zone.REFINED else self.source(name)
+
+    def event_time_of(self, table: Table) -> str:
+        """The column of event times of a table; empty where none is declared."""
+        try:
+            source = self.source_of(table)
+        except KeyError:
+            return ""
+        return source.event_time if source is not None else ""

@@ -1,0 +1,24 @@
+"""Where a run keeps what is its own: lock, timeline, logs, schedule, what was applied.
+
+In: a pipeline. Out: folders of this machine: inside of the lake where the lake is a folder, beside the file
+where it is a URL. Does not know: what is in them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.pipeline.lake.tables import OWN
+from barnabas.pipeline.spec.model import Pipeline
+
+
+def state_folder(pipeline: Pipeline) -> Path:
+    lake = pipeline.the_lake
+    if lake.is_local:
+        return Path(lake.root) / OWN
+    base = pipeline.file.parent if pipeline.file is not None else Path.cwd()
+    return base / f".{OWN.lstrip('_')}" / pipeline.name
+
+
+def logs_folder(pipeline: Pipeline) -> Path:
+    return state_folder(pipeline) / "logs"

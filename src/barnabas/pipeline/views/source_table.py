@@ -1,0 +1,104 @@
+"""The master data of a view: one Delta table, by version.
+
+In: a session, the lake, the table. Out: rows as of a version (time travel), changes between two versions
+(change data feed), and where the table stands. Does not know: views.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.pipeline.lake.delta_log import transactions_in
+from barnabas.pipeline.lake.tables import Lake, Table
+from barnabas.pipeline.views.parts import Position
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGE = "_change_type"
+CHANGE_COLUMNS = (CHANGE, "_commit_version", "_commit_timestamp")
+INSERT = "insert"
+COMMITS_READ_MAX = 1_000
+
+
+class Master:
+    """A table of the lake as a sequence of versions."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, table: Table) -> None:
+        self._spark = spark
+        self._lake = lake
+        self.table = table
+        self._identity = ""
+        self._seen = -1
+
+    def current(self) -> Position | None:
+        """The newest version; None where there is no table yet."""
+        version = self._lake.version(self._spark, self.table)
+        if version < 0:
+            return None
+        if version < self._seen:
+            self._identity = ""  # another table is there by the same name
+        self._seen = version
+        return Position(version, self.committed_at(version))
+
+    def committed_at(self, version: int) -> datetime:
+        for action in self._commit(version) or ():
+            if info := action.get("commitInfo"):
+                stamp = info.get("inCommitTimestamp", info.get("timestamp"))
+                if stamp is not None:
+                    return datetime.fromtimestamp(stamp / 1000, UTC)
+        name = self._lake.identifier(self.table)
+        rows = self._spark.sql(f"DESCRIBE HISTORY {name}").where(f"version = {version}").select("timestamp")
+        found = rows.selectExpr("unix_millis(timestamp)").first()
+        return datetime.fromtimestamp(found[0] / 1000, UTC) if found else datetime.now(UTC)
+
+    def identity(self) -> str:
+        """Delta's own id of the table: a table that was deleted and made again has another."""
+        if not self._identity:
+            row = self._spark.sql(f"DESCRIBE DETAIL {self._lake.identifier(self.table)}").select("id").first()
+            self._identity = str(row[0]) if row else ""
+        return self._identity
+
+    def forget(self) -> None:
+        """Asks for the identity anew next time."""
+        self._identity = ""
+
+    def rows(self, version: int) -> DataFrame:
+        return self._lake.read(self._spark, self.table, version)
+
+    def changes(self, after: int, upto: int) -> DataFrame:
+        """What changed in (after, upto], with `_change_type`."""
+        reader = self._spark.read.format("delta").option("readChangeFeed", "true")
+        reader = reader.option("startingVersion", after + 1).option("endingVersion", upto)
+        return reader.load(self._lake.path(self.table))
+
+    def only_adds(self, after: int, upto: int) -> bool | None:
+        """Whether rows were only added in (after, upto]; None where that cannot be seen without Spark."""
+        if upto - after > COMMITS_READ_MAX:
+            return None
+        for version in range(after + 1, upto + 1):
+            actions = self._commit(version)
+            if actions is None:
+                return None
+            for action in actions:
+                if "cdc" in action or action.get("remove", {}).get("dataChange"):
+                    return False
+        return True
+
+    def is_commit(self, version: int, app: str, number: int) -> bool:
+        """Whether a version was made by this transaction; False where that cannot be seen without Spark."""
+        log = f"{self._lake.path(self.table)}/_delta_log"
+        return self._lake.is_local and transactions_in(log, version) == [(app, number)]
+
+    def _commit(self, version: int) -> list[dict[str, Any]] | None:
+        """The actions of a commit, where the log can be read as files."""
+        if not self._lake.is_local:
+            return None
+        path = Path(self._lake.path(self.table)) / "_delta_log" / f"{version:020}.json"
+        try:
+            return [json.loads(line) for line in path.read_text().splitlines() if line]
+        except (OSError, ValueError):
+            return None

@@ -16,6 +16,7 @@ import argparse
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -43,6 +44,7 @@ REST_S = 5.0
 SETTLE_S = 2.0  # after a phase: work may go on
 LOOK_S = 0.3
 METADATA_VERSION = 8
+TAIL, BATCHES = "tail", 50_000
 OVERRIDES = {
     "log.segment.delete.delay.ms": 1_000,  # removing files is a part of deleting
     "log.cleaner.enable": "false",
@@ -133,8 +135,9 @@ class Watched:
         return [turn for path in found for turn in loop_watch.read_turns(path)]
 
     @contextmanager
-    def phase(self, name: str, *, without: int | None = None) -> Iterator[None]:
-        """Producers beside all nodes but one while this lasts, and a little longer."""
+    def phase(self, name: str, *, without: int | None = None, since: float | None = None) -> Iterator[None]:
+        """Producers beside all nodes but one while this lasts, and a little longer. Turns of the loops count
+        from `since` on."""
         node_ids = [each for each in self.cluster.nodes if each != without]
         with ExitStack() as probes:
             waits = {node_id: probes.enter_context(self._probe(node_id)) for node_id in node_ids}
@@ -147,7 +150,7 @@ class Watched:
             turn
             for node_id in node_ids
             for turn in self._turns(node_id)
-            if began <= turn.at_s <= ended + self.settle_s
+            if (since or began) <= turn.at_s <= ended + self.settle_s
         ]
         self.phases.append(
             Phase(
@@ -217,21 +220,31 @@ class Watched:
                     partial(self._is_so, topic, holds, at), PATIENCE_S, f"partitions of {topic} are {what}"
                 )
 
-    def _is_so(self, topic: str, holds: Callable[[Partition], bool], at: int) -> bool:
+    def _is_so(
+        self, topic: str, holds: Callable[[Partition], bool], at: int, partitions: int | None = None
+    ) -> bool:
         body = group_frames.array([group_frames.text(topic)]) + b"\0\0\0"
         response = self.ask(at, frames.request(3, METADATA_VERSION, body, flexible=False))
         [found] = MetadataResponse.decode(response[frames.CORRELATION_BYTES :], METADATA_VERSION).topics
-        return (len(found.partitions) == self.per_topic and all(map(holds, found.partitions))) or pause()
+        count = partitions or self.per_topic
+        return (len(found.partitions) == count and all(map(holds, found.partitions))) or pause()
 
-    def start_again(self, node: ClusterNode, at: int) -> None:
+    def until_one(self, topic: str, holds: Callable[[Partition], bool], at: int, what: str) -> None:
+        """The same of a topic of one partition."""
+        wait_until(partial(self._is_so, topic, holds, at, 1), PATIENCE_S, f"{topic} is {what}")
+
+    def start_again(self, node: ClusterNode, at: int, wait: Callable[[], None] | None = None) -> None:
         """Until it is in sync everywhere. Its own producer is there as soon as it serves."""
         self._watch(node)
         began = time.monotonic()
         node.start()
+        served = time.monotonic()
         wait_until(self._probes_led, PATIENCE_S, "the producers' topics are led")
-        served_s = time.monotonic() - began
-        with self.phase(f"the node catches up, {served_s:.1f} s after its start"):
-            self.until(lambda found: len(found.isr_nodes) == NODES, at, "in sync")
+        with self.phase(f"the node catches up, {served - began:.1f} s after its start", since=served):
+            if wait is not None:
+                wait()
+            else:
+                self.until(lambda found: len(found.isr_nodes) == NODES, at, "in sync")
 
     def delete(self) -> None:
         for topic in self.topics:
@@ -286,6 +299,55 @@ def measure(watched: Watched, said: Callable[[str], None], *, kill: bool, rest_s
         watched.delete()
 
 
+def truncate(watched: Watched, said: Callable[[str], None], batches: int = BATCHES) -> None:
+    """A leader comes back as a follower with many batches that the others have not got, behind many that they
+    have; each batch is of another producer. Its log is cut, and its producers are read anew."""
+    watched.start()
+    with watched.phase("at rest, nothing there"):
+        time.sleep(REST_S)
+    victim, *others = sorted(watched.cluster.nodes)
+    at, node = others[0], watched.cluster[victim]
+    new = NewTopic(TAIL, assignments=[[victim, *others]])
+    watched.cluster.ask(lambda admin: admin.create_topic(new))
+    in_sync = partial(watched.until_one, TAIL, lambda found: len(found.isr_nodes) == NODES, at, "in sync")
+    in_sync()
+    said(f"{batches} batches for all")
+    write_tail(watched.port(victim), 0, batches)
+    wait_until(partial(has_end, watched, victim, batches), PATIENCE_S, "followers have them")
+    for each in others:
+        watched.cluster[each].pause()
+    said(f"{batches} batches for the leader alone")
+    write_tail(watched.port(victim), batches, batches)
+    node.kill()
+    for each in others:
+        watched.cluster[each].resume()
+    watched.until_one(TAIL, lambda found: found.leader_id in others, at, "led by another")
+    said("start of the node")
+    watched.start_again(node, at, in_sync)
+    cut = [line for line in node.lines if "it is cut at" in line]
+    said(cut[-1] if cut else "nothing was cut")
+
+
+def write_tail(port: int, first: int, count: int) -> None:
+    batch = frames.batch_of(1)
+    requests = [
+        frames.produce_frame(TAIL, [(0, content)])
+        for producer in range(first, first + count)
+        for content in frames.numbered(batch, 1, producer_id=producer)
+    ]
+    plan = generator.Plan(1, 64, requests=count, seconds=PATIENCE_S, error_at=frames.error_at(TAIL))
+    generator.run(port, b"".join(requests), plan)
+
+
+def has_end(watched: Watched, node_id: int, end: int) -> bool:
+    """The high watermark of the tail, as its leader tells it."""
+    response = watched.ask(node_id, frames.list_offsets({TAIL: 1}))
+    found: int = frames.LIST_OFFSETS_PARTITION.unpack_from(
+        response, frames.CORRELATION_BYTES + 4 + 4 + 2 + len(TAIL) + 4
+    )[3]
+    return found >= end or pause()
+
+
 def active_controller(cluster: Cluster) -> int:
     found: int = cluster.ask(lambda admin: admin.describe_quorum()).leader_id
     return found
@@ -296,34 +358,25 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--replicated", type=int, default=REPLICATED, help="so many have three replicas")
     parser.add_argument("--kill", action="store_true", help="kill a node, too")
+    parser.add_argument("--truncate", action="store_true", help="only a leader that comes back and is cut")
     parser.add_argument("--folder", type=Path, help="where the nodes' folders are; in memory")
     parser.add_argument(
         "--stacks", type=Path, help="write where long turns of the loops are into this folder"
     )
     options = parser.parse_args(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=150)
-    return run(console, options.partitions, options.replicated, options.folder, options.stacks, options.kill)
-
-
-def run(
-    console: Console,
-    partitions: int = PARTITIONS,
-    replicated: int = REPLICATED,
-    folder: Path | None = None,
-    stacks: Path | None = None,
-    kill: bool = False,
-) -> int:
-    import tempfile
-
     began = time.monotonic()
 
     def said(what: str) -> None:
         console.print(f"{time.monotonic() - began:.0f} s: {what}")
 
-    with tempfile.TemporaryDirectory(dir=folder or generator.memory_folder()) as name:
-        watched = Watched(Path(name), partitions, replicated, stacks=stacks)
+    with tempfile.TemporaryDirectory(dir=options.folder or generator.memory_folder()) as name:
+        watched = Watched(Path(name), options.partitions, options.replicated, stacks=options.stacks)
         try:
-            measure(watched, said, kill=kill)
+            if options.truncate:
+                truncate(watched, said)
+            else:
+                measure(watched, said, kill=options.kill)
         except BaseException:
             for node in watched.cluster.nodes.values():
                 console.print(f"node {node.id}:", *list(node.lines)[-10:], sep="\n", markup=False)

@@ -90,6 +90,7 @@ ROWS = {
         Row("stall-offsets", "longest wait: end offsets of all", "ms", _less, STALL_MS_MAX, of_own=True),
         Row("stall-sizes", "longest wait: sizes of all logs", "ms", _less, STALL_MS_MAX, of_own=True),
         Row("stall-times", "longest wait: largest timestamps", "ms", _less, STALL_MS_MAX, of_own=True),
+        Row("stall-cold", "longest wait: logs out of the page cache", "ms", _less, STALL_MS_MAX, of_own=True),
         Row("stall-commit", "longest wait: 10,000 offsets committed", "ms", _less, STALL_MS_MAX, of_own=True),
         Row(
             "stall-delete", "longest wait: 10,000 partitions deleted", "ms", _less, STALL_MS_MAX, of_own=True

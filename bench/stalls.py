@@ -11,6 +11,7 @@ Rows run in order on one broker, and each can run alone. They are rows of `make 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import struct
 import subprocess
@@ -27,7 +28,7 @@ from rich.table import Table
 
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest
-from bench import frames, group_frames, group_stalls, loop_watch, probe
+from bench import frames, group_frames, group_stalls, loop_watch, machine, probe
 from bench.brokers import (
     TOPIC_CONFIGS,
     USABLE_TIMEOUT_S,
@@ -56,6 +57,7 @@ GROUP = "stall"
 SEGMENTS_TOPIC, SEGMENTS = "segments", 500
 MAX_TIMESTAMP, MAX_TIMESTAMP_SINCE = -3, 7
 TIME_REQUESTS = 200
+COLD_TOPIC, COLD_PARTITIONS, COLD_RECORDS = "cold", 64, 8_000  # records of 100 bytes
 DESCRIBE_LOG_DIRS_VERSION = 1
 
 
@@ -247,6 +249,33 @@ def largest_timestamps(stage: Stage) -> None:
             stage.ask(frame)
 
 
+@row("stall-cold")
+def cold_logs(stage: Stage) -> None:
+    """Logs that were idle for so long that the page cache has forgotten them are read, and written to."""
+    partitions = min(COLD_PARTITIONS, sum(stage.topics.values()))
+    create_topics(stage.broker, {COLD_TOPIC: partitions})
+    large, small = frames.batch_of(COLD_RECORDS), frames.batch_of(1)
+    for partition in range(partitions):
+        stage.ask(frames.produce(COLD_TOPIC, large, 1, partition).frames)
+    for path in stage.broker.data.glob(f"{COLD_TOPIC}-*/*"):
+        drop_from_page_cache(path)
+    with stage.watched():
+        for partition in range(partitions):
+            stage.ask(frames.produce(COLD_TOPIC, small, 1, partition).frames)
+            response = stage.ask(frames.fetch(COLD_TOPIC, 0, large.size, partition=partition))
+            if len(response) < large.size:
+                raise LoadError(f"{len(response)} bytes of {COLD_TOPIC}-{partition} were fetched")
+
+
+def drop_from_page_cache(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)  # what is not written yet stays
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
 @row("stall-commit")
 def commit(stage: Stage) -> None:
     """One group commits an offset for each partition in one request."""
@@ -387,7 +416,9 @@ def main(arguments: list[str]) -> int:
             raise
         finally:
             broker.close()
+        files_us = machine.partition_files_us(Path(tempfile.gettempdir()))
     console.print(table)
+    console.print(f"the disk alone takes {files_us:,.0f} µs for the files of one new partition")
     return 1 if fails else 0
 
 

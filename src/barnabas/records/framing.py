@@ -172,7 +172,7 @@ def shape_of(size: int) -> bytes | None:
     return None
 
 
-_shapes: dict[int, bytes] = {}  # by the size of a batch, as they are met
+SHAPES: dict[int, bytes] = {}  # by the size of a batch, as they are met; changed by `is_one_plain_record`
 
 
 def is_one_plain_record(batch: Buffer, size: int) -> bool:
@@ -182,11 +182,11 @@ def is_one_plain_record(batch: Buffer, size: int) -> bool:
     key either: the whole of it is looked at in a fifth of a microsecond.
     """
     try:
-        shape = _shapes[size]
+        shape = SHAPES[size]
     except KeyError:
         shape = shape_of(size) or NO_SHAPE
-        if len(_shapes) < SHAPES_MAX:
-            _shapes[size] = shape
+        if len(SHAPES) < SHAPES_MAX:
+            SHAPES[size] = shape
     if batch[BATCH_OVERHEAD : BATCH_OVERHEAD + len(shape)] == shape:
         return not batch[size - 1]
     if size < BATCH_OVERHEAD + RECORD_BYTES_MIN:
@@ -228,17 +228,17 @@ def seems_sound(batch: memoryview, size: int, count: int, codec: int) -> bool:
     if 64 < count < TWO_BYTES_END and not codec:
         # The same as below for batches of the usual size, whose last record is found at the first attempt:
         # half a microsecond instead of one.
-        tail = batch[-TAIL_BYTES_MIN - 2 * size // count :].tobytes()
-        attributes = tail.rfind(_two_bytes[count - 1], 0, -3) - 2
-        if attributes > 1 and not batch[BATCH_OVERHEAD] & 1 and count * RECORD_BYTES_MIN <= size:
+        # Behind the offset are at least the sizes of key, value and headers, a byte each.
+        tail = batch[-TAIL_BYTES_MIN - 2 * size // count : -3].tobytes()
+        attributes = tail.rfind(_two_bytes[count - 1]) - 2
+        if attributes > 1 and count * RECORD_BYTES_MIN <= size and not (byte := batch[BATCH_OVERHEAD]) & 1:
             if tail[attributes]:
                 attributes = tail.rfind(b"\0", 0, attributes)
-            length = len(tail) - attributes
+            length = len(tail) + 3 - attributes
             if (
-                64 <= length < 8192
-                and tail[attributes - 1] == length >> 6
-                and tail[attributes - 2] == (length << 1 & 0x7E | 0x80)
-                and (batch[BATCH_OVERHEAD] < 0x80 or batch[BATCH_OVERHEAD + 1] < 0x80)
+                64 <= length < TWO_BYTES_END
+                and tail[attributes - 2 : attributes] == _two_bytes[length]
+                and (byte < 0x80 or batch[BATCH_OVERHEAD + 1] < 0x80)
             ):
                 return True
     if codec:

@@ -99,7 +99,7 @@ def run(step: Step, broker: str, run_tool: RunTool) -> str:
 
 
 @pytest.mark.java
-@pytest.mark.slow
+@pytest.mark.recorded()
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_the_same_of_apache_kafka(talk: str, run_tool: RunTool, java: None) -> None:

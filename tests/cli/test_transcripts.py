@@ -133,6 +133,7 @@ def test_our_tools_print_what_kafkas_do(talk: str, empty_barnabas: str, run_tool
 
 
 @pytest.mark.java
+@pytest.mark.recorded("topics")
 @pytest.mark.parametrize("talk", TALKS)
 def test_our_tools_print_the_same_of_apache_kafka(talk: str, empty_apache: str, run_tool: RunTool) -> None:
     replay(talk, empty_apache, run_tool)

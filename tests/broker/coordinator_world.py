@@ -23,7 +23,7 @@ from barnabas.protocol import Message
 from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.threads import Threads
 from barnabas.settings import BrokerSettings, TopicSettings
-from barnabas.storage.log import Log
+from barnabas.storage.logs.log import Log
 from barnabas.testing.waiting import PATIENCE_S, until
 
 SETTINGS = {

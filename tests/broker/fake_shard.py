@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.groups.outcome import Caller, Outcome, Token
-from barnabas.groups.pending_offsets import OffsetKey, PendingOffsets
-from barnabas.groups.records import Entry
+from barnabas.groups.basics.outcome import Caller, Outcome, Token
+from barnabas.groups.basics.records import Entry
+from barnabas.groups.offsets.pending_offsets import OffsetKey, PendingOffsets
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

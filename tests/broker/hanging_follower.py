@@ -12,12 +12,12 @@ from barnabas.client.core.address import Address
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import SimulatedClient
-from barnabas.simulation.cluster import Shape
 from barnabas.simulation.histories.cluster_stage import ClusterStage
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.routed_client import RoutedClient
-from barnabas.simulation.world import World
+from barnabas.simulation.world.client import SimulatedClient
+from barnabas.simulation.world.cluster import Shape
+from barnabas.simulation.world.routed_client import RoutedClient
+from barnabas.simulation.world.world import World
 
 TOPIC = "t"
 NEVER_MS = "86400000"

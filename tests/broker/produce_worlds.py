@@ -21,10 +21,10 @@ from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ApiKey
 from barnabas.records.validation import AppendRules
 from barnabas.settings import TopicSettings
-from barnabas.simulation.disk import WRITE, Failure, SimulatedDisk
-from barnabas.storage.context import LogContext
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.simulation.world.disk import WRITE, Failure, SimulatedDisk
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 from barnabas.transactions.outcome import TransactionEnd
 
 NOW_MS = 1_700_000_000_000

@@ -24,8 +24,8 @@ from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
 from barnabas.runtime.disk import Disk
 from barnabas.settings import BrokerSettings
-from barnabas.storage.log import HOT_S, Log
-from barnabas.storage.segment import Segment
+from barnabas.storage.logs.log import HOT_S, Log
+from barnabas.storage.segments.segment import Segment
 from barnabas.testing.ports import free_ports
 
 TOPIC = "old"

@@ -10,8 +10,8 @@ import pytest
 from barnabas.broker.cleaning_state import CleaningState
 from barnabas.storage import LogDirs, LogSettings, TopicPartition
 from barnabas.storage.compaction.cleanable import Cleanable
-from barnabas.storage.context import LogContext
-from barnabas.storage.formatting import format_log_dir
+from barnabas.storage.dirs.formatting import format_log_dir
+from barnabas.storage.logs.context import LogContext
 
 NOW_MS = 1_700_000_000_000
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
 from barnabas.settings import TopicSettings
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.segments.settings import LogSettings
 
 from .produce_worlds import FOLLOWED, NOW_MS, World
 

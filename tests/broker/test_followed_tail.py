@@ -29,8 +29,8 @@ from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
 from barnabas.replication.fetch_sessions import FetchSessions
 from barnabas.settings import TopicSettings
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = b"t" * 16

@@ -15,11 +15,11 @@ from barnabas.broker.formatting import FormatError, FormatRequest, format_direct
 from barnabas.broker.metadata_partition import load_bootstrap
 from barnabas.broker.scram_arguments import scram_record
 from barnabas.protocol.log_records.metadata import FeatureLevelRecord, UserScramCredentialRecord
+from barnabas.quorum import snapshot_files
 from barnabas.raft.voters import Membership
-from barnabas.runtime import snapshot_files
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.settings.broker import BrokerSettings
-from barnabas.storage import meta_properties
+from barnabas.storage.files import meta_properties
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAQ"
 

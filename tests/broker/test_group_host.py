@@ -19,7 +19,7 @@ from barnabas.broker.group_coordinator import GroupCoordinator
 from barnabas.broker.group_host import GroupHost
 from barnabas.broker.handlers.txn_offset_commit import commit_later
 from barnabas.broker.verifying import Verified
-from barnabas.groups.records import Entry, encode
+from barnabas.groups.basics.records import Entry, encode
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest

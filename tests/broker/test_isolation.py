@@ -26,10 +26,10 @@ from barnabas.records.validation import AppendRules
 from barnabas.runtime import unexpected
 from barnabas.runtime.unexpected import UnexpectedErrors
 from barnabas.settings import TopicSettings
-from barnabas.simulation.world import World
-from barnabas.storage.log import Log
-from barnabas.storage.segment_writer import SegmentWriter
-from barnabas.storage.settings import LogSettings
+from barnabas.simulation.world.world import World
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.segment_writer import SegmentWriter
+from barnabas.storage.segments.settings import LogSettings
 
 from .hanging_follower import TOPIC, Scene, code_of, play
 
@@ -353,7 +353,7 @@ def test_a_setting_that_cannot_be_put_in_force_keeps_no_other_from_it(world: Wor
 
 
 def test_a_simulated_world_hears_of_what_was_isolated() -> None:
-    from barnabas.simulation.world import Unexpected
+    from barnabas.simulation.world.world import Unexpected
 
     async def act(scene: Scene) -> None:
         scene.partition.wait(fail)

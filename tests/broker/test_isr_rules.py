@@ -24,10 +24,10 @@ from barnabas.records.validation import AppendRules
 from barnabas.replication.partition_state import PartitionState
 from barnabas.runtime.pieces import Pieces
 from barnabas.settings import TopicSettings
-from barnabas.simulation.disk import SimulatedDisk
-from barnabas.storage.context import LogContext
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.simulation.world.disk import SimulatedDisk
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 LEADER, REPLICAS = 1, (1, 2, 3)
 LAG_MS = 1_000

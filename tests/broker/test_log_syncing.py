@@ -15,9 +15,9 @@ from barnabas.protocol import KafkaError
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.pieces import Pieces
-from barnabas.storage.context import LogContext
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 
 class InlineThreads:

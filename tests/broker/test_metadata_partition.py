@@ -12,16 +12,16 @@ from barnabas.broker.formatting import FormatRequest, format_directories
 from barnabas.broker.metadata_partition import open_metadata_log
 from barnabas.metadata.versions import LATEST_LEVEL
 from barnabas.protocol.log_records.metadata import FeatureLevelRecord
+from barnabas.quorum import snapshot_files
+from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.raft.snapshot_ids import SnapshotId
 from barnabas.raft.voters import Membership
-from barnabas.runtime import snapshot_files
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.disk import REAL_DISK
-from barnabas.runtime.metadata_log import MetadataLog
 from barnabas.settings.broker import BrokerSettings
-from barnabas.storage import meta_properties
-from barnabas.storage.context import LogContext
-from barnabas.storage.errors import StorageError
+from barnabas.storage.files import meta_properties
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.logs.context import LogContext
 
 
 def settings_for(folder: Path, **more: str) -> BrokerSettings:

@@ -18,8 +18,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.settings import BrokerSettings
-from barnabas.storage import meta_properties
-from barnabas.storage.context import LogContext
+from barnabas.storage.files import meta_properties
+from barnabas.storage.logs.context import LogContext
 from barnabas.testing import Broker
 from barnabas.testing.waiting import wait_until
 

@@ -11,7 +11,7 @@ import pytest
 from barnabas.broker.channel import HELD_MAX
 from barnabas.broker.held_answers import HeldAnswer
 from barnabas.protocol import ErrorCode
-from barnabas.simulation.world import World
+from barnabas.simulation.world.world import World
 
 from .hanging_follower import Scene, play
 

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
 from barnabas.runtime.unexpected import UnexpectedErrors
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.world import World
+from barnabas.simulation.world.world import World
 
 from .hanging_follower import TOPIC, Scene, code_of, play
 

@@ -12,8 +12,8 @@ from barnabas.broker.node import Node
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.runtime.threads import BACKGROUND_THREADS, READ_THREADS, SYNC_THREADS
-from barnabas.storage.log import Log
-from barnabas.storage.syncing import SyncWork
+from barnabas.storage.logs.log import Log
+from barnabas.storage.logs.syncing import SyncWork
 from barnabas.testing import Broker
 
 from .conversation import Conversation, batch, fetch, produce, records_of

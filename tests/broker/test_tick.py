@@ -14,10 +14,10 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
 from barnabas.settings import TopicSettings
-from barnabas.simulation.disk import Failure, SimulatedDisk
-from barnabas.storage.context import LogContext
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.simulation.world.disk import Failure, SimulatedDisk
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 NOW_MS = 1_700_000_000_000
 SYNCED = LogSettings(flush_messages=1)

@@ -22,8 +22,8 @@ from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
 from barnabas.replication.verification import NOT_REQUIRED, ONGOING
 from barnabas.settings import TopicSettings
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 from barnabas.transactions.outcome import TransactionEnd
 
 from .read_committed import ReadCommitted

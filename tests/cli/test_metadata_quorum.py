@@ -9,7 +9,7 @@ from barnabas.cli.frame.parsing import ToolError
 from barnabas.client.admin.voters import VoterAddress
 from barnabas.protocol import uuid
 from barnabas.runtime.disk import REAL_DISK
-from barnabas.storage import meta_properties
+from barnabas.storage.files import meta_properties
 
 from .conftest import RunTool
 

@@ -13,7 +13,7 @@ from typing import Any
 from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK
-from barnabas.storage import meta_properties
+from barnabas.storage.files import meta_properties
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 

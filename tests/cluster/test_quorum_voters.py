@@ -11,7 +11,7 @@ import pytest
 from barnabas.client.admin.voters import VoterAddress
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import REAL_DISK
-from barnabas.storage import meta_properties
+from barnabas.storage.files import meta_properties
 from barnabas.testing.cluster import Cluster, ClusterNode
 from barnabas.testing.waiting import wait_until
 

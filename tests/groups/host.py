@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from barnabas.groups.outcome import Caller, Outcome, Token
-from barnabas.groups.records import Entry, decode, encode
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics.outcome import Caller, Outcome, Token
+from barnabas.groups.basics.records import Entry, decode, encode
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.difference import difference

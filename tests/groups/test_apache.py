@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.groups.records import decode
+from barnabas.groups.basics.records import decode
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse

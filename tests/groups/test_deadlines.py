@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.groups.deadlines import Deadlines, Timer
+from barnabas.groups.basics.deadlines import Deadlines, Timer
 
 
 class Named(Timer):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from barnabas.groups.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, OffsetCommitKey

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from barnabas.groups import deadlines, expiry, topic_removal
+from barnabas.groups.basics import deadlines
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.classic import coordinator, joining
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.offsets import expiry, topic_removal
 from barnabas.metadata.topics import TopicImage, TopicsImage
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.groups.outcome import Caller
-from barnabas.groups.records import Entry, decode, encode, record_types
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics.outcome import Caller
+from barnabas.groups.basics.records import Entry, decode, encode, record_types
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.metadata.steps import at_once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.settings import BrokerSettings
 
 BASE = {

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.groups.basics.member_ids import new_member_id
+from barnabas.groups.basics.outcome import Caller, Outcome
+from barnabas.groups.basics.records import Entry, encode, encode_any
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import ClassicMember, protocols_of
 from barnabas.groups.classic.states import (
@@ -19,9 +22,6 @@ from barnabas.groups.classic.states import (
     PREPARING_REBALANCE,
     ClassicGroupState,
 )
-from barnabas.groups.member_ids import new_member_id
-from barnabas.groups.outcome import Caller, Outcome
-from barnabas.groups.records import Entry, encode, encode_any
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.consumer_offsets import (

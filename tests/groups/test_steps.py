@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.groups import offset_commit, offset_requests, steps, transactional_commit
-from barnabas.groups.outcome import Caller, Outcome
-from barnabas.groups.records import encode
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics import steps
+from barnabas.groups.basics.outcome import Caller, Outcome
+from barnabas.groups.basics.records import encode
+from barnabas.groups.basics.settings import GroupSettings
+from barnabas.groups.offsets import offset_commit, offset_requests, transactional_commit
 from barnabas.protocol import Message
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.groups.offsets import Offsets
-from barnabas.groups.outcome import Caller
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics.outcome import Caller
+from barnabas.groups.basics.settings import GroupSettings
+from barnabas.groups.offsets.offsets import Offsets
 from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.protocol import Message
 from barnabas.protocol.log_records.consumer_offsets import (
     GroupMetadataKey,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.records.batch import DELETE_HORIZON_FLAG, headers
 from barnabas.records.record import Record, read_records
-from barnabas.storage.transaction_index import decode
+from barnabas.storage.segments.transaction_index import decode
 from barnabas.testing import Broker, apache
 from barnabas.testing.apache import ApacheKafka
 from barnabas.testing.waiting import wait_until

@@ -14,13 +14,13 @@ from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
-from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from barnabas.quorum.broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from barnabas.quorum.controller import Controller
 from barnabas.runtime.clock import SystemClock
-from barnabas.runtime.controller import Controller
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.settings.broker import BrokerSettings
-from barnabas.storage import meta_properties
-from barnabas.storage.context import LogContext
+from barnabas.storage.files import meta_properties
+from barnabas.storage.logs.context import LogContext
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.vote import VoteRequest
-from barnabas.runtime.broker_lifecycle import BrokerLifecycle
+from barnabas.quorum.broker_lifecycle import BrokerLifecycle
 from barnabas.testing.waiting import until
 from runtime.nodes import Node, run, settings_for
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from barnabas.simulation.disk import SimulatedDisk, Stopped
+from barnabas.simulation.world.disk import SimulatedDisk, Stopped
 from runtime.nodes import Node, run, settings_for
 
 DATA = Path("/data")

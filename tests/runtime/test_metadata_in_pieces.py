@@ -21,9 +21,9 @@ from barnabas.protocol.log_records.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from barnabas.quorum import snapshot_files
+from barnabas.quorum.uncommitted import Batch, Uncommitted
 from barnabas.raft.voters import Membership
-from barnabas.runtime import snapshot_files
-from barnabas.runtime.uncommitted import Batch, Uncommitted
 
 
 def topic_id(number: int) -> bytes:

@@ -15,13 +15,13 @@ from barnabas.broker.metadata_partition import open_metadata_log
 from barnabas.metadata.partitions import RECOVERING
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord
+from barnabas.quorum import metadata_log as driver
+from barnabas.quorum.quorum_fetching import Fetching
 from barnabas.raft import election_state
 from barnabas.raft.election import elected
 from barnabas.raft.log_ends import EpochEnd, compare
-from barnabas.runtime import metadata_log as driver
 from barnabas.runtime.disk import Disk
-from barnabas.runtime.quorum_fetching import Fetching
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.segments.settings import LogSettings
 from barnabas.testing.waiting import until
 from runtime.nodes import CLUSTER_ID, Node, run, settings_for
 

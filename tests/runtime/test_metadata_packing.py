@@ -7,8 +7,8 @@ import pytest
 from barnabas.metadata import serde
 from barnabas.metadata.steps import at_once
 from barnabas.protocol.log_records.metadata import NoOpRecord, TopicRecord
+from barnabas.quorum.metadata_packing import RECORDS_A_STEP, pack
 from barnabas.records.record import Record, build_batch
-from barnabas.runtime.metadata_packing import RECORDS_A_STEP, pack
 
 LEVEL = 30
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol import ErrorCode, uuid
-from barnabas.storage import meta_properties
-from barnabas.storage.meta_properties import MetaProperties
+from barnabas.storage.files import meta_properties
+from barnabas.storage.files.meta_properties import MetaProperties
 from runtime.nodes import CLUSTER_ID, Node, run, settings_for
 
 METADATA = "__cluster_metadata-0"

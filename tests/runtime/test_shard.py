@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.runtime.shard import Shard
+from barnabas.quorum.shard import Shard
 
 
 @dataclass

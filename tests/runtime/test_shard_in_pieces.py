@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.quorum.shard import Shard
 from barnabas.runtime.pieces import PIECE_S, Pieces, Steps
-from barnabas.runtime.shard import Shard
 
 from .test_shard import Decision, Journal, Sum
 

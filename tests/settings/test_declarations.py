@@ -14,8 +14,8 @@ from barnabas.settings.definitions import (
     TOPIC_ROWS,
     default_value,
 )
-from barnabas.settings.row import Row, Setting
 from barnabas.settings.synonyms import TOPIC_TO_BROKER
+from barnabas.settings.tables.row import Row, Setting
 from barnabas.settings.topic import TopicSettings
 from barnabas.settings.validators import accept, check_of, check_value
 

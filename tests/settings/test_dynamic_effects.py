@@ -6,8 +6,8 @@ from pathlib import Path
 
 import barnabas
 from barnabas.settings.definitions import BROKER_ROWS
-from barnabas.settings.row import READ_ONLY
 from barnabas.settings.synonyms import TOPIC_TO_BROKER
+from barnabas.settings.tables.row import READ_ONLY
 
 SOURCES = Path(barnabas.__file__).parent
 # Read by one who waits for what is not there: followers, TLS, SASL, tiered storage, share groups.

@@ -9,9 +9,9 @@ from barnabas.client.core.address import Address
 from barnabas.protocol import Message
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.histories.records import BY_NAME_MAX
-from barnabas.simulation.routed_client import RoutedClient
+from barnabas.simulation.world.client import SimulatedClient
+from barnabas.simulation.world.routed_client import RoutedClient
 
 TIMEOUT_MS = 9_000.0
 

@@ -21,13 +21,13 @@ from barnabas.broker.tick import Tick
 from barnabas.groups.classic import coordinator as classic
 from barnabas.groups.consumer import commits, reconciliation
 from barnabas.groups.consumer.state import ConsumerState, Due
-from barnabas.groups.offsets import Offsets
+from barnabas.groups.offsets.offsets import Offsets
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.replication.producers import ProducerStates
-from barnabas.simulation.history import Result
-from barnabas.storage import opening
-from barnabas.storage.log import Log
-from barnabas.storage.syncing import SyncWork
+from barnabas.simulation.world.history import Result
+from barnabas.storage.logs import opening
+from barnabas.storage.logs.log import Log
+from barnabas.storage.logs.syncing import SyncWork
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

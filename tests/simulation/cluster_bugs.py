@@ -20,24 +20,24 @@ from barnabas.broker.leader_fetcher import LeaderFetcher
 from barnabas.broker.partition import Partition
 from barnabas.controller import alter_partition, partition_change
 from barnabas.metadata.partitions import PartitionRegistration
+from barnabas.quorum.metadata_replica import MetadataReplica
+from barnabas.quorum.quorum_voters import OwnVote, VoterChanges
 from barnabas.raft import election_state
 from barnabas.raft.asks import Verdict
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.leader import Leader
 from barnabas.raft.member import Member
 from barnabas.replication.partition_state import PartitionState
-from barnabas.runtime.metadata_replica import MetadataReplica
-from barnabas.runtime.quorum_voters import OwnVote, VoterChanges
-from barnabas.simulation.cluster import Shape
-from barnabas.simulation.faults import Fault, Kind, Plan
 from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
 from barnabas.simulation.histories.cluster_stage import KILLED, ONE_LOST, SYNCED, ClusterPromise
 from barnabas.simulation.histories.records import Known
-from barnabas.simulation.history import Make
-from barnabas.storage.log import Log
-from barnabas.storage.syncing import SyncWork
-from barnabas.storage.truncation import Truncation
+from barnabas.simulation.world.cluster import Shape
+from barnabas.simulation.world.faults import Fault, Kind, Plan
+from barnabas.simulation.world.history import Make
+from barnabas.storage.logs.log import Log
+from barnabas.storage.logs.syncing import SyncWork
+from barnabas.storage.logs.truncation import Truncation
 
 from .bugs import Plant
 

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.simulation.histories.catalogue import HISTORIES
-from barnabas.simulation.history import Verdict, live
+from barnabas.simulation.world.history import Verdict, live
 
 from .bugs import BUGS, Bug, is_badly_planted
 

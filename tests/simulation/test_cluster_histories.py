@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from barnabas.simulation.histories.catalogue import CLUSTER_HISTORIES
-from barnabas.simulation.history import Verdict, live
+from barnabas.simulation.world.history import Verdict, live
 
 from .bugs import is_badly_planted
 from .cluster_bugs import CLUSTER_BUGS, ClusterBug
@@ -69,7 +69,7 @@ def test_another_process_lives_through_the_same_history_of_a_cluster() -> None:
     name, seed = REPLAYED
     program = (
         "from barnabas.simulation.histories.catalogue import CLUSTER_HISTORIES\n"
-        "from barnabas.simulation.history import live\n"
+        "from barnabas.simulation.world.history import live\n"
         f"print(live(CLUSTER_HISTORIES[{name!r}], {seed}).trace_hash)"
     )
     told = subprocess.run(

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from barnabas.runtime.disk import CREATE, READ_ONLY
-from barnabas.simulation.disk import Failure, SimulatedDisk, Stopped
+from barnabas.simulation.world.disk import Failure, SimulatedDisk, Stopped
 from barnabas.storage import Log, LogContext, LogSettings
 
 SEEDS = 200

@@ -9,11 +9,11 @@ import pytest
 from barnabas.broker.partition import Partition
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.protocol.messages.produce import ProduceResponse
-from barnabas.simulation.cluster import Shape
 from barnabas.simulation.histories.cluster_stage import ClusterStage
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.node import SimulatedNode
-from barnabas.simulation.world import World
+from barnabas.simulation.world.cluster import Shape
+from barnabas.simulation.world.node import SimulatedNode
+from barnabas.simulation.world.world import World
 
 from .asking import Asking, produced
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from barnabas.simulation.faults import Fault, Kind, Plan
 from barnabas.simulation.histories.catalogue import HISTORIES
 from barnabas.simulation.histories.stage import SYNCED
 from barnabas.simulation.histories.transactions import TransactionsHistory
-from barnabas.simulation.history import Verdict, Wrong, live, shrink
-from barnabas.simulation.loop import Stuck
-from barnabas.simulation.world import World
+from barnabas.simulation.world.faults import Fault, Kind, Plan
+from barnabas.simulation.world.history import Verdict, Wrong, live, shrink
+from barnabas.simulation.world.loop import Stuck
+from barnabas.simulation.world.world import World
 
 SEEDS = {"records": range(12), "groups": range(25), "transactions": range(10)}
 REPLAYED = 3
@@ -64,7 +64,7 @@ def test_another_process_lives_through_the_same_history(name: str) -> None:
     """Nothing depends on the order of sets or on addresses of objects."""
     program = (
         "from barnabas.simulation.histories.catalogue import HISTORIES\n"
-        "from barnabas.simulation.history import live\n"
+        "from barnabas.simulation.world.history import live\n"
         f"print(live(HISTORIES[{name!r}], {REPLAYED}).trace_hash)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}

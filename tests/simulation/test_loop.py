@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.simulation.disk import Stopped
-from barnabas.simulation.loop import Stuck
-from barnabas.simulation.world import Unexpected, World
+from barnabas.simulation.world.disk import Stopped
+from barnabas.simulation.world.loop import Stuck
+from barnabas.simulation.world.world import Unexpected, World
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.simulation.world import World
+from barnabas.simulation.world.world import World
 
 SERVER, CLIENT = "server", "client"
 PORT = 9092

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.simulation.disk import Failure
 from barnabas.simulation.histories.stage import Stage, create_topic
-from barnabas.simulation.world import World
+from barnabas.simulation.world.disk import Failure
+from barnabas.simulation.world.world import World
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """What lies in the folders of a partition that nobody wrote to, on its leader and on its followers."""
 
 from barnabas.broker.partition import Partition
-from barnabas.simulation.cluster import Shape
 from barnabas.simulation.histories.cluster_stage import ClusterStage
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.world import World
+from barnabas.simulation.world.cluster import Shape
+from barnabas.simulation.world.world import World
 
 
 def test_leader_epochs_are_in_every_folder_as_apache_kafka_leaves_them() -> None:

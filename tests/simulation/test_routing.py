@@ -6,7 +6,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.simulation.routing import ANY, Role, Target, has_lost_its_way, hint_in, target_of
+from barnabas.simulation.world.routing import ANY, Role, Target, has_lost_its_way, hint_in, target_of
 
 
 def test_records_go_to_leaders_and_the_rest_to_coordinators_or_anybody() -> None:

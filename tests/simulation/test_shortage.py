@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 
-from barnabas.simulation.cluster import Shape
-from barnabas.simulation.disk import READ, Failure
 from barnabas.simulation.histories.cluster_stage import ClusterStage
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.world import World
+from barnabas.simulation.world.cluster import Shape
+from barnabas.simulation.world.disk import READ, Failure
+from barnabas.simulation.world.world import World
 
 SHAPE = Shape((1, 2, 3), (1, 2, 3))
 PATIENCE_S = 60

@@ -17,12 +17,12 @@ from barnabas.broker.truncations import Truncations
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.produce import ProduceResponse
-from barnabas.simulation.cluster import Shape
-from barnabas.simulation.faults import Fault, Kind
 from barnabas.simulation.histories.cluster_stage import ClusterStage
 from barnabas.simulation.histories.stage import create_topic
-from barnabas.simulation.world import World
-from barnabas.storage.truncation import Truncation
+from barnabas.simulation.world.cluster import Shape
+from barnabas.simulation.world.faults import Fault, Kind
+from barnabas.simulation.world.world import World
+from barnabas.storage.logs.truncation import Truncation
 
 from .asking import Asking, produced
 

@@ -6,7 +6,7 @@ from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch
 from barnabas.storage import Log, LogSettings
-from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.storage.segments.transaction_index import AbortedTransaction
 
 NOW_MS = 1_700_000_000_000
 SMALL = LogSettings(segment_bytes=2000, index_interval_bytes=200)

@@ -13,7 +13,7 @@ from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.control import read_end_marker
 from barnabas.records.record import read_records
 from barnabas.storage import Log, LogDirs, LogSettings, TopicPartition
-from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.storage.segments.transaction_index import AbortedTransaction
 from barnabas.testing import apache
 
 from .building import NOW_MS, append, append_marker, batch_at, fill

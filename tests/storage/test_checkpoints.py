@@ -10,19 +10,10 @@ from hypothesis import strategies as st
 from barnabas.protocol import uuid
 from barnabas.replication.leader_epochs import EpochEntry
 from barnabas.runtime.disk import REAL_DISK
-from barnabas.storage import (
-    Log,
-    LogSettings,
-    StorageError,
-    TopicPartition,
-    checkpoints,
-    clean_shutdown,
-    meta_properties,
-    names,
-    partition_metadata,
-)
-from barnabas.storage.checkpoints import CorruptCheckpoint
-from barnabas.storage.meta_properties import MetaProperties
+from barnabas.storage import Log, LogSettings, StorageError, TopicPartition
+from barnabas.storage.files import checkpoints, clean_shutdown, meta_properties, names, partition_metadata
+from barnabas.storage.files.checkpoints import CorruptCheckpoint
+from barnabas.storage.files.meta_properties import MetaProperties
 
 from .building import fill
 

@@ -19,11 +19,12 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import headers, validate
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.runtime.disk import Disk
-from barnabas.simulation.disk import KINDS, SimulatedDisk, Stopped
-from barnabas.storage import Log, LogContext, LogDirs, LogSettings, StorageError, TopicPartition, future_logs
-from barnabas.storage.copying import complete, copy_some
-from barnabas.storage.formatting import format_log_dir
-from barnabas.storage.meta_properties import MetaProperties
+from barnabas.simulation.world.disk import KINDS, SimulatedDisk, Stopped
+from barnabas.storage import Log, LogContext, LogDirs, LogSettings, StorageError, TopicPartition
+from barnabas.storage.dirs import future_logs
+from barnabas.storage.dirs.formatting import format_log_dir
+from barnabas.storage.files.meta_properties import MetaProperties
+from barnabas.storage.logs.copying import complete, copy_some
 
 from .building import NOW_MS, append, append_marker, batch_at, read_all
 
@@ -110,7 +111,7 @@ def checkpoint(dirs: LogDirs, promises: Promises) -> None:
 
 
 def delete_old(log: Log, promises: Promises, now_ms: int) -> None:
-    from barnabas.storage import retention
+    from barnabas.storage.logs import retention
 
     count = retention.count_expired(log, now_ms, log.end_offset)
     segments = log.segments

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.runtime.disk import Disk
-from barnabas.storage.graveyard import Graveyard
+from barnabas.storage.files.graveyard import Graveyard
 
 
 @pytest.fixture

@@ -11,16 +11,9 @@ import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import REAL_DISK, Disk
-from barnabas.storage import (
-    Log,
-    LogContext,
-    LogDirs,
-    LogSettings,
-    StorageError,
-    TopicPartition,
-    partition_metadata,
-)
-from barnabas.storage.formatting import format_log_dir
+from barnabas.storage import Log, LogContext, LogDirs, LogSettings, StorageError, TopicPartition
+from barnabas.storage.dirs.formatting import format_log_dir
+from barnabas.storage.files import partition_metadata
 
 from .building import NOW_MS, SMALL, append, batch_at, fill, read_all
 

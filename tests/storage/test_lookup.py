@@ -11,7 +11,7 @@ from barnabas.records.batch import BatchHeader, seal
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch
 from barnabas.storage import Log, LogSettings
-from barnabas.storage.index_cache import IndexCache
+from barnabas.storage.segments.index_cache import IndexCache
 
 from .building import NOW_MS, append, batch_at, fill
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage import Log, LogDirs, LogSettings, TopicPartition, future_logs
-from barnabas.storage.context import LogContext
-from barnabas.storage.copying import complete, copy_some, shared_end
-from barnabas.storage.formatting import format_log_dir
+from barnabas.storage import Log, LogDirs, LogSettings, TopicPartition
+from barnabas.storage.dirs import future_logs
+from barnabas.storage.dirs.formatting import format_log_dir
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.copying import complete, copy_some, shared_end
 
 from .building import NOW_MS, SMALL, append, append_marker, batch_at, fill, read_all
 

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.storage import Log, LogContext
-from barnabas.storage.index_cache import IndexCache
-from barnabas.storage.open_files import OpenFile, OpenFiles
+from barnabas.storage.files.open_files import OpenFile, OpenFiles
+from barnabas.storage.segments.index_cache import IndexCache
 
 from .building import fill
 

@@ -9,8 +9,8 @@ from barnabas.records.batch import BatchHeader
 from barnabas.records.plain_batch import plain_batch
 from barnabas.records.record import Record, build_batch
 from barnabas.records.validation import AppendRules
-from barnabas.storage.log import Log
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 NOW_MS = 1_700_000_000_000
 SETTINGS = LogSettings(segment_bytes=6000, segment_ms=400, segment_index_bytes=48, index_interval_bytes=300)

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import BatchHeader
 from barnabas.storage import Log, LogSettings
-from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.files.open_files import OpenFiles
 
 from .building import NOW_MS, append, batch_at, fill, read_all
 

@@ -9,7 +9,8 @@ import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import Disk
-from barnabas.storage import Log, LogContext, LogSettings, retention
+from barnabas.storage import Log, LogContext, LogSettings
+from barnabas.storage.logs import retention
 
 from .building import NOW_MS, SMALL, append, append_marker, batch_at, files, fill, read_all
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.storage import Log, LogContext, LogSettings, producer_snapshots
+from barnabas.storage import Log, LogContext, LogSettings
+from barnabas.storage.logs import producer_snapshots
 
 from .building import NOW_MS, append, batch_at, files, fill, read_all
 

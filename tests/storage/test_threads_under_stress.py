@@ -18,9 +18,10 @@ import pytest
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import BATCH_OVERHEAD, headers
 from barnabas.runtime.disk import Disk
-from barnabas.storage import Log, LogContext, LogSettings, retention
-from barnabas.storage.reading import floor, has_been_cut
-from barnabas.storage.syncing import SyncWork
+from barnabas.storage import Log, LogContext, LogSettings
+from barnabas.storage.logs import retention
+from barnabas.storage.logs.reading import floor, has_been_cut
+from barnabas.storage.logs.syncing import SyncWork
 
 from .building import NOW_MS, append, batch_at
 

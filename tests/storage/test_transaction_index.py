@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.runtime.disk import Disk
-from barnabas.storage.transaction_index import ENTRY_BYTES, AbortedTransaction, TransactionIndex, encode
+from barnabas.storage.segments.transaction_index import (
+    ENTRY_BYTES,
+    AbortedTransaction,
+    TransactionIndex,
+    encode,
+)
 
 
 def entries_of(lengths: list[tuple[int, int]]) -> list[AbortedTransaction]:

@@ -11,8 +11,9 @@ import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.disk import Disk
-from barnabas.storage import Log, replacement
-from barnabas.storage.segment import SCAN_BYTES
+from barnabas.storage import Log
+from barnabas.storage.logs import replacement
+from barnabas.storage.segments.segment import SCAN_BYTES
 
 from .building import NOW_MS, SMALL, append, append_marker, batch_at, files, fill, read_all
 

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from barnabas.broker.topology import Node
     from barnabas.broker.transaction_coordinator import TransactionCoordinator
     from barnabas.metadata.partitions import PartitionRegistration
+    from barnabas.quorum.controller import Controller
+    from barnabas.quorum.quorum import Quorum
     from barnabas.replication.fetch_sessions import FetchSessions
     from barnabas.runtime.clock import Clock
-    from barnabas.runtime.controller import Controller
-    from barnabas.runtime.quorum import Quorum
     from barnabas.runtime.threads import ThreadPools
     from barnabas.settings import BrokerSettings
     from barnabas.settings.secrets import Secrets
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.dirs.log_dirs import LogDirs
 
 SelectReplica = Callable[["Partition", str, str], int]
 """The replica that a consumer in a rack, on a listener, should read a partition from."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.storage.compaction.job import CleaningStats
-    from barnabas.storage.names import TopicPartition
+    from barnabas.storage.files.names import TopicPartition
 
 Labelled = Iterable[tuple[dict[str, str], float]]
 CLEANER = "kafka.log", "LogCleaner"

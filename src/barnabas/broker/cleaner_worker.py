@@ -146,7 +146,7 @@ class ThreadWorker:
 
     async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
         from barnabas.storage.compaction.cleaner import Cleaner
-        from barnabas.storage.context import LogContext
+        from barnabas.storage.logs.context import LogContext
 
         self._stopped = False
         cleaner = Cleaner(job, LogContext(self._disk))

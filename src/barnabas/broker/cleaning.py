@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.cleaning_state import CleaningState
 from barnabas.runtime.pieces import Steps
 from barnabas.runtime.shortage import is_shortage
-from barnabas.storage.names import TopicPartition
+from barnabas.storage.files.names import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker

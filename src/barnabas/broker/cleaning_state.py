@@ -11,13 +11,13 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.storage.names import CLEANER_CHECKPOINT, TopicPartition
-from barnabas.storage.reading import floor
+from barnabas.storage.files.names import CLEANER_CHECKPOINT, TopicPartition
+from barnabas.storage.logs.reading import floor
 
 if TYPE_CHECKING:
     from barnabas.storage.compaction.cleanable import Cleanable
     from barnabas.storage.compaction.job import CleaningStats
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.dirs.log_dirs import LogDirs
 
 log = logging.getLogger("barnabas.cleaner")
 

@@ -20,15 +20,15 @@ from barnabas.protocol import ErrorCode, KafkaError, Message, apis
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
 from barnabas.protocol.messages.envelope import EnvelopeRequest
-from barnabas.runtime.peers import PeerUnreachable
+from barnabas.quorum.peers import PeerUnreachable
 from barnabas.settings.quorum import Address
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.peers import Connections
+    from barnabas.quorum.controller import Controller
+    from barnabas.quorum.quorum import Quorum
     from barnabas.raft.leader_hint import LeaderHint
-    from barnabas.runtime.controller import Controller
-    from barnabas.runtime.quorum import Quorum
 
 Ask = Callable[[Address, float], Coroutine[Any, Any, Any]]
 AskOwn = Callable[["Controller"], Awaitable[Any]]

@@ -18,7 +18,7 @@ from barnabas.records.record import iter_records
 
 if TYPE_CHECKING:
     from barnabas.metadata.steps import Steps
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 log = logging.getLogger("barnabas.coordinator")
 CHUNK_BYTES_MAX = 1 << 20

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 Topic = FetchResponse.FetchableTopicResponse
 LEADERS_SINCE = 16

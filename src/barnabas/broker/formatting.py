@@ -17,15 +17,15 @@ from barnabas.broker.scram_arguments import scram_record
 from barnabas.metadata.bootstrap import bootstrap_level, bootstrap_records
 from barnabas.metadata.versions import KRAFT_VERSION, METADATA_VERSION, SCRAM, release_name
 from barnabas.protocol import Message
+from barnabas.quorum import snapshot_files
 from barnabas.raft.snapshot_ids import BOOTSTRAP_SNAPSHOT
 from barnabas.raft.voters import Membership, Voter, VoterSet
-from barnabas.runtime import snapshot_files
 from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.settings.broker import BrokerSettings
-from barnabas.storage import meta_properties
-from barnabas.storage.errors import StorageError
-from barnabas.storage.meta_properties import MetaProperties
-from barnabas.storage.names import META_PROPERTIES, METADATA_TOPIC
+from barnabas.storage.files import meta_properties
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.meta_properties import MetaProperties
+from barnabas.storage.files.names import META_PROPERTIES, METADATA_TOPIC
 
 
 class FormatError(Exception):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
     from barnabas.broker.server import Listener
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 LATE_BY_MS = 5 * 60 * 1000  # what a coordinator may take to abort a transaction
 

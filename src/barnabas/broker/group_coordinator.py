@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.group_host import GroupHost
     from barnabas.broker.partition import Partition
-    from barnabas.groups.outcome import Caller
-    from barnabas.groups.settings import GroupSettings
+    from barnabas.groups.basics.outcome import Caller
+    from barnabas.groups.basics.settings import GroupSettings
     from barnabas.groups.shard import GroupShard
 
 
@@ -49,7 +49,7 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         return GroupShard(settings, self._rng, self.broker.clock.now_ms(), self._assignors)
 
     def _settings(self, partition: Partition) -> GroupSettings:
-        from barnabas.groups.settings import GroupSettings
+        from barnabas.groups.basics.settings import GroupSettings
 
         settings = GroupSettings.of(self.broker.settings)
         return replace(settings, record_bytes_max=partition.rules.batch_bytes_max)
@@ -59,7 +59,7 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         is_same = context is self._asked and context.client_id is self._asked_id
         if is_same and context.version == self._caller.version:
             return self._caller
-        from barnabas.groups.outcome import Caller
+        from barnabas.groups.basics.outcome import Caller
 
         self._asked, self._asked_id = context, context.client_id
         self._caller = Caller(context.client_id or "", "/" + context.host, context.version)

@@ -14,8 +14,8 @@ from barnabas.broker.coordinator_long import LongRequest
 from barnabas.broker.deferred import Deferred
 from barnabas.broker.group_loading import GroupLoading
 from barnabas.broker.group_refusals import refusal, spoil
-from barnabas.groups.outcome import Outcome
-from barnabas.groups.records import Entry, encode
+from barnabas.groups.basics.outcome import Outcome
+from barnabas.groups.basics.records import Entry, encode
 from barnabas.groups.shard import LOOKS_ONLY, MAY_BE_LONG
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinator_loading import Loading
-from barnabas.groups.records import decode
+from barnabas.groups.basics.records import decode
 from barnabas.records.batch import BatchHeader
 from barnabas.records.control import read_end_marker
 
 if TYPE_CHECKING:
     from barnabas.groups.shard import GroupShard
     from barnabas.metadata.steps import Steps
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 
 class GroupLoading(Loading):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replication_throttle import ReplicationThrottle
     from barnabas.broker.tick import Tick
     from barnabas.runtime.pieces import Steps
-    from barnabas.storage.truncation import Truncation
+    from barnabas.storage.logs.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
 Shape = tuple[Key, int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on

@@ -15,17 +15,17 @@ from barnabas.broker.cleaner_worker import Abandoned, ProcessWorker, ThreadWorke
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.runtime.shortage import Shortage
-from barnabas.storage import replacement
 from barnabas.storage.compaction.cleanable import Cleanable, CleanerLimits, job_for, look_at
 from barnabas.storage.compaction.job import CleanedGroup, CleaningStats
-from barnabas.storage.names import CLEANED, TopicPartition
-from barnabas.storage.segment import CorruptLog, Segment
+from barnabas.storage.files.names import CLEANED, TopicPartition
+from barnabas.storage.logs import replacement
+from barnabas.storage.segments.segment import CorruptLog, Segment
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.cleaning_state import CleaningState
     from barnabas.broker.partition import Partition
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 log = logging.getLogger("barnabas.cleaner")
 

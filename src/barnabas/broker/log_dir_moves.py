@@ -14,15 +14,17 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.storage import copying, future_logs, names
-from barnabas.storage.names import TopicPartition
+from barnabas.storage.dirs import future_logs
+from barnabas.storage.files import names
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs import copying
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
     from barnabas.broker.replicas import Replicas
-    from barnabas.storage.log import Log
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.dirs.log_dir import LogDir
+    from barnabas.storage.logs.log import Log
 
 log = logging.getLogger("barnabas.directories")
 CHUNK_BYTES = 1 << 20

@@ -15,15 +15,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.storage.errors import StorageError
-from barnabas.storage.names import META_PROPERTIES
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.names import META_PROPERTIES
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.replicas import Replicas
-    from barnabas.runtime.broker_lifecycle import BrokerLifecycle
+    from barnabas.quorum.broker_lifecycle import BrokerLifecycle
     from barnabas.settings import BrokerSettings
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.dirs.log_dir import LogDir
 
 log = logging.getLogger("barnabas.directories")
 CORDONED = "cordoned.log.dirs"

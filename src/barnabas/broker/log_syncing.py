@@ -14,8 +14,8 @@ from barnabas.runtime.pieces import WaitingSteps
 
 if TYPE_CHECKING:
     from barnabas.runtime.threads import Threads
-    from barnabas.storage.log import Log
-    from barnabas.storage.syncing import SyncWork
+    from barnabas.storage.logs.log import Log
+    from barnabas.storage.logs.syncing import SyncWork
 
 LOGS_A_THREAD = 64  # whose folders are made durable by one call to a thread
 

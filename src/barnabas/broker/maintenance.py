@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from barnabas.broker.log_syncing import sync_log, sync_names
 from barnabas.broker.retention import Retention
 from barnabas.protocol import KafkaError
-from barnabas.storage import names
-from barnabas.storage.log_dirs import log_start_offsets, recovery_points
+from barnabas.storage.dirs.log_dirs import log_start_offsets, recovery_points
+from barnabas.storage.files import names
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
-    from barnabas.storage.log import Log
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import Checkpoint, OffsetsOf
-    from barnabas.storage.names import TopicPartition
+    from barnabas.storage.dirs.log_dir import LogDir
+    from barnabas.storage.dirs.log_dirs import Checkpoint, OffsetsOf
+    from barnabas.storage.files.names import TopicPartition
+    from barnabas.storage.logs.log import Log
 
 log = logging.getLogger("barnabas.maintenance")
 Duty = Callable[[], Awaitable[None]]

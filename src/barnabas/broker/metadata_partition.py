@@ -12,21 +12,21 @@ from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.versions import LATEST_LEVEL, reason_unsupported
 from barnabas.protocol import KafkaError, Message
 from barnabas.protocol.uuid import to_text
+from barnabas.quorum import snapshot_files
+from barnabas.quorum.metadata_log import MetadataLog
+from barnabas.quorum.metadata_snapshots import SnapshotPolicy
 from barnabas.raft.snapshot_ids import BOOTSTRAP_SNAPSHOT
 from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
-from barnabas.runtime import snapshot_files
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
-from barnabas.runtime.metadata_log import MetadataLog
-from barnabas.runtime.metadata_snapshots import SnapshotPolicy
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.listeners import EndPoint
-from barnabas.storage import partition_metadata
-from barnabas.storage.context import LogContext
-from barnabas.storage.errors import StorageError
-from barnabas.storage.log import Log
-from barnabas.storage.names import METADATA_TOPIC, PARTITION_METADATA
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.files import partition_metadata
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.names import METADATA_TOPIC, PARTITION_METADATA
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 METADATA_TOPIC_ID = (1).to_bytes(16, "big")
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"

@@ -49,8 +49,8 @@ from barnabas.broker.transaction_coordinator import TransactionCoordinator
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.quorum.broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from barnabas.replication.fetch_sessions import FetchSessions
-from barnabas.runtime.broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from barnabas.runtime.busy_polling import busy_polling
 from barnabas.runtime.clock import Clock, SystemClock
 from barnabas.runtime.descriptors import Shares
@@ -58,17 +58,17 @@ from barnabas.runtime.disk import REAL_DISK, Disk
 from barnabas.runtime.sockets import REAL_SOCKETS, Sockets
 from barnabas.runtime.threads import ThreadPools
 from barnabas.settings import BrokerSettings, EndPoint
-from barnabas.storage.context import LogContext
-from barnabas.storage.errors import StorageError
-from barnabas.storage.log_dirs import LogDirs
-from barnabas.storage.meta_properties import random_directory_id
+from barnabas.storage.dirs.log_dirs import LogDirs
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.meta_properties import random_directory_id
+from barnabas.storage.logs.context import LogContext
 
 if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.broker.server import Listener
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 log = logging.getLogger("barnabas.node")
 SHUTDOWN_PATIENCE_MS = 10_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.peers import Connections
 from barnabas.protocol import ErrorCode, KafkaError, Message
-from barnabas.runtime.peers import PeerUnreachable
+from barnabas.quorum.peers import PeerUnreachable
 from barnabas.settings.quorum import Address
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.runtime.descriptors import Share
-from barnabas.storage.log_slice import LogSlice
+from barnabas.storage.segments.log_slice import LogSlice
 
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024

@@ -18,8 +18,8 @@ from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.validation import validate_produce
 from barnabas.replication.fetch_sessions import NOTHING_TOLD
 from barnabas.replication.partition_state import PartitionState
-from barnabas.storage import producer_snapshots
-from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.storage.logs import producer_snapshots
+from barnabas.storage.segments.transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics import TopicMetrics
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from barnabas.records.validation import AppendRules
     from barnabas.replication.fetch_sessions import SessionPartition
     from barnabas.replication.verification import Verification
-    from barnabas.storage.log import Log
-    from barnabas.storage.truncation import Truncation
+    from barnabas.storage.logs.log import Log
+    from barnabas.storage.logs.truncation import Truncation
     from barnabas.transactions.outcome import TransactionEnd
 
 Waiter = Callable[["Partition"], None]

@@ -13,7 +13,7 @@ from barnabas.client.asyncio_network import Connection
 from barnabas.client.core.address import Address as ClientAddress
 from barnabas.client.core.errors import ClientError
 from barnabas.protocol import KafkaError, Message, ProtocolError, apis
-from barnabas.runtime.peers import PeerUnreachable
+from barnabas.quorum.peers import PeerUnreachable
 from barnabas.settings.quorum import Address
 
 CONNECTIONS_MAX = 10_000

@@ -22,8 +22,8 @@ from barnabas.broker.watching import Watching
 from barnabas.protocol import KafkaError
 from barnabas.runtime import descriptors, garbage
 from barnabas.settings import BrokerSettings, SettingsError
-from barnabas.storage.errors import StorageError
-from barnabas.storage.names import PROCESS_ID
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.names import PROCESS_ID
 
 log = logging.getLogger("barnabas")
 LOOK_AGAIN_S = 0.05

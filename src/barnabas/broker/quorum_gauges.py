@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.runtime.quorum import Quorum
+    from barnabas.quorum.quorum import Quorum
 
 RAFT = "kafka.server", "raft-metrics"
 

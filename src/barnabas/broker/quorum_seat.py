@@ -20,17 +20,17 @@ from barnabas.metadata.versions import CONTROLLER_REGISTRATION
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
-from barnabas.runtime.controller import Controller
-from barnabas.runtime.quorum import Quorum
+from barnabas.quorum.controller import Controller
+from barnabas.quorum.quorum import Quorum
 
 if TYPE_CHECKING:
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
+    from barnabas.quorum.metadata_log import MetadataLog
     from barnabas.runtime.clock import Clock
-    from barnabas.runtime.metadata_log import MetadataLog
     from barnabas.settings import BrokerSettings, EndPoint
     from barnabas.settings.secrets import Secrets
-    from barnabas.storage.context import LogContext
+    from barnabas.storage.logs.context import LogContext
 
 log = logging.getLogger("barnabas.quorum")
 REGISTER_MS = 200

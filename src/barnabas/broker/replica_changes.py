@@ -18,15 +18,15 @@ from barnabas.metadata.partitions import PartitionRegistration, is_reserved_dire
 from barnabas.protocol import KafkaError
 from barnabas.runtime import garbage
 from barnabas.runtime.pieces import WaitingSteps, Work
-from barnabas.storage.log import Log
-from barnabas.storage.names import TopicPartition
-from barnabas.storage.new_logs import NewLog
+from barnabas.storage.dirs.new_logs import NewLog
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs.log import Log
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.topic_rules import TopicRules
-    from barnabas.storage.context import LogContext
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.dirs.log_dirs import LogDirs
+    from barnabas.storage.logs.context import LogContext
 
 log = logging.getLogger("barnabas.replicas")
 LOGS_A_THREAD = 32  # made, or set aside, by one call to a thread

@@ -30,15 +30,16 @@ from barnabas.replication.partition_state import PartitionState
 from barnabas.runtime.pieces import Steps, WaitingSteps
 from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.settings import TopicSettings
-from barnabas.storage import future_logs, names
-from barnabas.storage.log import Log
-from barnabas.storage.names import TopicPartition
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.dirs import future_logs
+from barnabas.storage.files import names
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.tick import Tick
-    from barnabas.storage.truncation import Truncation
+    from barnabas.storage.logs.truncation import Truncation
 
 log = logging.getLogger("barnabas.replicas")
 SHORTAGE_TOLD_EVERY_S = 60.0

@@ -12,12 +12,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import KafkaError
-from barnabas.storage import retention
+from barnabas.storage.logs import retention
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 log = logging.getLogger("barnabas.retention")
 LOGS_AT_A_TIME = 64

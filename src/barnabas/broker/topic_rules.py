@@ -13,7 +13,7 @@ from typing import NamedTuple
 from barnabas.records.compression import Compression
 from barnabas.records.validation import AppendRules, Validation
 from barnabas.settings import TopicSettings
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.segments.settings import LogSettings
 
 AS_PRODUCED = "producer"
 CODECS = {

@@ -15,7 +15,7 @@ from barnabas.runtime.shortage import RETRY_S, is_shortage
 
 if TYPE_CHECKING:
     from barnabas.runtime.threads import Threads
-    from barnabas.storage.truncation import Truncation
+    from barnabas.storage.logs.truncation import Truncation
 
 
 class Truncations:

@@ -26,8 +26,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.settings.broker_rules import validate_broker_overrides
 from barnabas.settings.definitions import BROKER_ROWS, GROUP_ROWS, TOPIC_ROWS
 from barnabas.settings.group_rules import validate_group_overrides
-from barnabas.settings.row import Row
 from barnabas.settings.secrets import Secrets, is_secret
+from barnabas.settings.tables.row import Row
 from barnabas.settings.topic_rules import validate_topic_overrides
 
 IncrementalResource = IncrementalAlterConfigsRequest.AlterConfigsResource

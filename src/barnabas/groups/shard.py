@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from barnabas.groups import offset_commit, transactional_commit
 from barnabas.groups.assignors.spec import Assignor
+from barnabas.groups.basics.kind import GroupKind
+from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.outcome import Caller, Outcome, Token, Tokens
+from barnabas.groups.basics.records import Entry
+from barnabas.groups.basics.settings import GroupSettings
+from barnabas.groups.basics.steps import PORTION, portions
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.consumer.coordinator import ConsumerGroups
-from barnabas.groups.expiry import Expiry
-from barnabas.groups.kind import GroupKind
-from barnabas.groups.member_ids import Rng
-from barnabas.groups.offset_decisions import OffsetDecisions
-from barnabas.groups.offset_requests import is_long_deletion, is_long_fetch
-from barnabas.groups.offsets import Offsets
-from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
-from barnabas.groups.records import Entry
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.steps import PORTION, portions
-from barnabas.groups.topic_removal import TopicRemoval
+from barnabas.groups.offsets import offset_commit, transactional_commit
+from barnabas.groups.offsets.expiry import Expiry
+from barnabas.groups.offsets.offset_decisions import OffsetDecisions
+from barnabas.groups.offsets.offset_requests import is_long_deletion, is_long_fetch
+from barnabas.groups.offsets.offsets import Offsets
+from barnabas.groups.offsets.topic_removal import TopicRemoval
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges

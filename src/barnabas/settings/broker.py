@@ -22,8 +22,8 @@ from barnabas.settings.listeners import (
 )
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name, warning_for
 from barnabas.settings.quorum import parse_bootstrap_servers, parse_voters
-from barnabas.settings.row import READ_ONLY, Setting
 from barnabas.settings.synonyms import BROKER_SYNONYMS
+from barnabas.settings.tables.row import READ_ONLY, Setting
 from barnabas.settings.topic import broker_topic_defaults
 from barnabas.settings.validators import check_value
 from barnabas.settings.values import Value, parse_value

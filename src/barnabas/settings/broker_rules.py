@@ -13,7 +13,7 @@ from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.definitions import BROKER_ROWS
 from barnabas.settings.errors import SettingsError, invalid_value
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name
-from barnabas.settings.row import PER_BROKER, READ_ONLY
+from barnabas.settings.tables.row import PER_BROKER, READ_ONLY
 
 # Key and trust stores belong to a listener: without its prefix nobody could say which one reloads them.
 LISTENER_ONLY = frozenset(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.settings.definitions import CLIENT_METRICS_ROWS, default_value
 from barnabas.settings.errors import SettingsError
-from barnabas.settings.row import Setting
+from barnabas.settings.tables.row import Setting
 from barnabas.settings.validators import check_value
 from barnabas.settings.values import Value, parse_value
 

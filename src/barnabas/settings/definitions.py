@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from barnabas.settings.row import Row, Setting
 from barnabas.settings.tables import (
     cleaner,
     client_metrics,
@@ -29,6 +28,7 @@ from barnabas.settings.tables import (
     topic,
     transactions,
 )
+from barnabas.settings.tables.row import Row, Setting
 from barnabas.settings.values import Value, parse_list
 
 BROKER_TABLES = (

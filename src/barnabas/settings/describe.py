@@ -24,8 +24,8 @@ from barnabas.settings.definitions import (
     default_value,
 )
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name
-from barnabas.settings.row import READ_ONLY, Row
 from barnabas.settings.synonyms import BROKER_SYNONYMS, TOPIC_TO_BROKER
+from barnabas.settings.tables.row import READ_ONLY, Row
 from barnabas.settings.topic import topic_values
 from barnabas.settings.values import Value, parse_value, to_text
 

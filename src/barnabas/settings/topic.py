@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.settings.definitions import TOPIC_ROWS, topic_defaults
 from barnabas.settings.errors import SettingsError
-from barnabas.settings.row import Setting
 from barnabas.settings.synonyms import FALLBACKS, TOPIC_TO_BROKER
+from barnabas.settings.tables.row import Setting
 from barnabas.settings.validators import check_value
 from barnabas.settings.values import Value, parse_value
 

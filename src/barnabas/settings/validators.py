@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from barnabas.settings.errors import SettingsError, invalid_value
-from barnabas.settings.row import Setting
+from barnabas.settings.tables.row import Setting
 from barnabas.settings.values import Value
 
 Check = Callable[[str, Value], None]

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from barnabas.simulation.histories.catalogue import ALL_HISTORIES, NAMED
-from barnabas.simulation.history import Result, Verdict, live, shrink
+from barnabas.simulation.world.history import Result, Verdict, live, shrink
 
 EXIT_STATUS = {Verdict.GOOD: 0, Verdict.WRONG: 1, Verdict.STUCK: 2, Verdict.CRASHED: 3}
 PROGRESS_S = 60.0

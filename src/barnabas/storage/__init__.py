@@ -5,12 +5,12 @@ and `copying` work on a log's `segments` list, which is only ever replaced as a 
 the `graveyard`. Tiered storage finds its place beside them.
 """
 
-from barnabas.storage.context import LogContext
-from barnabas.storage.errors import StorageError
-from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
-from barnabas.storage.log_slice import LogSlice
-from barnabas.storage.names import TopicPartition
-from barnabas.storage.settings import LogSettings
+from barnabas.storage.dirs.log_dirs import LogDirs
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.log_slice import LogSlice
+from barnabas.storage.segments.settings import LogSettings
 
 __all__ = ["Log", "LogContext", "LogDirs", "LogSettings", "LogSlice", "StorageError", "TopicPartition"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from barnabas.groups.assignors.spec import Assignment, AssignorError, GroupSpec
-from barnabas.groups.records import Entry
-from barnabas.groups.settings import GroupSettings
+from barnabas.groups.basics.records import Entry
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.configs import ConfigResource, ConfigsImage, ResourceType
 from barnabas.protocol import ErrorCode

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.consumer import coordinator, target
-from barnabas.groups.outcome import Caller, Outcome
 from barnabas.protocol import Message
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer.coordinator import ConsumerGroups
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.records import Entry
 from barnabas.groups.shard import GroupShard
 from barnabas.protocol.log_records.consumer_offsets import ConsumerGroupMetadataKey
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.consumer import embedded
-from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import Provenance
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.consumer_group_describe import (

@@ -15,9 +15,9 @@ from barnabas.storage import Log, LogSettings
 from barnabas.storage.compaction.cleanable import CleanerLimits, job_for, look_at
 from barnabas.storage.compaction.cleaner import Cleaner
 from barnabas.storage.compaction.job import CleaningStats
-from barnabas.storage.context import LogContext
-from barnabas.storage.names import CLEANED
-from barnabas.storage.segment import Segment
+from barnabas.storage.files.names import CLEANED
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.segments.segment import Segment
 
 from ..building import NOW_MS, append_marker, stage
 

@@ -17,7 +17,7 @@ from barnabas.storage.compaction.job import CleaningJob
 from barnabas.storage.compaction.last_offsets import KEY_OVERHEAD_BYTES
 from barnabas.storage.compaction.record_bytes import BadRecords, keys_of, starts_of
 from barnabas.storage.compaction.throttle import Throttle
-from barnabas.storage.segment import CorruptLog
+from barnabas.storage.segments.segment import CorruptLog
 
 from ..building import NOW_MS, append, append_marker
 from .histories import DAY_MS, LIMITS, SETTINGS, all_records, batches_of, clean, clean_once

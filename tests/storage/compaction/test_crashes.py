@@ -6,9 +6,9 @@ import pytest
 
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record
-from barnabas.simulation.disk import SimulatedDisk, Stopped
+from barnabas.simulation.world.disk import SimulatedDisk, Stopped
 from barnabas.storage import Log
-from barnabas.storage.context import LogContext
+from barnabas.storage.logs.context import LogContext
 
 from ..building import NOW_MS
 from .histories import (

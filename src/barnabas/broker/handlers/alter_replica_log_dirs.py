@@ -10,7 +10,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
 )
-from barnabas.storage.names import TopicPartition
+from barnabas.storage.files.names import TopicPartition
 
 Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 Result = Topic.AlterReplicaLogDirPartitionResult

@@ -14,8 +14,8 @@ from barnabas.runtime.pieces import Steps
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.storage.context import LogContext
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.dirs.log_dir import LogDir
+    from barnabas.storage.logs.context import LogContext
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = Result.DescribeLogDirsTopic

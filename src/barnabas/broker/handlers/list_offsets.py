@@ -15,7 +15,7 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffs
 from barnabas.runtime.pieces import Steps, at_once
 
 if TYPE_CHECKING:
-    from barnabas.storage.log import Log
+    from barnabas.storage.logs.log import Log
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1,

@@ -85,7 +85,7 @@ def commit(
 
 def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:
     """The error for every partition that there is."""
-    from barnabas.groups.transactional_commit import TransactionalCommit
+    from barnabas.groups.offsets.transactional_commit import TransactionalCommit
     from barnabas.metadata.steps import at_once
 
     code = as_coordinator_error(error).code

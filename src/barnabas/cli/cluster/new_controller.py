@@ -12,8 +12,8 @@ from barnabas.client.admin.voters import VoterAddress
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.settings import SettingsError
 from barnabas.settings.listeners import parse_end_points
-from barnabas.storage import meta_properties
-from barnabas.storage.errors import StorageError
+from barnabas.storage.files import meta_properties
+from barnabas.storage.files.errors import StorageError
 
 VALID = "Is this a valid controller configuration file?"
 

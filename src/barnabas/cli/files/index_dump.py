@@ -15,10 +15,16 @@ from barnabas.records.batch import BatchHeader, headers, next_size
 from barnabas.records.crc32c import Buffer
 from barnabas.records.record import iter_records
 from barnabas.replication.producer_snapshot import decode as decode_producers
-from barnabas.storage.checkpoints import CorruptCheckpoint, decode_epochs, decode_offsets
-from barnabas.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, CorruptIndex, OffsetIndex, TimeIndex
-from barnabas.storage.transaction_index import VERSION as TRANSACTION_INDEX_VERSION
-from barnabas.storage.transaction_index import decode as decode_aborted
+from barnabas.storage.files.checkpoints import CorruptCheckpoint, decode_epochs, decode_offsets
+from barnabas.storage.segments.index import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    CorruptIndex,
+    OffsetIndex,
+    TimeIndex,
+)
+from barnabas.storage.segments.transaction_index import VERSION as TRANSACTION_INDEX_VERSION
+from barnabas.storage.segments.transaction_index import decode as decode_aborted
 
 NO_OFFSET = -1
 

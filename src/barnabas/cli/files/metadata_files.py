@@ -19,7 +19,7 @@ from barnabas.protocol import KafkaError, Message, ProtocolError
 from barnabas.raft.snapshot_ids import SnapshotId, parse_name
 from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.record import iter_records
-from barnabas.storage.names import LOG, METADATA_TOPIC
+from barnabas.storage.files.names import LOG, METADATA_TOPIC
 
 SEGMENT = re.compile(r"\d{20}")
 

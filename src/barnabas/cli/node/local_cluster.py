@@ -115,7 +115,7 @@ class LocalCluster:
         from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
         from barnabas.protocol import uuid
         from barnabas.settings import BrokerSettings
-        from barnabas.storage.meta_properties import random_directory_id
+        from barnabas.storage.files.meta_properties import random_directory_id
 
         if not 1 <= count <= NODES_MAX:
             raise ToolError(f"a cluster has 1 to {NODES_MAX} nodes here, not {count}")

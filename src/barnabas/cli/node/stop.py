@@ -11,7 +11,7 @@ from pathlib import Path
 
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.storage.names import PROCESS_ID
+from barnabas.storage.files.names import PROCESS_ID
 
 EXAMPLES = ("--data ./data", "--port 9092")
 NEEDS_ARGUMENTS = False

@@ -19,8 +19,8 @@ from barnabas.protocol import uuid
 from barnabas.raft.voters import Voter, VoterEndpoint
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.settings import BrokerSettings, SettingsError
-from barnabas.storage import meta_properties
-from barnabas.storage.errors import StorageError
+from barnabas.storage.files import meta_properties
+from barnabas.storage.files.errors import StorageError
 
 EXAMPLES = (
     "random-uuid",

@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from operator import attrgetter
 
+from barnabas.groups.basics.deadlines import Deadlines, Timer
+from barnabas.groups.basics.kind import KEEP_ALL, SINCE_COMMIT, PartitionCheck
+from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.outcome import Caller, Outcome, Token, Tokens
+from barnabas.groups.basics.records import Entry
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due, PendingMember
 from barnabas.groups.classic.joining import join
 from barnabas.groups.classic.member import ClassicMember
@@ -33,12 +39,6 @@ from barnabas.groups.classic.states import (
     STABLE,
     ClassicGroupState,
 )
-from barnabas.groups.deadlines import Deadlines, Timer
-from barnabas.groups.kind import KEEP_ALL, SINCE_COMMIT, PartitionCheck
-from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Caller, Outcome, Token, Tokens
-from barnabas.groups.records import Entry
-from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.metadata.topic_changes import TopicChanges

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from barnabas.groups.basics.deadlines import Timer
+from barnabas.groups.basics.sharing import Sharing
 from barnabas.groups.classic.member import ClassicMember, Protocols, restored
 from barnabas.groups.classic.members import Members
 from barnabas.groups.classic.states import (
@@ -20,8 +22,6 @@ from barnabas.groups.classic.states import (
     ClassicGroupState,
 )
 from barnabas.groups.classic.subscriptions import subscribed_topics
-from barnabas.groups.deadlines import Timer
-from barnabas.groups.sharing import Sharing
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse

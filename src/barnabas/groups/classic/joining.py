@@ -6,6 +6,8 @@ Does not know: how the rebalance goes on (see `rebalance`).
 
 from __future__ import annotations
 
+from barnabas.groups.basics.member_ids import new_member_id
+from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import ClassicMember, protocols_of
 from barnabas.groups.classic.rebalance import (
@@ -23,8 +25,6 @@ from barnabas.groups.classic.rebalance import (
     renew_session,
 )
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from barnabas.groups.member_ids import new_member_id
-from barnabas.groups.outcome import Caller, Outcome
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.sync_group import SyncGroupResponse

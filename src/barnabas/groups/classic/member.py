@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from barnabas.groups.deadlines import Timer
-from barnabas.groups.outcome import Token
-from barnabas.groups.sharing import Sharing
+from barnabas.groups.basics.deadlines import Timer
+from barnabas.groups.basics.outcome import Token
+from barnabas.groups.basics.sharing import Sharing
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 

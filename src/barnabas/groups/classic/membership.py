@@ -6,6 +6,7 @@ Does not know: how a rebalance goes on (see `rebalance`).
 
 from __future__ import annotations
 
+from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.classic.group import ClassicGroup, Due
 from barnabas.groups.classic.rebalance import (
     ClassicState,
@@ -18,7 +19,6 @@ from barnabas.groups.classic.rebalance import (
     renew_session,
 )
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from barnabas.groups.outcome import Caller, Outcome
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse

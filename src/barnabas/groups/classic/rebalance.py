@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from barnabas.groups.basics.deadlines import Deadlines, Timer
+from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.outcome import Outcome, Token, Tokens
+from barnabas.groups.basics.records import Entry
+from barnabas.groups.basics.settings import GroupSettings
+from barnabas.groups.basics.sharing import Sharing
 from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due
 from barnabas.groups.classic.member import ClassicMember
 from barnabas.groups.classic.states import (
@@ -18,12 +24,6 @@ from barnabas.groups.classic.states import (
     PREPARING_REBALANCE,
     STABLE,
 )
-from barnabas.groups.deadlines import Deadlines, Timer
-from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Outcome, Token, Tokens
-from barnabas.groups.records import Entry
-from barnabas.groups.settings import GroupSettings
-from barnabas.groups.sharing import Sharing
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from barnabas.groups.basics.outcome import Caller, Outcome
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.classic.member import protocols_of
 from barnabas.groups.classic.rebalance import join_refusal
 from barnabas.groups.consumer import embedded
@@ -18,8 +20,6 @@ from barnabas.groups.consumer.joining import check_instance, check_size, replace
 from barnabas.groups.consumer.member import ClassicSide, ConsumerMember, MemberState
 from barnabas.groups.consumer.migration import DISABLED
 from barnabas.groups.consumer.state import ConsumerState, Due
-from barnabas.groups.outcome import Caller, Outcome
-from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import at_once
 from barnabas.protocol import ErrorCode, KafkaError

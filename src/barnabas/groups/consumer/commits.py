@@ -7,9 +7,9 @@ Does not know: offsets.
 
 from __future__ import annotations
 
+from barnabas.groups.basics.kind import PartitionCheck
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
-from barnabas.groups.kind import PartitionCheck
 from barnabas.protocol import ErrorCode, KafkaError
 
 VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit

@@ -11,6 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from barnabas.groups.assignors.spec import Assignor
+from barnabas.groups.basics.deadlines import Deadlines
+from barnabas.groups.basics.kind import SINCE_COMMIT, PartitionCheck
+from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.outcome import Caller, Outcome, Token
+from barnabas.groups.basics.records import Entry
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.consumer import (
     commits,
@@ -31,12 +37,6 @@ from barnabas.groups.consumer.member import (
 )
 from barnabas.groups.consumer.mixed import MixedGroups
 from barnabas.groups.consumer.state import NO_VERSION, ConsumerState, Due
-from barnabas.groups.deadlines import Deadlines
-from barnabas.groups.kind import SINCE_COMMIT, PartitionCheck
-from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Caller, Outcome, Token
-from barnabas.groups.records import Entry
-from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topic_changes import TopicChanges

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.groups.assignors.spec import Assignment
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer.member import ClassicMemberMetadata, ConsumerMember, Owned, RecordedPartitions
-from barnabas.groups.records import Entry
 from barnabas.protocol.log_records import consumer_offsets as log
 
 Target = log.ConsumerGroupTargetAssignmentMemberValue

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.outcome import Caller, Outcome
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer import entries, regexes, target
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.joining import check_size, dynamic_member, static_member
@@ -22,9 +25,6 @@ from barnabas.groups.consumer.member import (
 from barnabas.groups.consumer.reconciliation import Goal, Reported, reconcile
 from barnabas.groups.consumer.regexes import Change
 from barnabas.groups.consumer.state import ConsumerState, Due
-from barnabas.groups.member_ids import Rng
-from barnabas.groups.outcome import Caller, Outcome
-from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.protocol.messages.consumer_group_heartbeat import (

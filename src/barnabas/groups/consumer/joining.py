@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer import entries
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerMember
 from barnabas.groups.consumer.reconciliation import Reported
-from barnabas.groups.records import Entry
 from barnabas.protocol import ErrorCode, KafkaError
 
 

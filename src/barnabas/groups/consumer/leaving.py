@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from barnabas.groups.basics.outcome import Outcome
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer import entries
 from barnabas.groups.consumer.group import ConsumerGroup, add, add_all
 from barnabas.groups.consumer.joining import check_instance
 from barnabas.groups.consumer.member import NOTHING, STATIC_LEAVING_EPOCH, ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState
-from barnabas.groups.outcome import Outcome
-from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.consumer_group_heartbeat import (

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from barnabas.groups.basics.outcome import Outcome
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from barnabas.groups.classic.member import ClassicMember
@@ -19,8 +21,6 @@ from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.leaving import tombstones
 from barnabas.groups.consumer.member import ClassicSide, ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState, Due
-from barnabas.groups.outcome import Outcome
-from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.messages.sync_group import SyncGroupResponse

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.classic.joining import refuse_at_once
 from barnabas.groups.classic.rebalance import join_refusal
@@ -18,7 +19,6 @@ from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.heartbeat import new_member_id
 from barnabas.groups.consumer.member import ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState
-from barnabas.groups.outcome import Caller, Outcome
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

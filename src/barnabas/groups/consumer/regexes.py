@@ -11,11 +11,11 @@ from enum import Enum
 
 from barnabas.expressions.chars import RegexError
 from barnabas.expressions.matching import matcher
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer import entries
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState, Due
-from barnabas.groups.records import Entry
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 

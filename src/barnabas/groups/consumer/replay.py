@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.groups.basics.records import Entry
 from barnabas.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from barnabas.groups.consumer.member import ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState
-from barnabas.groups.records import Entry
 from barnabas.protocol.log_records import consumer_offsets as log
 
 NO_ASSIGNMENT_EPOCH = -1

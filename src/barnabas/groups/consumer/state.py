@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from barnabas.groups.assignors.registry import chosen
 from barnabas.groups.assignors.spec import Assignor
+from barnabas.groups.basics.deadlines import Deadlines, Timer
+from barnabas.groups.basics.member_ids import Rng
+from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.metadata_hash import MetadataHashes
 from barnabas.groups.consumer.subscribers import Subscribers
 from barnabas.groups.consumer.topic_matches import TopicMatches
-from barnabas.groups.deadlines import Deadlines, Timer
-from barnabas.groups.member_ids import Rng
-from barnabas.groups.settings import GroupSettings
 from barnabas.metadata.configs import ConfigResource, ConfigsImage, ResourceType
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError

@@ -3,7 +3,7 @@
 Each row: name, type, default, allowed values, importance, how it can be changed, documentation.
 """
 
-from barnabas.settings.row import Row
+from barnabas.settings.tables.row import Row
 
 # Rows keep two lines each, so that the table can be read as one.
 # fmt: off

@@ -7,7 +7,7 @@ from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, 
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.records import RecordsHistory
 from barnabas.simulation.histories.transactions import TransactionsHistory
-from barnabas.simulation.history import Make
+from barnabas.simulation.world.history import Make
 
 HISTORIES: dict[str, Make] = {
     RecordsHistory.name: RecordsHistory,

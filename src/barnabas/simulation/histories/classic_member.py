@@ -16,7 +16,6 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.histories.group_member import (
     BEAT_S,
     COORDINATOR_ERRORS,
@@ -28,6 +27,7 @@ from barnabas.simulation.histories.group_member import (
     Positions,
     find_coordinator,
 )
+from barnabas.simulation.world.client import SimulatedClient
 
 EAGER, COOPERATIVE = "eager", "cooperative"
 JOIN_TIMEOUT_MS = 20_000

@@ -19,15 +19,15 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.faults import Plan
 from barnabas.simulation.histories.cluster_stage import PROMISES, ClusterStage, cluster_plan, shape_of
 from barnabas.simulation.histories.electorate import Electorate, changes_voters
 from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.records import RETRY_S, TOPIC, RecordsHistory
 from barnabas.simulation.histories.stage import Stage
-from barnabas.simulation.history import Wrong
-from barnabas.simulation.world import World, rng_of
+from barnabas.simulation.world.client import Job, SimulatedClient
+from barnabas.simulation.world.faults import Plan
+from barnabas.simulation.world.history import Wrong
+from barnabas.simulation.world.world import World, rng_of
 
 SECONDS = 8.0
 SECONDS_TO_RECOVER = 60.0

@@ -4,14 +4,14 @@ coordinators fail over, and the partitions that they write to change their leade
 
 from __future__ import annotations
 
-from barnabas.simulation.faults import Plan
 from barnabas.simulation.histories.cluster_stage import CALM_S, PROMISES, ClusterStage, cluster_plan, shape_of
 from barnabas.simulation.histories.electorate import Electorate, changes_voters
 from barnabas.simulation.histories.groups import GroupsHistory
 from barnabas.simulation.histories.moving import Mover
 from barnabas.simulation.histories.stage import SYNCED, Stage
 from barnabas.simulation.histories.transactions import TransactionsHistory
-from barnabas.simulation.world import World, rng_of
+from barnabas.simulation.world.faults import Plan
+from barnabas.simulation.world.world import World, rng_of
 
 SECONDS = 6.0
 FAULTS_MAX = 7

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.cluster import Shape, SimulatedCluster
-from barnabas.simulation.cluster_checks import ClusterChecks
-from barnabas.simulation.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Faults, Kind, Plan, plan
 from barnabas.simulation.histories.stage import Happening, Machines, Stage
-from barnabas.simulation.routed_client import RoutedClient
-from barnabas.simulation.world import World
+from barnabas.simulation.world.client import Job, SimulatedClient
+from barnabas.simulation.world.cluster import Shape, SimulatedCluster
+from barnabas.simulation.world.cluster_checks import ClusterChecks
+from barnabas.simulation.world.faults import CLUSTER_KINDS, DISK_KINDS, Fault, Faults, Kind, Plan, plan
+from barnabas.simulation.world.routed_client import RoutedClient
+from barnabas.simulation.world.world import World
 
 DISK_CHANCE = 0.3
 DURATION_S_MEAN = 1.5

@@ -14,7 +14,6 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.histories.group_checks import Member
 from barnabas.simulation.histories.group_member import (
     BEAT_S,
@@ -26,6 +25,7 @@ from barnabas.simulation.histories.group_member import (
     Positions,
     find_coordinator,
 )
+from barnabas.simulation.world.client import SimulatedClient
 
 CONSUMER = "consumer"
 LEAVE_EPOCH = -1

@@ -14,9 +14,9 @@ from random import Random
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from barnabas.raft.voters import Voter
-from barnabas.simulation.client import SimulatedClient
-from barnabas.simulation.cluster import CLUSTER_ID, Shape
 from barnabas.simulation.histories.cluster_stage import ClusterPromise, ClusterStage
+from barnabas.simulation.world.client import SimulatedClient
+from barnabas.simulation.world.cluster import CLUSTER_ID, Shape
 
 PAUSE_S = 1.5
 CHANCE = 0.6

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from barnabas.simulation.history import Wrong
+from barnabas.simulation.world.history import Wrong
 
 
 class Offsets:

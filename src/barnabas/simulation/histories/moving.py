@@ -14,8 +14,8 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
 )
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.histories.cluster_stage import ClusterStage
+from barnabas.simulation.world.client import SimulatedClient
 
 PAUSE_S = 0.8
 CANCEL_CHANCE, ELECT_CHANCE = 0.15, 0.15

@@ -12,7 +12,7 @@ from barnabas.client.core.fetched import ConsumerRecord, read_partition
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.simulation.client import SimulatedClient
+from barnabas.simulation.world.client import SimulatedClient
 
 BY_NAME_MAX = 12  # the last version of Fetch that names topics
 FETCH_BYTES = 1 << 20

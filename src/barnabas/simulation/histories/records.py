@@ -17,12 +17,12 @@ from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.faults import Plan, plan
 from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.stage import Stage, create_topic, kinds_of, promise_of
-from barnabas.simulation.history import Wrong
-from barnabas.simulation.world import World, rng_of
+from barnabas.simulation.world.client import Job, SimulatedClient
+from barnabas.simulation.world.faults import Plan, plan
+from barnabas.simulation.world.history import Wrong
+from barnabas.simulation.world.world import World, rng_of
 
 TOPIC = "records"
 SECONDS = 4.0

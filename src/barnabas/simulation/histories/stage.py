@@ -15,11 +15,19 @@ from typing import Protocol
 from barnabas.client.core.address import Address
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.faults import ALL_KINDS, DISK_KINDS, POWER_KINDS, WITHOUT_POWER, Faults, Kind, Plan
-from barnabas.simulation.loop import Stuck
-from barnabas.simulation.node import SimulatedNode
-from barnabas.simulation.world import World
+from barnabas.simulation.world.client import Job, SimulatedClient
+from barnabas.simulation.world.faults import (
+    ALL_KINDS,
+    DISK_KINDS,
+    POWER_KINDS,
+    WITHOUT_POWER,
+    Faults,
+    Kind,
+    Plan,
+)
+from barnabas.simulation.world.loop import Stuck
+from barnabas.simulation.world.node import SimulatedNode
+from barnabas.simulation.world.world import World
 
 LOOK_S = 0.05
 DISK_CHANCE = 0.3

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from barnabas.simulation.history import Wrong
+from barnabas.simulation.world.history import Wrong
 
 
 class Outcome(Enum):

@@ -24,9 +24,9 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import SimulatedClient
 from barnabas.simulation.histories.transaction_checks import Epochs, Outcome, Transaction
-from barnabas.simulation.history import Wrong
+from barnabas.simulation.world.client import SimulatedClient
+from barnabas.simulation.world.history import Wrong
 
 R = TypeVar("R", bound=Message)
 TRANSACTION = 1  # key type of FindCoordinator

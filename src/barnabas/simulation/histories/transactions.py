@@ -16,15 +16,15 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
-from barnabas.simulation.client import Job, SimulatedClient
-from barnabas.simulation.faults import Plan, plan
 from barnabas.simulation.histories.group_member import find_coordinator
 from barnabas.simulation.histories.reading import Reader
 from barnabas.simulation.histories.stage import COMPACTED, Stage, create_topic, kinds_of, promise_of
 from barnabas.simulation.histories.transaction_checks import Epochs, Inputs, Outcome, Transactions
 from barnabas.simulation.histories.transactional_client import Fenced, TransactionalProducer
-from barnabas.simulation.history import Wrong
-from barnabas.simulation.world import World, rng_of
+from barnabas.simulation.world.client import Job, SimulatedClient
+from barnabas.simulation.world.faults import Plan, plan
+from barnabas.simulation.world.history import Wrong
+from barnabas.simulation.world.world import World, rng_of
 
 INPUT, OUTPUT, GROUP = "input", "output", "loops"
 SECONDS = 6.0

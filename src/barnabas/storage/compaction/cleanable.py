@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.storage.compaction.job import NO_DATA, CleaningJob
-from barnabas.storage.reading import floor
-from barnabas.storage.settings import INT64_MAX
+from barnabas.storage.logs.reading import floor
+from barnabas.storage.segments.settings import INT64_MAX
 
 if TYPE_CHECKING:
-    from barnabas.storage.log import Log
-    from barnabas.storage.segment import Segment
+    from barnabas.storage.logs.log import Log
+    from barnabas.storage.segments.segment import Segment
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterator
 from barnabas.protocol import KafkaError
 from barnabas.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.records.crc32c import Buffer
-from barnabas.storage import names
 from barnabas.storage.compaction.filtering import BatchFilter
 from barnabas.storage.compaction.grouping import SegmentSizes, group_segments
 from barnabas.storage.compaction.job import CleanedGroup, CleaningJob, CleaningStats
@@ -22,11 +21,12 @@ from barnabas.storage.compaction.reading import Batches, read_batches
 from barnabas.storage.compaction.record_bytes import BadRecords
 from barnabas.storage.compaction.throttle import Throttle
 from barnabas.storage.compaction.transactions import CleanedTransactions
-from barnabas.storage.context import LogContext
-from barnabas.storage.gathering import finish_write
-from barnabas.storage.segment import Segment
-from barnabas.storage.segment_writer import Extent, SegmentWriter
-from barnabas.storage.transaction_index import AbortedTransaction, encode
+from barnabas.storage.files import names
+from barnabas.storage.files.gathering import finish_write
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment_writer import Extent, SegmentWriter
+from barnabas.storage.segments.transaction_index import AbortedTransaction, encode
 
 COPIED_BYTES_MAX = 4096
 UNREADABLE = (KafkaError, BadRecords, ValueError, IndexError)  # what records that are none make of readers

@@ -8,7 +8,7 @@ cleaned again and again would end as thousands of tiny segments. Does not know: 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from barnabas.storage.index import RELATIVE_OFFSET_MAX
+from barnabas.storage.segments.index import RELATIVE_OFFSET_MAX
 
 
 @dataclass(frozen=True, slots=True)

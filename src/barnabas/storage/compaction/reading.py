@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from barnabas.records.batch import ATTRIBUTES_AT, BATCH_OVERHEAD, LOG_OVERHEAD, MAGIC, BatchHeader
 from barnabas.records.crc32c import crc32c
-from barnabas.storage.segment import CorruptLog, Segment
+from barnabas.storage.segments.segment import CorruptLog, Segment
 
 Batches = list[tuple[BatchHeader, memoryview]]
 

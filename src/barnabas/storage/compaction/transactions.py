@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from barnabas.records.batch import TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.records.control import ControlType, read_control
 from barnabas.records.crc32c import Buffer
-from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.storage.segments.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:

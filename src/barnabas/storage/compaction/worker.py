@@ -21,7 +21,7 @@ from threading import Thread
 
 from barnabas.storage.compaction.cleaner import Cleaner
 from barnabas.storage.compaction.job import CleaningJob
-from barnabas.storage.context import LogContext
+from barnabas.storage.logs.context import LogContext
 
 NICENESS = 10
 NEXT = "next"

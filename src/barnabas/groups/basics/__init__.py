@@ -1,0 +1,1 @@
+"""What all kinds of groups need: outcomes, records, deadlines, member ids, settings."""

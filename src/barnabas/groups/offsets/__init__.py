@@ -1,0 +1,1 @@
+"""Committed offsets: requests about them, transactions, expiry, deleted topics."""

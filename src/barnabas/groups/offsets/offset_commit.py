@@ -1,0 +1,180 @@
+"""OffsetCommit: topics looked up, every partition answered, records made on the way.
+
+In: a request, the topics that exist, what the group says to it. Out: records with their bytes, and the
+answer. Each step looks at a portion of the partitions. From version 10 on topics are named by id.
+Does not know: members and generations, who may read which topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.groups.basics.kind import PartitionCheck
+from barnabas.groups.basics.outcome import Outcome
+from barnabas.groups.basics.records import Entry, KeyAndValue, offset_frame
+from barnabas.groups.basics.steps import PORTION
+from barnabas.groups.offsets.offsets import NO_EXPIRY
+from barnabas.metadata.topics import TopicImage, TopicsImage
+from barnabas.protocol import NULL_UUID, ErrorCode
+from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+TOPIC_ID_VERSION = 10
+NO_RETENTION_TIME = -1
+BYTES_A_COMMIT = 64  # of a record, beside its texts
+TOPIC_NAME_MAX = 249
+INT64_MAX = 2**63 - 1
+
+CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+CommitPartition = CommitTopic.OffsetCommitRequestPartition
+CommittedTopic = OffsetCommitResponse.OffsetCommitResponseTopic
+CommittedPartition = CommittedTopic.OffsetCommitResponsePartition
+
+
+def is_long(request: OffsetCommitRequest) -> bool:
+    """Whether the request names more than a portion of partitions, or of topics."""
+    topics = request.topics
+    if len(topics) == 1:
+        return len(topics[0].partitions) > PORTION
+    return len(topics) > PORTION or sum(len(topic.partitions) for topic in topics) > PORTION
+
+
+class Commit:
+    """One OffsetCommit: what cannot be committed is answered first, as Kafka does. Each method looks at a
+    portion of the partitions of one topic."""
+
+    __slots__ = (
+        "_answers",
+        "_expires_ms",
+        "_is_separate",
+        "_topics",
+        "_uses_ids",
+        "accepted",
+        "encoded",
+        "records",
+        "request",
+        "response",
+    )
+
+    def __init__(self, request: OffsetCommitRequest, version: int, topics: TopicsImage) -> None:
+        self.request = request
+        self.response = OffsetCommitResponse()
+        self.accepted: list[tuple[CommitTopic, TopicImage, Sequence[CommitPartition]]] = []
+        self.records: list[Entry] = []
+        self.encoded: list[KeyAndValue] = []  # as many as records, unless some have a rare form
+        self._topics = topics
+        self._uses_ids = version >= TOPIC_ID_VERSION
+        self._answers: dict[str | bytes | int, CommittedTopic] = {}
+        self._is_separate = False
+        self._expires_ms = NO_EXPIRY
+
+    def look_up(self, topic: CommitTopic, partitions: Sequence[CommitPartition]) -> None:
+        """Accept what exists, and answer the rest."""
+        if self._uses_ids:
+            found = self._topics.by_id.get(topic.topic_id)
+        else:
+            found = self._topics.by_name.get(topic.name)
+        if found is None:
+            unknown_id = self._uses_ids
+            error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self._answer(topic, partitions, error)
+            return
+        known = found.partitions
+        for partition in partitions:
+            if partition.partition_index not in known:
+                unknown = [each for each in partitions if each.partition_index not in known]
+                self._answer(topic, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                partitions = [each for each in partitions if each.partition_index in known]
+                break
+        if partitions:
+            self.accepted.append((topic, found, partitions))
+
+    def looked_up(self, now_ms: int) -> None:
+        """Everything was looked up: from now on answers are those to what is accepted."""
+        # A topic named twice is answered twice, as Kafka does, unless something was refused before.
+        self._is_separate = not self.response.topics
+        retention_ms = self.request.retention_time_ms
+        if retention_ms != NO_RETENTION_TIME:
+            self._expires_ms = min(max(now_ms + retention_ms, 0), INT64_MAX)
+
+    def _answer(self, topic: CommitTopic, partitions: Sequence[CommitPartition], error: ErrorCode) -> None:
+        answers = self._answer_of(topic).partitions
+        for partition in partitions:
+            answers.append(CommittedPartition(partition_index=partition.partition_index, error_code=error))
+
+    def _answer_of(self, topic: CommitTopic) -> CommittedTopic:
+        name: str | bytes | int
+        if self._is_separate:
+            name = id(topic)
+        else:
+            name = topic.name if topic.topic_id == NULL_UUID else topic.topic_id
+        answer = self._answers.get(name)
+        if answer is None:
+            answer = self._answers[name] = CommittedTopic(name=topic.name, topic_id=topic.topic_id)
+            self.response.topics.append(answer)
+        return answer
+
+    def fits(self, bytes_max: int, metadata_bytes_max: int) -> bool:
+        """Whether the records go into one batch, which they surely do when they are few."""
+        size = BYTES_A_COMMIT + len(self.request.group_id)
+        count = 0
+        for _, _, partitions in self.accepted:
+            count += len(partitions)
+        if count * (size + TOPIC_NAME_MAX + 3 * metadata_bytes_max) <= bytes_max:
+            return True
+        if count * size > bytes_max:
+            return False
+        needed = sum(
+            size + len(found.name) + 3 * len(partition.committed_metadata or "")
+            for _, found, partitions in self.accepted
+            for partition in partitions
+        )
+        return needed <= bytes_max
+
+    def refuse(self, place: int, error: ErrorCode) -> None:
+        """Answer what was accepted at a place with an error: then nothing is committed."""
+        topic, _, partitions = self.accepted[place]
+        self._answer(topic, partitions, error)
+
+    def first_error(self, place: int, check: PartitionCheck) -> ErrorCode:
+        """What is wrong with the first partition that may not be committed: then none is, as in Kafka."""
+        _, found, partitions = self.accepted[place]
+        for partition in partitions:
+            error = check(found.id, partition.partition_index)
+            if error:
+                return error
+        return ErrorCode.NONE
+
+    def write(self, place: int, metadata_bytes_max: int, now_ms: int) -> None:
+        """The records of what was accepted at a place, with the answers to them."""
+        topic, found, partitions = self.accepted[place]
+        expires_ms, group_id, name = self._expires_ms, self.request.group_id, found.name
+        topic_id = found.id if expires_ms == NO_EXPIRY else NULL_UUID  # one of them is written
+        frame = offset_frame(group_id, name, topic_id, now_ms)
+        answers = self._answer_of(topic).partitions
+        for partition in partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or ""
+            if len(metadata) > metadata_bytes_max:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                answers.append(CommittedPartition(partition_index=index, error_code=error))
+                continue
+            answers.append(CommittedPartition(partition_index=index))
+            offset, epoch = partition.committed_offset, partition.committed_leader_epoch
+            value = OffsetCommitValue(
+                offset=offset,
+                leader_epoch=epoch,
+                metadata=metadata,
+                commit_timestamp=now_ms,
+                expire_timestamp=expires_ms,
+                topic_id=topic_id,
+            )
+            self.records.append(Entry(OffsetCommitKey(group=group_id, topic=name, partition=index), value))
+            if frame is not None:
+                written = frame.encode(index, offset, epoch, metadata)
+                if written is not None:
+                    self.encoded.append(written)
+
+    def outcome(self) -> Outcome:
+        records, encoded = self.records, self.encoded
+        return Outcome(records, self.response, None, [], encoded if len(encoded) == len(records) else None)

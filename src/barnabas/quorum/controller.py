@@ -1,0 +1,470 @@
+"""The controller of a node: requests in, decisions into the metadata log, answers out when committed.
+
+In: controller requests from the node's own broker (`handle`, in process) and, through the CONTROLLER
+listener, from others. Out: responses; committed images go to the listeners of the metadata log.
+
+A controller is active while its node leads the quorum: from `activate` (called when the log's epoch is open)
+to `renounce`. It refuses with NOT_CONTROLLER otherwise.
+
+How a node that is its own quorum starts (some milliseconds, three syncs of the log):
+  1. `broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log behind it.
+  2. `Controller(settings, cluster_id, metadata_log, clock, rng)`, then `await controller.start(bootstrap)`:
+     elects this node, writes the bootstrap records into an empty log, registers the controller.
+     From here on `handle` answers.
+  3. `BrokerLifecycle(...)`, `await lifecycle.register()`: the broker registers, fenced, and gets its epoch.
+  4. The broker makes its partitions from `metadata_log.image`, adds its listener, then
+     `await lifecycle.unfence()`: the first heartbeat unfences it and elects leaders; it beats on from there.
+  5. `metadata_log.run_slow_work_with(threads.run)`: clients would wait now, so syncs leave the loop.
+And stops: `lifecycle.stop(patience_ms)` (controlled shutdown), `controller.stop()`, `metadata_log.close()`.
+Does not know: sockets, authorization (callers check before they ask).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+from barnabas.controller import heartbeat as heartbeats
+from barnabas.controller import producer_ids, registration
+from barnabas.controller.activation import activate
+from barnabas.controller.configs import alter_configs, incremental_alter_configs, sealed_anew
+from barnabas.controller.context import Context, Rng, unlimited
+from barnabas.controller.create_partitions import create_partitions
+from barnabas.controller.create_topics import create_topics
+from barnabas.controller.decision import Decision, in_steps
+from barnabas.controller.delete_topics import delete_topics
+from barnabas.controller.directories import assign_replicas_to_dirs
+from barnabas.controller.refusals import refusal
+from barnabas.controller.sessions import BrokerSessions
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps
+from barnabas.metadata.versions import CONTROLLER_REGISTRATION, reason_unsupported, supported_features
+from barnabas.protocol import ApiKey, ErrorCode, KafkaError, Message
+from barnabas.protocol.log_records.metadata import NoOpRecord
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.quorum.controller_state import ControllerState
+from barnabas.quorum.metadata_log import MetadataLog
+from barnabas.quorum.shard import Shard
+from barnabas.raft.quorum_description import describe_quorum, not_led_here
+from barnabas.runtime.clock import Clock
+from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.errors import SettingsError
+from barnabas.settings.listeners import SECURITY_PROTOCOLS, EndPoint
+from barnabas.settings.secrets import Secrets
+
+logger = logging.getLogger(__name__)
+
+Reply = TypeVar("Reply")
+TICK_MS = 500
+DESCRIBE_QUORUM_LATEST = 2
+
+# Requests that one decision answers, without more than the context.
+_DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterConfigsRequest: alter_configs,
+    AllocateProducerIdsRequest: producer_ids.allocate,
+    ControllerRegistrationRequest: registration.register_controller,
+    UnregisterBrokerRequest: registration.unregister_broker,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
+}
+
+# The same, asked for rarely: brought in when they are.
+_RARE = {
+    ApiKey.ALTER_CLIENT_QUOTAS: ("quotas", "alter_client_quotas"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("scram", "alter_user_scram_credentials"),
+    ApiKey.UPDATE_FEATURES: ("features", "update_features"),
+    ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
+    ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_partition_reassignments"),
+}
+
+
+def _decision_on(request: Message) -> Callable[[Context, Any], Decision[Message]] | None:
+    rare = _RARE.get(request.schema.key) if type(request) not in _DECISIONS else None  # type: ignore[call-overload]
+    if rare is not None:
+        module, name = rare
+        found: Callable[[Context, Any], Decision[Message]]
+        found = getattr(import_module(f"barnabas.controller.{module}"), name)
+        return found
+    return _DECISIONS.get(type(request))
+
+
+class Controller:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        cluster_id: str,
+        metadata_log: MetadataLog,
+        clock: Clock,
+        rng: Rng,
+        secrets: Secrets | None = None,
+    ) -> None:
+        self._settings = settings
+        self._secrets = secrets
+        self._cluster_id = cluster_id
+        self._log = metadata_log
+        self._clock = clock
+        self._rng = rng
+        self._incarnation_id = rng.randbytes(16)
+        self._sessions: BrokerSessions
+        self._machine: ControllerState
+        self._shard: Shard[Message] | None = None  # while this controller is the active one
+        self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
+        self._first: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
+        self._is_draining = False  # it stops
+        self._bootstrap: Sequence[Message] = ()
+        self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
+        self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
+        self._timer: asyncio.TimerHandle | None = None
+        self._fencing: asyncio.Task[None] | None = None
+        self._electing: asyncio.Task[None] | None = None
+        self._balanced_ms = self._unclean_ms = 0  # when leaders were last looked at
+        self._last_tick_ms = 0
+        self._effective = settings
+        self._dynamic: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image."""
+        return self._log.image
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller's node id; -1 while there is none."""
+        leader = self._log.leader
+        return leader.node_id if leader is not None else -1
+
+    @property
+    def incarnation_id(self) -> bytes:
+        return self._incarnation_id
+
+    @property
+    def kraft_version(self) -> int:
+        return self._log.membership.kraft_version
+
+    @property
+    def is_active(self) -> bool:
+        return self._shard is not None and not self._is_draining
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Takes no request any more, and waits for those on their way: who asks next asks the next one."""
+        self._is_draining = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                waiting = self._log.committed(self._log.end_offset)
+                if waiting is not None:
+                    await waiting
+        except (TimeoutError, KafkaError) as error:
+            logger.info("not all that was decided here is known to be committed: %s", error)
+
+    def serve_also(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
+        """Requests that only an active controller takes, and that others answer: the quorum's own."""
+        self._elsewhere[request] = serve
+
+    def do_first(self, request: type[Message], work: Callable[[Any], Awaitable[None]]) -> None:
+        """What is to be done before such a request is decided on; it may refuse with a KafkaError."""
+        self._first[request] = work
+
+    def prepare(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
+        """What an activation needs: the first records of a new cluster, where this controller listens."""
+        self._bootstrap = bootstrap
+        if listeners is not None:
+            self._listeners = listeners
+
+    async def start(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
+        """Leads a quorum of this one node from here on."""
+        self.prepare(bootstrap, listeners)
+        unsupported = reason_unsupported(self._log.image.features.finalized)
+        if unsupported is not None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, unsupported)
+        self._log.lead_alone()
+        await self.activate()
+
+    def activate(self) -> Awaitable[object]:
+        """This node leads the quorum: decisions are taken here from now on. The first ones, to wait for."""
+        self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
+        machine = self._machine = ControllerState(self._log, self._sessions)
+        shard = self._shard = Shard(machine, self._log, self._log.pieces, machine.prepare)
+        min_insync_replicas: int = self._settings["min.insync.replicas"]
+        image, transactions = machine.image, machine.transactions
+        first = activate(image, transactions.is_open, self._bootstrap, min_insync_replicas)
+        writes = [shard.write(lambda: Decision(None, first))]
+        request = self.registration()
+        writes.append(shard.write(lambda: self._register_self(request)))
+        secrets = self._secrets
+        if secrets is not None:
+            writes.append(shard.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
+        now_ms = self._last_tick_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
+        is_alone = len(self._log.membership.voters.ids) == 1
+        for broker in image.cluster.brokers.values():
+            # Our own broker starts with us: what was registered before is gone, no timeout to wait for.
+            is_own = broker.id == self._settings.node_id and self._settings.is_broker and is_alone
+            if not broker.fenced and not is_own:
+                self._sessions.touch(broker.id, now_ms)
+        self._schedule_tick()
+        return asyncio.gather(*writes)
+
+    def renounce(self, error: KafkaError) -> None:
+        """This node does not lead any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._shard is not None:
+            self._shard.close(error)
+            self._shard = None
+
+    async def stop(self) -> None:
+        """Decides nothing any more; what was decided is still committed by the log."""
+        self.renounce(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
+        running = [task for task in (self._fencing, self._electing) if task is not None]
+        if running:
+            await asyncio.wait(running)
+
+    # Requests
+
+    async def handle(
+        self,
+        request: Message,
+        version: int | None = None,
+        take_mutations: Callable[[int], None] = unlimited,
+    ) -> Any:
+        """The response to a controller request; errors of the request as a whole are in it too. Old versions
+        of a request may know other error codes: `version` is the one that the answer will be written in.
+        `take_mutations` counts partitions that are made or removed, and raises where a quota forbids it."""
+        try:
+            return await self._handle(request, version, take_mutations)
+        except KafkaError as error:
+            return refusal(request, error, version)
+
+    async def _handle(
+        self, request: Message, version: int | None, take_mutations: Callable[[int], None]
+    ) -> Message:
+        if isinstance(request, DescribeQuorumRequest):
+            return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
+        shard = self._shard
+        if shard is None or self._is_draining:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+        first = self._first.get(type(request))
+        if first is not None:
+            await first(request)
+        elsewhere = self._elsewhere.get(type(request))
+        if elsewhere is not None:
+            return await elsewhere(request)
+        decide = _decision_on(request)
+        if decide is not None:
+            steps = in_steps(decide)
+            return await shard.write(lambda: steps(self._context(take_mutations), request))
+        if isinstance(request, BrokerHeartbeatRequest):
+            self._hear_of(request)
+            return await shard.write(lambda: self._heartbeat(request))
+        if isinstance(request, BrokerRegistrationRequest):
+            return await shard.write(lambda: self._register_broker(request))
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
+        )
+
+    def _context(self, take_mutations: Callable[[int], None] = unlimited) -> Context:
+        return Context(
+            image=self._machine.image,
+            settings=self._dynamic_settings(),
+            cluster_id=self._cluster_id,
+            sessions=self._sessions,
+            rng=self._rng,
+            now_ms=self._session_ms(),
+            next_offset=self._log.end_offset,
+            kraft_version=self.kraft_version,
+            secrets=self._secrets,
+            take_mutations=take_mutations,
+        )
+
+    def _dynamic_settings(self) -> BrokerSettings:
+        """The node's settings under what was set while running, for all brokers and for this one."""
+        configs = self._machine.image.configs
+        dynamic = (configs.cluster_default, configs.broker(self._settings.node_id))
+        if dynamic != self._dynamic:
+            self._dynamic = dynamic
+            default, own = dynamic
+            if self._secrets is not None:
+                default = self._secrets.opened("", default)
+                own = self._secrets.opened(str(self._settings.node_id), own)
+            try:
+                self._effective = self._settings.with_dynamic(default, own)
+            except SettingsError as error:
+                logger.warning("settings that were changed while running do not fit together: %s", error)
+        return self._effective
+
+    def _session_ms(self) -> int:
+        """Sessions count time that nobody can set back or forth."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def _register_broker(
+        self, request: BrokerRegistrationRequest
+    ) -> Steps[Decision[BrokerRegistrationResponse]]:
+        context = self._context()
+        decision = yield from registration.register_broker.steps(context, request)
+        self._sessions.touch(request.broker_id, context.now_ms)
+        return decision
+
+    def _hear_of(self, request: BrokerHeartbeatRequest) -> None:
+        """Note the contact now: the heartbeat itself may wait for a long decision before it."""
+        session = self._sessions.get(request.broker_id)
+        broker = self._machine.image.cluster.brokers.get(request.broker_id)
+        if session is not None and broker is not None and broker.epoch == request.broker_epoch:
+            session.last_contact_ms = self._session_ms()
+
+    def _heartbeat(self, request: BrokerHeartbeatRequest) -> Steps[Decision[BrokerHeartbeatResponse]]:
+        context = self._context()
+        registered_at = self._machine.registered_at.get(request.broker_id, 0)
+        decision = yield from heartbeats.heartbeat.steps(context, request, registered_at)
+        session = self._sessions.touch(request.broker_id, context.now_ms, request.current_metadata_offset)
+        if decision.reply.is_fenced:
+            session.controlled_shutdown_offset = -1
+        elif request.want_shut_down and session.controlled_shutdown_offset < 0:
+            session.controlled_shutdown_offset = context.next_offset + len(decision.records) - 1
+        return decision
+
+    def _describe_quorum(self, request: DescribeQuorumRequest, version: int) -> Message:
+        leader = self._log.leader
+        if leader is None:
+            return not_led_here(request)
+        leader.forget_observers(self._clock.now_ms())
+        return describe_quorum(request, version, leader, self._log.end_offset, self._clock.now_ms())
+
+    # The controller's own registration
+
+    def registration(self) -> ControllerRegistrationRequest:
+        return ControllerRegistrationRequest(
+            controller_id=self._settings.node_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                ControllerRegistrationRequest.Listener(
+                    name=each.name,
+                    host=each.host,
+                    port=each.port,
+                    security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
+                )
+                for each in self._listeners
+            ],
+            features=[
+                ControllerRegistrationRequest.Feature(
+                    name=name, min_supported_version=lowest, max_supported_version=highest
+                )
+                for name, (lowest, highest) in supported_features().items()
+            ],
+        )
+
+    def _register_self(self, request: ControllerRegistrationRequest) -> Decision[None]:
+        context = self._context()
+        if context.level < CONTROLLER_REGISTRATION:
+            return Decision(None)
+        return Decision(None, registration.register_controller(context, request).records)
+
+    # What time brings
+
+    def _schedule_tick(self) -> None:
+        delay_ms = min(self._idle_ms, TICK_MS) if self._idle_ms > 0 else TICK_MS
+        now_ms = self._session_ms()
+        unfenced = (each.id for each in self._machine.image.cluster.brokers.values() if not each.fenced)
+        delay_ms = self._sessions.until_next_expiry(unfenced, now_ms, delay_ms)
+        self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        """Every half a second: a sign of life in a quiet log, silent brokers, the next snapshot."""
+        if self._shard is None or self._shard.error is not None or self._log.error is not None:
+            return
+        is_idle = 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10
+        if is_idle and not self._shard.is_busy:
+            self._write_no_op()
+        now_ms = self._session_ms()
+        if now_ms - self._last_tick_ms > max(self._sessions.timeout_ms // 2, 4 * TICK_MS):
+            # This process stood still: it could not have heard anybody.
+            self._sessions.touch_all(now_ms)
+        elif self._fencing is None and self._silent_brokers(now_ms):
+            self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
+        self._last_tick_ms = now_ms
+        self._log.maybe_snapshot()
+        self._elect_by_time(now_ms)
+        self._schedule_tick()
+
+    def _elect_by_time(self, now_ms: int) -> None:
+        """Preferred leaders, and any leaders where losing records is allowed, from time to time."""
+        if self._electing is not None:
+            return
+        settings = self._settings
+        balance_ms = 1000 * settings["leader.imbalance.check.interval.seconds"]
+        names = []
+        if settings["auto.leader.rebalance.enable"] and now_ms - self._balanced_ms >= balance_ms:
+            self._balanced_ms = now_ms
+            names.append("balance_leaders")
+        if now_ms - self._unclean_ms >= settings["unclean.leader.election.interval.ms"]:
+            self._unclean_ms = now_ms
+            names.append("elect_unclean_leaders")
+        if names:
+            self._electing = asyncio.get_running_loop().create_task(self._elect(names))
+
+    async def _elect(self, names: Sequence[str]) -> None:
+        from barnabas.controller import balancing  # rarely needed
+
+        try:
+            for name in names:
+                decide: Callable[[Context], Steps[Decision[int]]] = getattr(balancing, name).steps
+                while self._shard is not None:
+                    elected = await self._shard.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
+                    if elected:
+                        logger.info("%d leaders are elected (%s)", elected, name)
+                    if elected < balancing.ELECTIONS_MAX:
+                        break
+        except KafkaError as error:
+            logger.info("leaders are not elected now: %s", error)
+        finally:
+            self._electing = None
+
+    def _write_no_op(self) -> None:
+        records = [NoOpRecord()]
+        first_offset = self._log.end_offset
+        try:
+            self._log.append(records)
+        except KafkaError as error:
+            if self._shard is not None:
+                self._shard.close(error)
+            return
+        self._machine.apply(records, first_offset)
+
+    def _silent_brokers(self, now_ms: int) -> list[int]:
+        brokers = self._machine.image.cluster.brokers.values()
+        return self._sessions.expired([broker.id for broker in brokers if not broker.fenced], now_ms)
+
+    async def _fence_silent(self) -> None:
+        shard = self._shard
+        try:
+            if shard is None:
+                return
+            fenced = await shard.write(lambda: heartbeats.fence_silent.steps(self._context()))
+            if fenced is not None:
+                silent_ms = self._sessions.silent_ms(fenced, self._session_ms())
+                logger.warning(
+                    "broker %d is fenced: it was silent for %d ms, longer than its session", fenced, silent_ms
+                )
+        except KafkaError as error:
+            logger.error("a silent broker could not be fenced: %s", error)
+        finally:
+            self._fencing = None

@@ -1,0 +1,68 @@
+"""The state that the active controller decides on: the image behind everything appended, and its own memory.
+
+In: records that were decided. Out: the next image, told to the log, which publishes it when it is committed.
+Thousands of records are packed and replayed in steps first; their effect is one, at the end.
+Does not know: decisions, requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from barnabas.controller.sessions import BrokerSessions
+from barnabas.metadata.delta import MetadataDelta
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.steps import Steps, at_once
+from barnabas.metadata.transactions import TransactionFilter
+from barnabas.protocol import Message
+from barnabas.protocol.log_records.metadata import RegisterBrokerRecord
+from barnabas.quorum.metadata_log import NO_TRANSACTION, MetadataLog
+
+
+class ControllerState:
+    """The image behind everything appended, and the controller's own memory. It is what decisions look at."""
+
+    def __init__(self, log: MetadataLog, sessions: BrokerSessions) -> None:
+        self.log = log
+        self.sessions = sessions
+        self.image: MetadataImage = log.last_image
+        self.registered_at = log.uncommitted.registered_at
+        self.transactions: TransactionFilter = log.uncommitted.transactions.copy()
+
+    def apply(self, records: Sequence[Message], first_offset: int) -> None:
+        delta, transactions = at_once(self.replay(records))
+        self._take(delta, transactions, records, first_offset)
+
+    def replay(self, records: Sequence[Message]) -> Steps[tuple[MetadataDelta, TransactionFilter]]:
+        """What the records change, in steps."""
+        delta, transactions = MetadataDelta(self.image), self.transactions.copy()
+        yield from delta.replay_in_steps(transactions.pass_on(records))
+        return delta, transactions
+
+    def _take(
+        self,
+        delta: MetadataDelta,
+        transactions: TransactionFilter,
+        records: Sequence[Message],
+        first_offset: int,
+    ) -> None:
+        for index, record in enumerate(records):
+            if type(record) is RegisterBrokerRecord:
+                self.registered_at[record.broker_id] = first_offset + index
+        self.image = delta.apply(self.log.provenance())
+        self.transactions = transactions
+        held = self.transactions.copy() if self.transactions.is_open else NO_TRANSACTION
+        self.log.applied(delta, self.image, records, held)
+
+    def prepare(self, records: Sequence[Message]) -> Steps[Callable[[], int]]:
+        """All that takes long about many records, in steps; then they are appended and applied at once."""
+        batches = yield from self.log.pack(records)
+        delta, transactions = yield from self.replay(records)
+
+        def append_and_apply() -> int:
+            first_offset = self.log.end_offset
+            end_offset = self.log.append_packed(batches)
+            self._take(delta, transactions, records, first_offset)
+            return end_offset
+
+        return append_and_apply

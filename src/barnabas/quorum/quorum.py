@@ -1,0 +1,491 @@
+"""A node in the quorum: drives `raft.member` with time, requests and connections, and keeps the log with it.
+
+In: the metadata log, where voters or bootstrap servers are, requests of other nodes. Out: the log kept like
+the leader's, or led; who leads; `on_lead` and `on_lose` when this node begins and ends to. Election states
+are durable before answers leave, everything fetched is before the next fetch.
+Does not know: what the records mean, connections (`peers`), the controller's decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
+from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.quorum import quorum_messages
+from barnabas.quorum.metadata_log import MetadataLog
+from barnabas.quorum.peers import Peers, PeerUnreachable
+from barnabas.quorum.quorum_serving import Serving
+from barnabas.raft.asks import Ask, AskVote, Ready, ReplicaKey, TellEnd, Verdict
+from barnabas.raft.election import Victory
+from barnabas.raft.leader_hint import LeaderHint
+from barnabas.raft.member import Chance, Member, Timing
+from barnabas.raft.roles import Candidate, Elected, Follower, Prospective, Role
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.shortage import RETRY_S, Shortage, is_shortage
+from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.quorum import Address
+
+if TYPE_CHECKING:
+    from barnabas.quorum.quorum_fetching import Fetching
+    from barnabas.quorum.quorum_voters import VoterChanges
+
+LANE = "quorum"
+LOOK_MS = 300
+RETRY_MS_MAX = 1000  # between attempts at what does not answer
+NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
+
+logger = logging.getLogger(__name__)
+
+
+class Quorum:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        cluster_id: str,
+        log: MetadataLog,
+        peers: Peers,
+        clock: Clock,
+        chance: Chance,
+    ) -> None:
+        self.wall_ms = clock.now_ms  # as in the leader's books
+        self._settings = settings
+        self.cluster_id = cluster_id
+        self.log = log
+        self.peers = peers
+        self._fetching: Fetching | None = None
+        self._changes: VoterChanges | None = None
+        self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
+        self.request_ms: int = settings["controller.quorum.request.timeout.ms"]
+        timing = Timing(
+            settings["controller.quorum.election.timeout.ms"],
+            settings["controller.quorum.election.backoff.max.ms"],
+            settings["controller.quorum.fetch.timeout.ms"],
+        )
+        self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
+        self._unsaved: Ready | None = None  # what the member wants, and could not be kept for a shortage
+        self._own_vote: asyncio.Task[None] | None = None
+        self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
+        self.on_lead: Callable[[], None] = lambda: None
+        self.on_lose: Callable[[KafkaError], None] = lambda error: None
+        self._following: asyncio.Task[None] | None = None
+        self._asking: dict[tuple[int, type[Ask]], asyncio.Task[None]] = {}  # one of a kind a voter
+        self._timer: asyncio.TimerHandle | None = None
+        self._moved = asyncio.Event()  # the role has changed
+        self._caught_up = asyncio.Event()
+        self._is_stopped = False
+        self._suspect = LeaderHint(epoch=-1)  # a leader that did not answer: not taken on hearsay for a while
+        self._suspect_until_ms = 0
+        self._fetch_timeout_ms: int = settings["controller.quorum.fetch.timeout.ms"]
+        self._last_role: Role = self.member.role
+        self._last_leader = self.member.leader
+        self._over: asyncio.Future[None] | None = None  # done when the role has changed
+        self.on_leader_change: list[Callable[[LeaderHint], None]] = []
+
+    # What a node of its own never needs is brought in when it is: start-up stays short.
+
+    @property
+    def changes(self) -> VoterChanges:
+        if self._changes is None:
+            from barnabas.quorum.quorum_voters import VoterChanges
+
+            self._changes = VoterChanges(self)
+        return self._changes
+
+    @property
+    def fetching(self) -> Fetching:
+        if self._fetching is None:
+            from barnabas.quorum.quorum_fetching import Fetching
+
+            self._fetching = Fetching(
+                self.log, self.cluster_id, self.peers, self._settings, self._leave_when_over
+            )
+        return self._fetching
+
+    def now_ms(self) -> int:
+        """Time that nobody can set."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this node is the quorum."""
+        local = self.log.local
+        is_sole = self.log.membership.voters.is_sole(local.id, local.directory_id)
+        return self._settings.is_controller and is_sole
+
+    @property
+    def kraft_version(self) -> int:
+        return self.log.membership.kraft_version
+
+    @property
+    def leading(self) -> LeaderHint:
+        return self.member.leader
+
+    # Life
+
+    def start(self) -> None:
+        """Leads at once if there is nobody else, else looks for a leader and takes part in elections."""
+        if self.is_alone:
+            self._lead(self.member.lead_alone(self.now_ms()))
+        loop = asyncio.get_running_loop()
+        self._following = loop.create_task(self._follow())
+        self._following.add_done_callback(self._follow_ended)
+        settings = self._settings
+        if settings.is_controller and not may_be_alone(settings):
+            period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
+            from barnabas.quorum.quorum_voters import OwnVote
+
+            own = OwnVote(self, settings["controller.quorum.auto.join.enable"], period_ms)
+            self._own_vote = loop.create_task(own.run())
+        self._work()
+
+    async def caught_up(self) -> None:
+        """Returns when this node's metadata is as new as a leader's was since it started."""
+        if self.log.leader is None or not self.is_alone:
+            await self._caught_up.wait()
+
+    async def stop(self) -> None:
+        """Leaves; a leader tells the others, so that they need not wait for its silence."""
+        member = self.member
+        if isinstance(member.role, Elected) and not self.is_alone:
+            member.resign(self._successors(), self.now_ms())
+            self._work()
+            ends = [task for (_, kind), task in self._asking.items() if kind is TellEnd]
+            if ends:
+                await asyncio.wait(ends, timeout=self.request_ms / 2000)
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = [*self._asking.values()]
+        tasks += [task for task in (self._following, self._own_vote) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _successors(self) -> list[ReplicaKey]:
+        """The other voters, those that have most of the log first."""
+        leader = self.log.leader
+        if leader is None:
+            return []
+        progress = leader.voter_progress()
+        voters = [voter for voter in leader.voters.voters.values() if voter.id != self.log.local.id]
+        voters.sort(key=lambda voter: -progress[voter.id].end_offset)
+        return [ReplicaKey(voter.id, voter.directory_id) for voter in voters]
+
+    # Voters
+
+    def voters_changed(self) -> None:
+        """The leader wrote other voters down: they are in force."""
+        self.member.voters_changed(self.now_ms())
+        self.member.tick(self.now_ms())
+        self._work()
+
+    def resign_if_removed(self) -> None:
+        """A leader without a vote leads until it is committed that it has none."""
+        if isinstance(self.member.role, Elected) and not self.member.is_voter:
+            self.member.resign(self._successors(), self.now_ms())
+            self._work()
+
+    # Requests of others
+
+    def vote(self, request: VoteRequest, version: int) -> Message:
+        refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
+        if refusal != ErrorCode.NONE:
+            return quorum_messages.refusal_of(request, refusal)
+        asked = quorum_messages.vote_asked(request, version)
+        verdict = self.member.vote(asked, self.now_ms())
+        logger.info(
+            "node %d asks for %s in epoch %d: %s",
+            asked.candidate.id,
+            "a pre-vote" if asked.is_pre_vote else "a vote",
+            asked.epoch,
+            "granted" if verdict.is_granted else "not granted",
+        )
+        return self._answer(request, version, verdict)
+
+    def begin_epoch(self, request: BeginQuorumEpochRequest, version: int) -> Message:
+        refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
+        if refusal != ErrorCode.NONE:
+            return quorum_messages.refusal_of(request, refusal)
+        verdict = self.member.begin_told(quorum_messages.begin_told(request, version), self.now_ms())
+        return self._answer(request, version, verdict)
+
+    def end_epoch(self, request: EndQuorumEpochRequest, version: int) -> Message:
+        refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
+        if refusal != ErrorCode.NONE:
+            return quorum_messages.refusal_of(request, refusal)
+        verdict = self.member.end_told(quorum_messages.end_told(request, version), self.now_ms())
+        return self._answer(request, version, verdict)
+
+    def _answer(self, request: Message, version: int, verdict: Verdict) -> Message:
+        try:
+            self._work()  # what the answer rests on is durable now
+        except KafkaError as error:  # it is not, and this node stops
+            return quorum_messages.refusal_of(request, error.code)
+        return quorum_messages.answer_to(request, version, verdict, self.member.leader)
+
+    def _fetched_by(self, replica: ReplicaKey) -> None:
+        self.member.fetched_by(replica, self.now_ms())
+
+    # What the member wants
+
+    def _work(self) -> None:
+        """Does all that is to be done after an input to the member."""
+        if self._unsaved is not None:
+            self._do(self._unsaved)
+        self._do(self.member.ready())
+        self._schedule()
+        self._moved.set()
+        self._notice_change()
+
+    def _do(self, ready: Ready) -> None:
+        """Keeps what must be durable, then asks others. After a shortage it is done again, before all
+        else."""
+        if ready.has_lost and ready is not self._unsaved:
+            self._lose()
+        try:
+            if ready.victory is not None:
+                self._lead(ready.victory)
+            elif ready.save is not None:
+                self.log.remember(ready.save)
+        except OSError as error:
+            reason = f"the quorum's state cannot be kept: {error}"
+            if is_shortage(error):
+                if self._unsaved is None:
+                    logger.warning("%s; it is tried again", reason)
+                    asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
+                self._unsaved = ready
+                raise Shortage(reason) from error
+            failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+            self.log.give_up(failure)
+            raise failure from error
+        self._unsaved = None
+        for ask in ready.asks:
+            self._begin(ask)
+
+    def _work_again(self) -> None:
+        if self._unsaved is None or self._is_stopped or self.log.error is not None:
+            return
+        try:
+            self._work()
+        except KafkaError:
+            asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
+
+    def _notice_change(self) -> None:
+        if self._last_role is not self.member.role:
+            self._last_role = self.member.role
+            if self._over is not None and not self._over.done():
+                self._over.set_result(None)
+        leader = self.member.leader
+        if leader != self._last_leader:
+            self._last_leader = leader
+            calls = self.on_leader_change
+            self.log.unexpected.call_all(calls, "telling of the quorum's leader", leader, leader)
+
+    async def _leave_when_over(self, asking: Awaitable[Any]) -> Any:
+        """The answer, unless this node's role changes before it comes: then there is somebody else to ask."""
+        task = asyncio.ensure_future(asking)
+        over = self._over = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise PeerUnreachable("it is not the one to ask any more")
+        finally:
+            task.cancel()
+            over.cancel()
+
+    def _lead(self, victory: Victory) -> None:
+        self.log.lead(victory)
+        logger.info("this node leads the quorum in epoch %d", victory.state.epoch)
+        self.on_lead()
+
+    def _lose(self) -> None:
+        logger.info("this node does not lead the quorum any more")
+        self.log.renounce(NOT_LEADING)
+        self.on_lose(NOT_LEADING)
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_stopped or (self.is_alone and isinstance(self.member.role, Elected)):
+            return
+        wait_ms = min(self.member.deadline_ms - self.now_ms(), 60_000)
+        self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        if self.log.error is None:
+            try:
+                self.member.tick(self.now_ms())
+                if not self._is_stopped:
+                    self._work()
+            except KafkaError:
+                pass  # its state cannot be kept: this node stops
+            except Exception as error:
+                # Without its clock it would neither vote nor lead, and look alive: it stops instead.
+                logger.exception("this node cannot take part in the quorum any more")
+                reason = f"the quorum's clock failed: {error}"
+                self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+
+    def _begin(self, ask: Ask) -> None:
+        slot = ask.to.id, type(ask)
+        under_way = self._asking.get(slot)
+        if under_way is not None:
+            under_way.cancel()
+        task = self._asking[slot] = asyncio.get_running_loop().create_task(self._ask(ask))
+        task.add_done_callback(lambda done: self._asked(slot, done))
+
+    def _asked(self, slot: tuple[int, type[Ask]], done: asyncio.Task[None]) -> None:
+        if self._asking.get(slot) is done:
+            del self._asking[slot]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            logger.error("asking voter %d failed: %s", slot[0], error)
+
+    async def _ask(self, ask: Ask) -> None:
+        request = quorum_messages.request_for(ask, self.log.local, self.cluster_id)
+        wait_ms = self._retry_ms
+        while ask.to.endpoints and self.member.is_wanted(ask):
+            at = ask.to.endpoints[0]
+            try:
+                answer = await self.peers.ask(Address(at.host, at.port), request, self.request_ms, LANE)
+            except PeerUnreachable:
+                await asyncio.sleep(wait_ms / 1000)
+                wait_ms = min(wait_ms * 2 + 1, RETRY_MS_MAX)
+                continue
+            verdict, hint = quorum_messages.verdict_in(answer)
+            if isinstance(ask, AskVote):
+                self.member.vote_answered(ask, verdict, hint, self.now_ms())
+            else:
+                self.member.told(ask, verdict, hint, self.now_ms())
+            self._work()
+            return
+
+    # Following
+
+    def _servers(self) -> list[Address]:
+        """Everybody who may know the leader, but this node."""
+        local = self.log.local
+        own = {(each.host, each.port) for each in local.endpoints}
+        found: dict[Address, None] = {}
+        for voter in self.log.membership.voters.voters.values():
+            if voter.id != local.id and voter.endpoints:
+                found[Address(voter.endpoints[0].host, voter.endpoints[0].port)] = None
+        for address in (*self._settings.bootstrap_servers, *(each.address for each in self._settings.voters)):
+            if (address.host, address.port) not in own:
+                found[address] = None
+        return list(found)
+
+    async def _follow(self) -> None:
+        """Fetches for as long as another leads, and looks for a leader while none is known."""
+        attempts = 0
+        while self.log.error is None:
+            role = self.member.role
+            self._moved.clear()
+            try:
+                if isinstance(role, Follower):
+                    await self._fetch(role)
+                elif isinstance(role, Elected | Prospective | Candidate):
+                    if isinstance(role, Elected) and self.log.high_watermark >= 0:
+                        self._caught_up.set()
+                        await self._moved.wait()
+                    elif isinstance(role, Elected):
+                        await self.log.changed(self.request_ms)
+                    else:
+                        await self._moved.wait()
+                else:
+                    await self._look_for_leader(attempts)
+                    attempts += 1
+                    continue
+                attempts = 0
+            except Exception as error:
+                if not isinstance(error, KafkaError) and not is_shortage(error):
+                    raise
+                logger.error("metadata could not be taken over: %s", error)
+                await asyncio.sleep(self._retry_ms / 1000)
+
+    def _follow_ended(self, done: asyncio.Task[None]) -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            logger.error("this node cannot follow the quorum any more", exc_info=error)
+            reason = f"following the quorum failed: {error}"
+            self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+
+    async def _fetch(self, role: Follower) -> None:
+        member, epoch = self.member, self.member.epoch
+        address = Address(role.host, role.port)
+
+        def is_current() -> bool:
+            return member.role is role and member.epoch == epoch
+
+        # Who has no vote looks elsewhere sooner than voters stand for election: it disturbs nobody.
+        patience_ms = self.request_ms if member.is_voter else self.request_ms // 2
+        try:
+            fetched = await self.fetching.fetch(address, epoch, is_current, patience_ms)
+        except PeerUnreachable as error:
+            self._suspect = LeaderHint(role.leader_id, epoch)
+            self._suspect_until_ms = self.now_ms() + self._fetch_timeout_ms
+            if is_current():
+                logger.debug("the leader %d at %s does not answer: %s", role.leader_id, address, error)
+                member.leader_gone(epoch, self.now_ms())
+                self._work()
+            await asyncio.sleep(self._retry_ms / 1000)
+            return
+        if not is_current():
+            return
+        now_ms = self.now_ms()
+        if fetched.error == ErrorCode.NONE:
+            member.fetched(epoch, now_ms)
+            if 0 <= fetched.high_watermark <= self.log.end_offset:
+                self._caught_up.set()
+            self._schedule()
+            return
+        if not member.hear_of(fetched.hint, now_ms):
+            member.leader_gone(epoch, now_ms)
+            await asyncio.sleep(self._retry_ms / 1000)
+        self._work()
+
+    async def _look_for_leader(self, attempts: int) -> None:
+        servers = self._servers()
+        if not servers:
+            await self._moved.wait()
+            return
+        address = servers[attempts % len(servers)]
+        rounds = attempts // len(servers)
+        try:
+            # Some may hang: each gets little time at first, and more in every round.
+            timeout_ms = min(LOOK_MS << min(rounds, 10), self.request_ms)
+            fetched = await self.fetching.discover(address, self.member.epoch, timeout_ms)
+        except PeerUnreachable as error:
+            logger.debug("no word of a leader from %s: %s", address, error)
+        else:
+            if self._takes(fetched.hint, address) and self.member.hear_of(fetched.hint, self.now_ms()):
+                self._work()
+                return
+        is_round_over = (attempts + 1) % len(servers) == 0
+        longer_ms = min(self._retry_ms * 5 << min(rounds, 6), RETRY_MS_MAX)
+        await self._pause(longer_ms if is_round_over else self._retry_ms)
+
+    def _takes(self, hint: LeaderHint, told_by: Address) -> bool:
+        """Whether to believe who leads: of a leader that did not answer, for a while only itself."""
+        if (hint.leader_id, hint.epoch) != (self._suspect.leader_id, self._suspect.epoch):
+            return True
+        is_itself = (hint.host, hint.port) == (told_by.host, told_by.port)
+        return is_itself or self.now_ms() >= self._suspect_until_ms
+
+    async def _pause(self, wait_ms: int) -> None:
+        """For a while, or until the role changes."""
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._moved.wait()
+        except TimeoutError:
+            pass
+
+
+def may_be_alone(settings: BrokerSettings) -> bool:
+    """A static quorum of this one node: there is nobody to tell anything."""
+    return [voter.id for voter in settings.voters] == [settings.node_id]

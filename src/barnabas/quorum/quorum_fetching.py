@@ -1,0 +1,205 @@
+"""Fetching the metadata log from its leader: batches, snapshots, truncations, the high watermark.
+
+In: where the leader is and which epoch it leads. Out: this node's log made like the leader's, durable before
+the next fetch tells of it; the error and the hint at another leader that an answer carried.
+Does not know: whom to ask, what follows from an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.quorum.metadata_log import MetadataLog
+from barnabas.quorum.peers import Peers
+from barnabas.quorum.quorum_serving import METADATA_TOPIC_ID
+from barnabas.raft.leader_hint import LeaderHint, hint_from
+from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
+from barnabas.raft.snapshot_ids import SnapshotId
+from barnabas.settings.broker import BrokerSettings
+from barnabas.settings.quorum import Address
+
+WAIT_MS = 500  # at the leader, for something new
+FETCH_LANE = "fetch"
+SNAPSHOT_BYTES_MAX = 1 << 30
+SNAPSHOT_LOST = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
+
+logger = logging.getLogger(__name__)
+
+FetchPartition = FetchRequest.FetchTopic.FetchPartition
+PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+
+
+class Fetched(NamedTuple):
+    """What came of a fetch. Without an error the log is as far as the answer went."""
+
+    error: ErrorCode = ErrorCode.NONE
+    hint: LeaderHint = LeaderHint(epoch=-1)
+    high_watermark: int = -1
+
+
+Leave = Callable[[Awaitable[Any]], Awaitable[Any]]
+
+
+class Fetching:
+    """`leave_when_over` waits for an answer, but not longer than the leader is followed."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        cluster_id: str,
+        peers: Peers,
+        settings: BrokerSettings,
+        leave_when_over: Leave,
+    ) -> None:
+        self._leave_when_over = leave_when_over
+        self._log = log
+        self._cluster_id = cluster_id
+        self._peers = peers
+        self._is_current: Callable[[], bool] = lambda: False
+        self._max_bytes: int = settings["controller.quorum.fetch.max.bytes"]
+        self._snapshot_max_bytes: int = settings["controller.quorum.fetch.snapshot.max.bytes"]
+        self._timeout_ms: int = settings["controller.quorum.request.timeout.ms"]
+
+    async def discover(self, address: Address, epoch: int, timeout_ms: int) -> Fetched:
+        """Asks a node who leads, and takes nothing over."""
+        request = self._request(epoch, wait_ms=0)
+        answer = await self._leave_when_over(self._peers.ask(address, request, timeout_ms, lane=FETCH_LANE))
+        if answer.error_code != ErrorCode.NONE or not answer.responses or not answer.responses[0].partitions:
+            return Fetched(ErrorCode(answer.error_code), LeaderHint(epoch=-1))
+        partition: PartitionData = answer.responses[0].partitions[0]
+        leader = partition.current_leader
+        hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+        return Fetched(ErrorCode(partition.error_code), hint)
+
+    async def fetch(
+        self, address: Address, epoch: int, is_current: Callable[[], bool], timeout_ms: int
+    ) -> Fetched:
+        """One fetch and what follows from it, as long as that leader is still the one to follow.
+        `PeerUnreachable`, or KafkaError when the disk fails."""
+        answer = await self._leave_when_over(
+            self._peers.ask(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
+        )
+        if not is_current():
+            return Fetched()
+        if answer.error_code != ErrorCode.NONE:
+            return Fetched(ErrorCode(answer.error_code))
+        if not answer.responses or not answer.responses[0].partitions:
+            return Fetched(ErrorCode.UNKNOWN_SERVER_ERROR)
+        partition: PartitionData = answer.responses[0].partitions[0]
+        leader = partition.current_leader
+        hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+        if partition.error_code != ErrorCode.NONE:
+            return Fetched(ErrorCode(partition.error_code), hint)
+        if hint.epoch > epoch:
+            return Fetched(ErrorCode.FENCED_LEADER_EPOCH, hint)
+        self._is_current = is_current
+        return await self._take(address, epoch, partition, hint)
+
+    def _request(self, epoch: int, wait_ms: int = WAIT_MS) -> FetchRequest:
+        log = self._log
+        partition = FetchPartition(
+            partition=METADATA_PARTITION,
+            current_leader_epoch=epoch,
+            fetch_offset=log.end_offset,
+            last_fetched_epoch=log.last_epoch,
+            log_start_offset=-1,
+            partition_max_bytes=0,
+            replica_directory_id=log.local.directory_id,
+            high_watermark=log.high_watermark,
+        )
+        return FetchRequest(
+            cluster_id=self._cluster_id,
+            replica_state=FetchRequest.ReplicaState(replica_id=log.local.id),
+            max_wait_ms=wait_ms,
+            min_bytes=0,
+            max_bytes=self._max_bytes,
+            topics=[
+                FetchRequest.FetchTopic(
+                    topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+                )
+            ],
+        )
+
+    async def _take(
+        self, address: Address, epoch: int, partition: PartitionData, hint: LeaderHint
+    ) -> Fetched:
+        log = self._log
+        diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+        if diverging.end_offset >= 0 or diverging.epoch >= 0:
+            self._truncate(diverging.epoch, diverging.end_offset)
+            return Fetched(hint=hint)
+        if snapshot.end_offset >= 0 and snapshot.epoch >= 0:
+            return await self._fetch_snapshot(address, epoch, SnapshotId(snapshot.end_offset, snapshot.epoch))
+        records = partition.records
+        if records is not None and len(records):
+            data = bytes(records)
+            decoded = await log.decode(data)
+            if not self._is_current():
+                return Fetched()
+            log.replicate(data, decoded)
+            await log.sync()
+            if not self._is_current():
+                return Fetched()
+        await log.advance_in_pieces(partition.high_watermark)
+        if not self._is_current():
+            return Fetched()
+        log.maybe_snapshot()
+        return Fetched(hint=hint, high_watermark=partition.high_watermark)
+
+    def _truncate(self, epoch: int, end_offset: int) -> None:
+        """Back to where the leader's log and this one may still agree."""
+        own = self._log.end_of_epoch(epoch)
+        offset = min(own.end_offset, end_offset) if own.epoch == epoch else own.end_offset
+        self._log.truncate(min(offset, self._log.end_offset))
+
+    async def _fetch_snapshot(self, address: Address, epoch: int, snapshot: SnapshotId) -> Fetched:
+        received = bytearray()
+        while True:
+            request = self._snapshot_request(epoch, snapshot, len(received))
+            answer: FetchSnapshotResponse = await self._leave_when_over(
+                self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
+            )
+            if not self._is_current():
+                return Fetched()
+            if answer.error_code != ErrorCode.NONE:
+                return Fetched(ErrorCode(answer.error_code))
+            part = answer.topics[0].partitions[0]
+            leader = part.current_leader
+            hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+            if part.error_code in SNAPSHOT_LOST:
+                return Fetched(hint=hint)  # the next fetch names another one
+            if part.error_code != ErrorCode.NONE:
+                return Fetched(ErrorCode(part.error_code), hint)
+            received += part.unaligned_records or b""
+            if part.size > SNAPSHOT_BYTES_MAX:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"the leader's snapshot has {part.size} bytes"
+                )
+            if len(received) >= part.size:
+                self._log.install(snapshot, bytes(received))
+                return Fetched(hint=hint)
+            if not part.unaligned_records:
+                return Fetched(hint=hint)
+
+    def _snapshot_request(self, epoch: int, snapshot: SnapshotId, position: int) -> FetchSnapshotRequest:
+        topic = FetchSnapshotRequest.TopicSnapshot
+        partition = topic.PartitionSnapshot(
+            partition=METADATA_PARTITION,
+            current_leader_epoch=epoch,
+            snapshot_id=topic.PartitionSnapshot.SnapshotId(
+                end_offset=snapshot.end_offset, epoch=snapshot.epoch
+            ),
+            position=position,
+            replica_directory_id=self._log.local.directory_id,
+        )
+        return FetchSnapshotRequest(
+            cluster_id=self._cluster_id,
+            replica_id=self._log.local.id,
+            max_bytes=self._snapshot_max_bytes,
+            topics=[topic(name=METADATA_TOPIC, partitions=[partition])],
+        )

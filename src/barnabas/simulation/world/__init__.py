@@ -1,0 +1,1 @@
+"""The simulated world: loop, time, network, disks, nodes, clients and faults."""

@@ -1,0 +1,88 @@
+"""A simulated client: a process with connections to its node, and a job that begins anew after a kill.
+
+In: a job, requests. Out: answers, or None when it is not known what became of a request (the connection was
+lost, no answer came in time). Does not know: what the requests mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ClientError
+from barnabas.protocol import Message
+from barnabas.simulation.world.process import Process
+from barnabas.simulation.world.world import World
+
+R = TypeVar("R", bound=Message)
+CONNECT_TIMEOUT_MS = 2_000
+REQUEST_TIMEOUT_MS = 4_000
+RETRY_S = 0.1
+
+Job = Callable[["SimulatedClient"], Awaitable[None]]
+
+
+class SimulatedClient:
+    """`job` runs from its beginning in every life; the harness keeps what must outlive one."""
+
+    process: Process
+
+    def __init__(self, world: World, bootstrap: Sequence[Address], name: str, job: Job) -> None:
+        self.world = world
+        self.host = name
+        self.rng = world.rng(name)
+        self.lives = 0
+        self._bootstrap = bootstrap
+        self._job = job
+        self._start()
+
+    def _start(self) -> None:
+        self.lives += 1
+        process = self.process = self.world.process(self.host)
+        process.on_end.append(lambda: self.world.network.killed(process))
+        self.cluster = Cluster(
+            self._bootstrap,
+            client_id=self.host,
+            connect_timeout_ms=CONNECT_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+        )
+        process.spawn(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._job(self)
+        except Exception as error:
+            self.world.fail(f"{self.host}: {type(error).__name__}: {error}", error)
+
+    def kill(self, down_s: float) -> None:
+        """Gone at once; it begins anew after a while. For a callback of the harness."""
+        if self.process.is_alive:
+            self.process.end()
+            self.world.loop.call_later(down_s, self._start)
+
+    async def ask(
+        self,
+        request: Message,
+        response: type[R],
+        *,
+        purpose: str = "",
+        timeout_ms: float | None = None,
+        version_max: int | None = None,
+    ) -> R | None:
+        """The answer; None when nobody knows what became of the request."""
+        try:
+            connection = await self.cluster.connection_to(self._bootstrap[0], purpose)
+            return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
+        except ClientError:
+            return None
+
+    async def ask_until_answered(self, request: Message, response: type[R], accepts: Callable[[R], Any]) -> R:
+        """Repeat until the answer is one that `accepts` likes. Faults do not last for ever."""
+        while True:
+            answer = await self.ask(request, response)
+            if answer is not None and accepts(answer):
+                return answer
+            await asyncio.sleep(RETRY_S)

@@ -1,0 +1,137 @@
+"""A simulated client of a cluster: its requests go to leaders and coordinators, which it looks for as clients
+do: by Metadata and FindCoordinator of some broker, and by what refusals say.
+
+In: the addresses of the brokers, a job. Out: as `SimulatedClient`; None also where nobody is known to ask.
+Does not know: what the requests mean beyond `routing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ClientError
+from barnabas.protocol import ErrorCode, Message
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.simulation.world.client import Job, R, SimulatedClient
+from barnabas.simulation.world.routing import Role, Target, has_lost_its_way, hint_in, target_of
+from barnabas.simulation.world.world import World
+
+GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
+LOOK_TIMEOUT_MS = 1_500
+
+
+class Way(NamedTuple):
+    address: Address
+    leader_epoch: int = -1
+
+
+class RoutedClient(SimulatedClient):
+    def __init__(self, world: World, brokers: Mapping[int, Address], name: str, job: Job) -> None:
+        self._brokers = dict(brokers)
+        self._ways: dict[Target, Way] = {}
+        self._epochs: dict[Target, int] = {}  # the newest of each leader: who knows older ones is behind
+        super().__init__(world, list(self._brokers.values()), name, job)
+
+    def _start(self) -> None:
+        self._ways.clear()  # a new process knows nothing
+        self._epochs.clear()
+        super()._start()
+
+    async def ask(
+        self,
+        request: Message,
+        response: type[R],
+        *,
+        purpose: str = "",
+        timeout_ms: float | None = None,
+        version_max: int | None = None,
+    ) -> R | None:
+        target = target_of(request)
+        way = await self._way_to(target)
+        if way is None:
+            return None
+        if isinstance(request, FetchRequest):  # so that who does not lead in this epoch refuses (KIP-320)
+            request.topics[0].partitions[0].current_leader_epoch = way.leader_epoch
+        answer = await self.ask_at(
+            way.address, request, response, purpose=purpose, timeout_ms=timeout_ms, version_max=version_max
+        )
+        if answer is None:
+            self._ways.pop(target, None)
+        elif has_lost_its_way(answer):
+            self._ways.pop(target, None)
+            hint = hint_in(answer)
+            if hint is not None and hint[0] in self._brokers and self._is_new(target, hint[1]):
+                self._ways[target] = Way(self._brokers[hint[0]], hint[1])
+        return answer
+
+    async def ask_at(
+        self,
+        address: Address,
+        request: Message,
+        response: type[R],
+        *,
+        purpose: str = "",
+        timeout_ms: float | None = None,
+        version_max: int | None = None,
+    ) -> R | None:
+        """The answer of this broker."""
+        try:
+            connection = await self.cluster.connection_to(address, purpose)
+            return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
+        except ClientError:
+            return None
+
+    def any_broker(self) -> Address:
+        return self.rng.choice(list(self._brokers.values()))
+
+    async def _way_to(self, target: Target) -> Way | None:
+        if target.role is Role.ANY:
+            return Way(self.any_broker())
+        known = self._ways.get(target)
+        if known is not None:
+            return known
+        if target.role is Role.LEADER:
+            found = await self._leader(target)
+        else:
+            found = await self._coordinator(target)
+        if found is not None:
+            self._ways[target] = found
+        return found
+
+    def _is_new(self, target: Target, leader_epoch: int) -> bool:
+        """Whether nobody told of a newer epoch: clients do not go back (KIP-320)."""
+        if leader_epoch < self._epochs.get(target, -1):
+            return False
+        self._epochs[target] = leader_epoch
+        return True
+
+    async def _leader(self, target: Target) -> Way | None:
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=target.name)], allow_auto_topic_creation=False
+        )
+        answer = await self.ask_at(self.any_broker(), request, MetadataResponse, timeout_ms=LOOK_TIMEOUT_MS)
+        if answer is None or not answer.topics:
+            return None
+        for each in answer.topics[0].partitions:
+            if each.partition_index == target.partition and each.error_code == ErrorCode.NONE:
+                leader = self._brokers.get(each.leader_id)
+                is_known = leader is not None and self._is_new(target, each.leader_epoch)
+                return Way(leader, each.leader_epoch) if leader is not None and is_known else None
+        return None
+
+    async def _coordinator(self, target: Target) -> Way | None:
+        kind = GROUP if target.role is Role.GROUP else TRANSACTION
+        answer = await self.ask_at(
+            self.any_broker(),
+            FindCoordinatorRequest(coordinator_keys=[target.name], key_type=kind),
+            FindCoordinatorResponse,
+            timeout_ms=LOOK_TIMEOUT_MS,
+        )
+        if answer is None or not answer.coordinators or answer.coordinators[0].error_code:
+            return None
+        coordinator = self._brokers.get(answer.coordinators[0].node_id)
+        return None if coordinator is None else Way(coordinator)

@@ -1,0 +1,1 @@
+"""Log dirs: locked, formatted, and which partitions lie in them."""

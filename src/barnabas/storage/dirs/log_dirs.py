@@ -1,0 +1,422 @@
+"""All log dirs of a node: which partitions lie where, and everything that is kept a dir.
+
+In: `log.dirs`, the node's identity, settings a topic. Out: logs by partition; new ones in the dir with
+fewest, deleted ones renamed and removed later; checkpoints; an orderly end. A dir that fails takes its own
+partitions offline only.
+Does not know: replication, metadata, when checkpoints and deletions are due (the broker calls).
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.runtime.pieces import Steps
+from barnabas.runtime.shortage import is_shortage
+from barnabas.storage.dirs.formatting import format_log_dir, identify
+from barnabas.storage.dirs.log_dir import LogDir
+from barnabas.storage.dirs.new_logs import NewLog
+from barnabas.storage.files import checkpoints, clean_shutdown, names
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.meta_properties import MetaProperties
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log import Log
+from barnabas.storage.segments.settings import LogSettings
+
+CLOSING_THREADS = 32
+PARALLEL_FROM = 16  # logs; fewer are not worth the threads
+
+SettingsOf = Callable[[str], LogSettings]
+OffsetsOf = Callable[[LogDir], Iterable[tuple[TopicPartition, int]]]
+Checkpoint = list[tuple[LogDir, bytes]]  # a file of each dir
+
+logger = logging.getLogger(__name__)
+
+
+def never_stray(log: Log) -> bool:
+    return False
+
+
+class LogDirs:
+    """`logs` and `future_logs` by partition; `dirs` in the order of `log.dirs`, failed ones included."""
+
+    __slots__ = ("cluster_id", "context", "dirs", "future_logs", "logs", "preferred", "stray_folders")
+
+    def __init__(self, context: LogContext, dirs: list[LogDir], cluster_id: str) -> None:
+        """See `LogDirs.open`."""
+        self.context = context
+        self.cluster_id = cluster_id
+        self.dirs = dirs
+        self.logs: dict[TopicPartition, Log] = {}
+        self.future_logs: dict[TopicPartition, Log] = {}
+        self.preferred: dict[TopicPartition, LogDir] = {}  # where partitions go that are not made yet
+        self.stray_folders: list[str] = []
+
+    @classmethod
+    def open(
+        cls,
+        paths: Iterable[str],
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        context: LogContext | None = None,
+    ) -> "LogDirs":
+        """Lock the dirs and see whose they are; `StorageError` in one line if they are not ours, and then
+        nothing has been changed in any of them. A dir that cannot be used is offline; with no other left
+        that is an error."""
+        context = context or LogContext()
+        identities = identify(context, [path.rstrip("/") or "/" for path in paths], cluster_id, node_id)
+        ours = (found.cluster_id for found in identities.values() if isinstance(found, MetaProperties))
+        known_id = cluster_id or next(ours)
+        dirs: list[LogDir] = []
+        try:
+            for path, found in identities.items():
+                directory = LogDir(context.disk, path)
+                dirs.append(directory)
+                if isinstance(found, StorageError):
+                    directory.failure = str(found)
+                    logger.error("Log dir %s is offline: %s", path, found)
+                elif found is not None:
+                    directory.lock()
+            for directory in dirs:
+                if directory.failure is None:
+                    properties = format_log_dir(context, directory.path, known_id, node_id)
+                    directory.id = properties.directory_id or directory.id
+                    directory.lock()
+                    # Before the mark goes with the first log: the broker registers with it before that.
+                    directory.last_epoch = clean_shutdown.broker_epoch(context.disk, directory.path)
+            if all(directory.failure is not None for directory in dirs):
+                raise StorageError(f"no log dir can be used: {dirs[0].failure}")
+        except BaseException:
+            for directory in dirs:
+                directory.unlock()
+            raise
+        return cls(context, dirs, known_id)
+
+    # Loading
+
+    def load(
+        self, settings_of: SettingsOf, *, now_ms: int, is_stray: Callable[[Log], bool] = never_stray
+    ) -> None:
+        """Open the logs of all dirs; those of a dir that was not left in order are recovered, which may
+        take long."""
+        for directory in self.online():
+            try:
+                self._load_dir(directory, settings_of, now_ms, is_stray)
+            except (OSError, KafkaError) as error:
+                if is_shortage(error):  # the disk is sound
+                    raise StorageError(f"could not load {directory.path}: {error}") from error
+                reason = f"could not load {directory.path}: {error}"
+                self.fail(directory, error.message if isinstance(error, KafkaError) else reason)
+
+    def _load_dir(
+        self, directory: LogDir, settings_of: SettingsOf, now_ms: int, is_stray: Callable[[Log], bool]
+    ) -> None:
+        directory.begin()
+        recovery_points = directory.load_offsets(names.RECOVERY_POINT_CHECKPOINT)
+        log_start_offsets = directory.load_offsets(names.LOG_START_OFFSET_CHECKPOINT)
+        for folder in self.context.disk.subdirectories(directory.path):
+            parsed = names.parse_folder_name(folder)
+            path = f"{directory.path}/{folder}"
+            if parsed is None:
+                if folder != names.REMOTE_INDEX_CACHE:
+                    logger.warning("Ignoring %s: not a partition's folder", path)
+                continue
+            where, mark = parsed
+            if where.topic == names.METADATA_TOPIC:
+                continue  # the quorum's own
+            if mark == names.DELETE_FOLDER:
+                due_ms = now_ms + settings_of(where.topic).file_delete_delay_ms
+                self.context.graveyard.bury_folder(path, due_ms)
+                continue
+            if mark == names.STRAY_FOLDER:
+                self.stray_folders.append(path)
+                continue
+            log = Log.open(
+                path,
+                settings_of(where.topic),
+                recovery_point=recovery_points.get(where, 0),
+                log_start_offset=log_start_offsets.get(where, 0),
+                clean=directory.is_clean,
+                now_ms=now_ms,
+                context=self.context,
+            )
+            self._add_loaded(directory, log, is_future=mark == names.FUTURE_FOLDER, is_stray=is_stray)
+        directory.is_loaded = True
+
+    def _add_loaded(
+        self, directory: LogDir, log: Log, *, is_future: bool, is_stray: Callable[[Log], bool]
+    ) -> None:
+        where = log.topic_partition
+        if is_stray(log):
+            self._set_aside(log, directory)
+            logger.warning("%s is not this node's any more: set aside as %s", where, log.directory)
+            return
+        other = (self.future_logs if is_future else self.logs).get(where)
+        if other is not None:
+            raise StorageError(
+                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one "
+                "whose dir has failed before"
+            )
+        if is_future:
+            self.future_logs[where] = directory.future_logs[where] = log
+        else:
+            self.logs[where] = directory.logs[where] = log
+
+    # Dirs
+
+    def online(self) -> list[LogDir]:
+        return [directory for directory in self.dirs if directory.failure is None]
+
+    def dir_of(self, log: Log) -> LogDir:
+        path = log.directory.rpartition("/")[0]
+        return next(directory for directory in self.dirs if directory.path == path)
+
+    def dir_with_id(self, directory_id: bytes) -> LogDir | None:
+        return next((directory for directory in self.dirs if directory.id == directory_id), None)
+
+    def dir_with_path(self, path: str) -> LogDir | None:
+        """The dir that is this path, or that holds it."""
+        return next((each for each in self.dirs if f"{path}/".startswith(f"{each.path}/")), None)
+
+    def cordon(self, paths: Collection[str]) -> list[bytes]:
+        """Only these dirs take no new partitions from now on; `*` stands for all. Their ids."""
+        for directory in self.dirs:
+            directory.is_cordoned = "*" in paths or directory.path in [path.rstrip("/") for path in paths]
+        return [directory.id for directory in self.online() if directory.is_cordoned]
+
+    def fail(self, directory: LogDir, reason: str) -> list[TopicPartition]:
+        """The dir's disk failed: forget its logs, leave its files alone; the partitions that went offline."""
+        directory.failure = reason
+        logger.error("Log dir %s is offline: %s", directory.path, reason)
+        gone = list(directory.logs)
+        for log in [*directory.logs.values(), *directory.future_logs.values()]:
+            self._close_files(log)
+        for where in gone:
+            del self.logs[where]
+        for where in directory.future_logs:
+            del self.future_logs[where]
+        directory.logs.clear()
+        directory.future_logs.clear()
+        self.context.graveyard.forget_below(directory.path)
+        directory.unlock()
+        if not self.online():
+            raise StorageError(f"no log dir is left: {reason}")
+        return gone
+
+    # Partitions
+
+    def create(
+        self,
+        where: TopicPartition,
+        settings: LogSettings,
+        *,
+        topic_id: bytes | None,
+        now_ms: int,
+        directory_id: bytes | None = None,
+        leader_epoch: int = -1,
+    ) -> Log:
+        """A new partition's log, in the dir asked for or in the one with fewest. One that may lie in a dir
+        that is offline is not made a second time."""
+        new = self.plan(
+            where, settings, topic_id=topic_id, leader_epoch=leader_epoch, directory_id=directory_id
+        )
+        try:
+            log = new.make(self.context, now_ms)
+        finally:
+            self.add_made(new)
+        return log
+
+    def plan(
+        self,
+        where: TopicPartition,
+        settings: LogSettings,
+        *,
+        topic_id: bytes | None,
+        directory_id: bytes | None = None,
+        leader_epoch: int = -1,
+    ) -> NewLog:
+        """Choose the dir of a new log. The caller has it made, in a thread, then calls `add_made`."""
+        new = NewLog(where, self._dir_for(where, directory_id), settings, topic_id, leader_epoch)
+        new.directory.planned += 1
+        return new
+
+    def add_made(self, new: NewLog) -> None:
+        """A planned log is there now, or could not be made."""
+        directory = new.directory
+        directory.planned -= 1
+        if new.log is not None and directory.failure is None:
+            self.logs[new.where] = directory.logs[new.where] = new.log
+
+    def _dir_for(self, where: TopicPartition, directory_id: bytes | None) -> LogDir:
+        preferred = self.preferred.pop(where, None)
+        if preferred is not None and preferred.failure is None:
+            return preferred
+        online = self.online()
+        if directory_id is not None:
+            found = self.dir_with_id(directory_id)
+            if found in online:
+                return found
+            if len(online) < len(self.dirs):
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {where} is offline")
+        if not online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all log dirs are offline")
+        if len(online) == 1:
+            return online[0]
+        open_ones = [directory for directory in online if not directory.is_cordoned] or online
+        return min(open_ones, key=lambda each: len(each.logs) + len(each.future_logs) + each.planned)
+
+    def delete(self, where: TopicPartition, *, now_ms: int) -> None:
+        """Set a partition's folder aside for removal (see `graveyard`); the partition is gone at once."""
+        self.bury(self.remove(where), now_ms)
+
+    def bury(self, log: Log, now_ms: int) -> None:
+        """The folder of a log that is none of this node's any more. May run in a thread."""
+        self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
+        self._close_files(log)
+        self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
+
+    def _close_files(self, log: Log) -> None:
+        """A file takes its room, and its disk cannot be taken away, for as long as somebody has it open."""
+        for segment in log.segments:
+            self.context.files.close(segment)
+            self.context.indexes.forget(segment)
+
+    def set_aside(self, where: TopicPartition) -> str:
+        """A partition that should not be here: keep its data as a `-stray` folder."""
+        log = self.remove(where)
+        self._set_aside(log, self.dir_of(log))
+        return log.directory
+
+    def _set_aside(self, log: Log, directory: LogDir) -> None:
+        self._rename(log, directory, names.STRAY_FOLDER)
+        self.stray_folders.append(log.directory)
+
+    def remove(self, where: TopicPartition) -> Log:
+        """The partition is none of this node's any more; what becomes of its folder is up to the caller."""
+        log = self.logs.pop(where)
+        del self.dir_of(log).logs[where]
+        return log
+
+    def _rename(self, log: Log, directory: LogDir, mark: str) -> None:
+        log.rename(f"{directory.path}/{self.marked_name(log.topic_partition, mark)}")
+
+    def marked_name(self, where: TopicPartition, mark: str) -> str:
+        return names.marked_folder_name(where, mark, self.context.rng.randbytes(16).hex())
+
+    # Checkpoints
+
+    def checkpoint_recovery_points(self) -> None:
+        """All at once, for those who may wait: new folders made durable, then `store_recovery_points`."""
+        for log in [*self.logs.values(), *self.future_logs.values()]:
+            if log.names_dirty:
+                work = log.begin_names_sync()
+                work.run()
+                log.end_sync(work)
+        self.store_recovery_points()
+
+    def store_recovery_points(self) -> None:
+        """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`); in any thread."""
+        for directory in self.online():
+            self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Where logs begin that do not begin with a segment
+        (`log.flush.start.offset.checkpoint.interval.ms`)."""
+        for directory in self.online():
+            self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
+
+    def checkpoint_in_steps(self, offsets_of: OffsetsOf) -> Steps[Checkpoint]:
+        """The content of a checkpoint of every dir, made on the loop with pauses; `store_checkpoint` writes
+        it. A thread that did both would keep the loop from running as long as it makes text."""
+        found: Checkpoint = []
+        for directory in self.online():
+            found.append((directory, (yield from checkpoints.encode_in_steps(offsets_of(directory)))))
+        return found
+
+    def store_checkpoint(self, name: str, found: Checkpoint) -> None:
+        """In any thread."""
+        for directory, data in found:
+            if directory.failure is None:
+                try:
+                    directory.check_is_there()
+                    self.context.disk.replace_file(f"{directory.path}/{name}", data)
+                except OSError as error:
+                    raise self.context.failure("write", f"{directory.path}/{name}", error) from error
+
+    def _checkpoint(self, directory: LogDir) -> None:
+        self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
+        self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """How far every log is replicated (`replica.high.watermark.checkpoint.interval.ms`)."""
+        for directory in self.online():
+            marks = {w: high_watermarks[w] for w in list(directory.logs) if w in high_watermarks}
+            self._store(directory, names.HIGH_WATERMARK_CHECKPOINT, marks)
+
+    def load_high_watermarks(self) -> dict[TopicPartition, int]:
+        """What the last life knew; a log that ends earlier now counts up to its end."""
+        marks: dict[TopicPartition, int] = {}
+        for directory in self.online():
+            marks |= directory.load_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        return {
+            where: min(mark, self.logs[where].end_offset)
+            for where, mark in marks.items()
+            if where in self.logs
+        }
+
+    def _store(self, directory: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        try:
+            directory.check_is_there()
+            directory.store_offsets(name, offsets)
+        except OSError as error:
+            raise self.context.failure("write", f"{directory.path}/{name}", error) from error
+
+    # The end
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """Close every log and mark the dirs where all went well, so that the next start needs no recovery."""
+        for directory in self.online():
+            logs = [*directory.logs.values(), *directory.future_logs.values()]
+            in_order = directory.is_loaded and all(self._in_threads(_close, logs))
+            try:
+                self._checkpoint(directory)
+                if in_order:
+                    directory.end(broker_epoch)
+            except (OSError, KafkaError) as error:
+                logger.error("Could not mark %s as left in order: %s", directory.path, error)
+            directory.unlock()
+
+    def _in_threads(self, work: Callable[[Log], bool], logs: Collection[Log]) -> Iterable[bool]:
+        """Waiting for the disk in many threads at once: file systems make many files durable together."""
+        if len(logs) < PARALLEL_FROM:
+            return [work(log) for log in logs]
+        with ThreadPoolExecutor(CLOSING_THREADS) as pool:
+            return list(pool.map(work, logs, chunksize=1))
+
+    def abandon(self) -> None:
+        """Let go without writing anything, as a crash would; the locks are free afterwards."""
+        for directory in self.dirs:
+            directory.unlock()
+
+
+def _close(log: Log) -> bool:
+    try:
+        log.close()
+    except KafkaError as error:
+        logger.error("Could not close %s: %s", log.directory, error.message)
+        return False
+    return True
+
+
+def recovery_points(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
+    for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
+        yield where, log.recovery_point
+
+
+def log_start_offsets(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
+    """Of logs that do not begin with a segment."""
+    for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
+        if log.log_start_offset > log.segments[0].base_offset:
+            yield where, log.log_start_offset

@@ -1,0 +1,116 @@
+"""Checkpoint files: small texts that are replaced as a whole.
+
+In: offsets a partition, or the leader epochs of one. Out: `recovery-point-offset-checkpoint` and its
+sisters in a log dir, `leader-epoch-checkpoint` in a partition's folder; version, number of entries, one
+entry a line. A file is the old one or the new one after a crash, never a mixture.
+Does not know: what the offsets mean.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from barnabas.replication.leader_epochs import EpochEntry, LeaderEpochs
+from barnabas.runtime.disk import Disk
+from barnabas.runtime.pieces import Steps
+from barnabas.storage.files import names
+from barnabas.storage.files.names import TopicPartition
+
+VERSION = 0
+OFFSETS_A_STEP = 64
+
+
+class CorruptCheckpoint(ValueError):
+    """A checkpoint file with something else in it than it should have."""
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    lines = [f"{where.topic} {where.partition} {offset}\n" for where, offset in offsets.items()]
+    return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int]]) -> Steps[bytes]:
+    """The same of many partitions, with pauses."""
+    lines: list[str] = []
+    for where, offset in offsets:
+        lines.append(f"{where.topic} {where.partition} {offset}\n")
+        if not len(lines) % OFFSETS_A_STEP:
+            yield
+    return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
+    """`CorruptCheckpoint` for anything that Apache Kafka would not have written; an empty file is no
+    offsets."""
+    offsets = {}
+    for line in _entries(data):
+        fields = line.split()
+        if len(fields) != 3:
+            raise CorruptCheckpoint(f"line {line!r} is not 'topic partition offset'")
+        offsets[TopicPartition(fields[0], _number(fields[1]))] = _number(fields[2])
+    return offsets
+
+
+def load_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint file; none where there is no file."""
+    try:
+        return decode_offsets(disk.read(path))
+    except FileNotFoundError:
+        return {}
+
+
+def store_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    disk.replace_file(path, encode_offsets(offsets))
+
+
+def encode_epochs(entries: Iterable[EpochEntry]) -> bytes:
+    lines = [f"{entry.epoch} {entry.start_offset}\n" for entry in entries]
+    return f"{VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode_epochs(data: bytes) -> list[EpochEntry]:
+    entries = []
+    for line in _entries(data):
+        fields = line.split()
+        if len(fields) != 2:
+            raise CorruptCheckpoint(f"line {line!r} is not 'epoch offset'")
+        entries.append(EpochEntry(_number(fields[0]), _number(fields[1])))
+    return entries
+
+
+def load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
+    try:
+        return LeaderEpochs(decode_epochs(disk.read(f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}")))
+    except FileNotFoundError:
+        return LeaderEpochs()
+
+
+def create_epochs(disk: Disk, directory: str, entries: Collection[EpochEntry]) -> None:
+    """The file of a log that holds nothing yet: without an entry it is empty, as Apache Kafka makes it for
+    followers. Should a crash tear it, nothing is lost."""
+    path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
+    disk.create(path, encode_epochs(entries) if entries else b"")
+
+
+def store_epochs(disk: Disk, directory: str, entries: Iterable[EpochEntry]) -> None:
+    """Replace the file; it is durable once it and the folder are synced."""
+    path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
+    disk.replace_file(path, encode_epochs(entries), sync=False)
+
+
+def _entries(data: bytes) -> list[str]:
+    if not data:
+        return []
+    lines = data.decode("utf-8", "replace").splitlines()
+    if _number(lines[0]) != VERSION:
+        raise CorruptCheckpoint(f"version {lines[0]}; known is {VERSION}")
+    if len(lines) < 2 or _number(lines[1]) != len(lines) - 2:
+        raise CorruptCheckpoint(
+            f"{len(lines) - 2} entries, {lines[1] if len(lines) > 1 else 'none'} announced"
+        )
+    return lines[2:]
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise CorruptCheckpoint(f"{text!r} is not a number") from None

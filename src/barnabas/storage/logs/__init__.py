@@ -1,0 +1,1 @@
+"""One partition's log: opened, recovered, appended to, read, cut, retained."""

@@ -1,0 +1,418 @@
+"""One partition's log: segments in a folder, appended to at the end, read anywhere.
+
+In: batches (see `LogTail`); offsets to read from. Out: slices of whole batches, and the files that Apache
+Kafka would leave. All calls are synchronous and belong to one thread, the loop's; cold reads, what
+`begin_sync` planned and what retention and compaction look up may run in others (docs/threads.md).
+Does not know: replication, high watermarks, who may read what. Retention and compaction change `segments`
+only by assigning a new list, which readers in other threads see whole or not at all.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from barnabas.protocol import KafkaError
+from barnabas.storage.logs import (
+    lookup,
+    opening,
+    producer_snapshots,
+    reading,
+    replacement,
+    retention,
+    truncation,
+)
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.log_tail import LogTail
+from barnabas.storage.logs.lookup import TimestampOffset
+from barnabas.storage.logs.syncing import SyncWork
+from barnabas.storage.logs.truncation import Truncation
+from barnabas.storage.segments.log_slice import LogSlice
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.settings import INT64_MAX, LogSettings
+from barnabas.storage.segments.transaction_index import AbortedTransaction
+
+HOT_BYTES = 16 << 20  # how far behind its end a log is taken to be in the page cache,
+HOT_S = 30.0  # and for how long after the last append; later the page cache is asked
+
+WARM_BYTES = 1 << 20
+
+
+class Log(LogTail):
+    """See `LogTail` for the offsets and for appending."""
+
+    __slots__ = ()
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        settings: LogSettings,
+        *,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        clean: bool = False,
+        now_ms: int,
+        context: LogContext | None = None,
+    ) -> "Log":
+        """The log in a folder. `clean` trusts the files (see `opening`); otherwise everything from the
+        recovery point on is checked, and rebuilt or cut off."""
+        return opening.open_log(
+            cls,
+            directory,
+            settings,
+            context or LogContext(),
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            clean=clean,
+            now_ms=now_ms,
+        )
+
+    @classmethod
+    def create(
+        cls,
+        directory: str,
+        settings: LogSettings,
+        *,
+        topic_id: bytes | None = None,
+        start_offset: int = 0,
+        leader_epoch: int = -1,
+        now_ms: int,
+        context: LogContext | None = None,
+    ) -> "Log":
+        """A new, empty log in a folder that does not exist yet; `leader_epoch` is that of this node, if it
+        leads."""
+        return opening.create_log(
+            cls,
+            directory,
+            settings,
+            context or LogContext(),
+            topic_id=topic_id,
+            start_offset=start_offset,
+            leader_epoch=leader_epoch,
+            now_ms=now_ms,
+        )
+
+    def __repr__(self) -> str:
+        return f"Log({self.directory}, {self.log_start_offset}..{self.end_offset})"
+
+    def configure(self, settings: LogSettings) -> None:
+        """The topic's settings have changed."""
+        try:
+            self.write_early()
+        except KafkaError:
+            pass  # whoever staged something hears of it from `write_staged`
+        self.settings = settings
+        self.restart_appending()
+
+    # Durability
+
+    def after_roll(self, offset: int) -> None:
+        self.context.on_roll(self, offset)
+
+    def is_sync_due(self, now_ms: int) -> bool:
+        """Whether `flush.messages` or `flush.ms` ask for a `sync` now."""
+        unsynced = self.written_offset - self.recovery_point
+        return unsynced > 0 and (
+            unsynced >= self.settings.flush_messages or now_ms - self.last_sync_ms >= self.settings.flush_ms
+        )
+
+    def sync(self, offset: int | None = None, now_ms: int | None = None) -> None:
+        """Make everything below `offset` durable (default: all that is written); the recovery point follows.
+
+        Waits for the disk, and belongs to the thread that owns the log. Beside a loop, another one waits:
+        `begin_sync` here, `run` there, `end_sync` here again.
+        """
+        work = self.begin_sync(offset, now_ms)
+        work.run()
+        self.end_sync(work)
+
+    def begin_sync(self, offset: int | None = None, now_ms: int | None = None) -> SyncWork:
+        """Plan a sync. Any number of them may be under way; each is ended by `end_sync`, whatever happens."""
+        target = self.written_offset if offset is None else min(offset, self.written_offset)
+        is_needed = target > self.recovery_point or self.names_dirty or self.names_syncing > 0
+        return self._planned(SyncWork(self, target, self._unsynced() if is_needed else [], now_ms=now_ms))
+
+    def begin_names_sync(self) -> SyncWork:
+        """The same for the folder itself: which files it has, and the small ones. For logs that are new."""
+        return self._planned(SyncWork(self, 0, self._unsynced(), only_names=True))
+
+    def _planned(self, work: SyncWork) -> SyncWork:
+        self.names_syncing += work.took_names
+        self.names_dirty = False
+        return work
+
+    def _unsynced(self) -> list[Segment]:
+        """Segments whose batches or final indexes are not known to be durable."""
+        first = reading.floor(self.segments, min(self.recovery_point, self.indexes_synced_to))
+        return self.segments[max(first, 0) :]
+
+    def end_sync(self, work: SyncWork) -> None:
+        """Note what became durable. KAFKA_STORAGE_ERROR: the disk failed."""
+        self.names_syncing -= work.took_names
+        failed = work.error is not None or not work.is_done
+        if failed or work.directory != self.directory:  # under its new name nothing was synced
+            self.names_dirty |= work.has_names
+        elif work.has_names:
+            self.is_new &= not work.is_new
+        if work.truncations != self.truncations:
+            return  # files were cut or taken away meanwhile: what was planned for is no more
+        if work.error is not None:
+            raise self.context.failure("sync", self.directory, work.error) from work.error
+        if failed:
+            return
+        self.recovery_point = max(self.recovery_point, work.target)
+        self.indexes_synced_to = max(self.indexes_synced_to, work.indexes_to)
+        if work.now_ms is not None:
+            self.last_sync_ms = work.now_ms
+
+    def close(self) -> None:
+        """Leave files that can be opened as clean: everything durable, indexes final, producers in a
+        snapshot."""
+        self.write_staged()
+        try:
+            if self._writer is not None:
+                producers = self.producers
+                if self.end_offset > self.segments[0].base_offset:
+                    producer_snapshots.take(
+                        self.context, self.directory, producers, self.end_offset, sync=True
+                    )
+                self._writer.finish()
+                self._writer = None
+                self._slow_position = -1
+                self.names_dirty = True
+            if self.epochs_dirty:
+                self.store_epochs()
+        except OSError as error:
+            raise self.context.failure("close", self.directory, error) from error
+        self.sync()
+        for segment in self.segments:
+            self.context.files.close(segment)
+
+    # Truncating and deleting
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything from `offset` on, with the batch that holds it; False when there was nothing to
+        drop."""
+        begun = self.begin_truncation(offset)
+        if begun is None:
+            return False
+        begun.finish()
+        return True
+
+    def begin_truncation(self, offset: int) -> Truncation | None:
+        """The same in steps, of which the slow one may run in a thread; None when there is nothing to
+        drop."""
+        self.check_whole()
+        self.write_staged()
+        return truncation.begin(self, offset)
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Drop everything; the log goes on at `offset`."""
+        self.begin_anew(offset, log_start_offset).finish()
+
+    def begin_anew(self, offset: int, log_start_offset: int | None = None) -> Truncation:
+        """The same in steps."""
+        self.check_whole()
+        self.discard_staged()
+        return truncation.begin_anew(self, offset, log_start_offset)
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Records below `offset` are no more (DeleteRecords, retention); their segments may be dropped."""
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        if self.epochs.truncate_from_start(offset):
+            self.epochs_dirty = True
+        if self.truncation is None:  # else when that ends
+            self.producers.advance_log_start(offset)
+        return True
+
+    # Old segments leave, others take their place
+
+    def claim(self) -> bool:
+        """Ask to be the only one who takes segments out or replaces some (retention, compaction, a move to
+        another dir); False while another does. On the loop; `release` after."""
+        if self.is_claimed:
+            return False
+        self.is_claimed = True
+        return True
+
+    def claim_for_cleaning(self) -> bool:
+        """The same for compaction, which must not change what is being copied: a copy with a record from
+        before and without the tombstone that was removed since would bring the record back."""
+        return not self.is_moving and self.claim()
+
+    def release(self) -> None:
+        self.is_claimed = False
+
+    def delete_old_segments(self, now_ms: int, upper_offset: int) -> int:
+        """All of `retention` at once, for those who may wait: how many segments went."""
+        gone = retention.take_out(self, retention.count_expired(self, now_ms, upper_offset))
+        retention.bury(self, gone, now_ms)
+        return len(gone)
+
+    def start_at(self, offset: int, now_ms: int) -> Callable[[], None]:
+        """Records below `offset` are no more, and segments that hold nothing else leave. The work on files
+        that is left to do, for a thread."""
+        self.advance_log_start(offset)
+        gone = retention.take_out(self, retention.count_before_start(self))
+        return lambda: retention.bury(self, gone, now_ms)
+
+    def replace_segments(self, old: list[Segment], new: list[Segment], now_ms: int) -> bool:
+        """All of `replacement` at once, for those who may wait: `new` (complete, `.cleaned`) stand for `old`
+        from now on; False when `old` is not there any more, and `new` is discarded."""
+        replacement.prepare(self, new)
+        if not replacement.exchange(self, old, new):
+            replacement.discard(new)
+            return False
+        replacement.finish(self, old, new, now_ms)
+        return True
+
+    def rename(self, directory: str) -> None:
+        """The folder gets another name (`-delete`, `-stray`, or loses `-future`); readers do not notice."""
+        truncation.rename(self, directory)
+
+    def delete(self) -> None:
+        """Remove the folder and everything in it; slices that are being read stay readable."""
+        self.discard_staged()
+        truncation.delete(self)
+
+    # Reading
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    def size_bytes_from(self, offset: int) -> int:
+        """Bytes of the segments that would be left if the log started at `offset`."""
+        segments = self.segments
+        return sum(segment.size for segment in segments[max(reading.floor(segments, offset), 0) :])
+
+    def is_hot(self, offset: int) -> bool:
+        """Whether a read from here very likely touches no disk, so that it may run on the event loop."""
+        writer = self._writer
+        if writer is None or offset < max(self.opened_at_offset, self.active.base_offset):
+            return offset >= self.written_offset
+        return self.is_lately_written and (
+            offset >= writer.recent_start
+            or writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
+        )
+
+    @property
+    def is_lately_written(self) -> bool:
+        """Whether the end of the log is surely in the page cache. One that was idle for long may not be."""
+        return self.context.time() - self.written_s < HOT_S
+
+    def is_at_hand(self, offset: int, max_bytes: int) -> bool:
+        """Whether `read` touches no disk: the end of the log, or where a reader goes on in cached pages."""
+        if self.is_hot(offset):
+            return True
+        found = self._place_in_memory(offset)
+        if found is None:
+            return False
+        segment, start = found
+        end = min(start + max_bytes, segment.size)
+        try:
+            file = segment.open()
+        except OSError:
+            return False  # the segment may be gone: whoever reads finds out
+        disk = self.context.disk
+        return disk.is_cached(file.descriptor, start) and disk.is_cached(file.descriptor, end - 1)
+
+    def _place_in_memory(self, offset: int) -> tuple[Segment, int] | None:
+        """Where a read from here begins, or a little before that, if it takes no file to know."""
+        cursor = self.cursors.get(offset)
+        if cursor is not None:
+            return cursor[0], cursor[1]
+        writer, active = self._writer, self.active
+        if writer is None or offset < active.base_offset:
+            return None
+        if offset < writer.recent_start:
+            return active, writer.offset_index.position_before(offset)
+        number = bisect_right(writer.recent_next_offsets, offset)
+        return (active, writer.recent_positions[number]) if number < len(writer.recent_positions) else None
+
+    def knows_aborted(self, offset: int) -> bool:
+        """Whether `aborted_transactions` from here on reads no file, but for the last segment's."""
+        segments = self.segments
+        first = max(reading.floor(segments, offset), 0)
+        return all(segment.knows_transactions for segment in segments[first:-1])
+
+    def load_aborted(self, offset: int) -> None:
+        """Read what `knows_aborted` asks for; slow, for a thread. The last segment belongs to the thread that
+        appends."""
+        segments = self.segments
+        for segment in segments[max(reading.floor(segments, offset), 0) : -1]:
+            reading.look_into(self, segment.transactions)
+
+    def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
+        """Bring what `read` will need into memory; slow, for a thread."""
+        found = self.read_cold(offset, max_bytes, upper_offset)
+        position, part = 0, b" "
+        while part and position < len(found):  # the file may have been cut meanwhile
+            part = found.read_part(position, WARM_BYTES)
+            position += len(part)
+
+    def read(
+        self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True
+    ) -> LogSlice:
+        """Whole batches from the one that holds `offset` on, all below `upper_offset` (high watermark or
+        last stable offset), at most `max_bytes`; a first batch that is larger comes whole if
+        `at_least_one`."""
+        written_offset = self.written_offset
+        if not self.log_start_offset <= offset <= self.end_offset:
+            raise reading.out_of_range(self, offset)
+        if offset >= written_offset or offset >= upper_offset:
+            return LogSlice(None, 0, 0, offset, offset)
+        writer = self._writer
+        if writer is None or offset < writer.recent_start:
+            return reading.read(self, offset, max_bytes, upper_offset, at_least_one)
+        next_offsets, positions = writer.recent_next_offsets, writer.recent_positions
+        first = bisect_right(next_offsets, offset)
+        start = positions[first]
+        stop = len(positions)  # batches first..stop-1
+        if upper_offset < written_offset:
+            stop = bisect_right(next_offsets, upper_offset)
+        end = positions[stop] if stop < len(positions) else self.active.size
+        if end - start > max_bytes:
+            stop = bisect_right(positions, start + max_bytes) - 1
+            if stop <= first:
+                if not at_least_one or end <= start:
+                    return LogSlice(None, 0, 0, offset, offset)
+                stop = first + 1
+            end = positions[stop] if stop < len(positions) else self.active.size
+        if end <= start:
+            return LogSlice(None, 0, 0, offset, offset)
+        try:
+            file = self.active.open()
+        except OSError as error:
+            raise self.context.failure("read", self.active.path, error) from error
+        return LogSlice(
+            file,
+            start,
+            end - start,
+            offset,
+            next_offsets[stop - 1],
+            self.is_lately_written,
+            self.context.disk,
+        )
+
+    def read_cold(
+        self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True
+    ) -> LogSlice:
+        """As `read`, for other threads than the one that appends, and for offsets that are not hot."""
+        if not self.log_start_offset <= offset <= self.end_offset:
+            raise reading.out_of_range(self, offset)
+        return reading.read(self, offset, max_bytes, upper_offset, at_least_one)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record whose timestamp is `timestamp` or later."""
+        return lookup.offset_for_timestamp(self, timestamp)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp."""
+        return lookup.max_timestamp_offset(self)
+
+    def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records in [offset, upper_offset): what read-committed readers
+        skip."""
+        return reading.aborted_transactions(self, offset, upper_offset)

@@ -1,0 +1,479 @@
+"""The end of a partition's log: batches are staged, written together, and rolled into new segments.
+
+In: batches that carry their final offsets (`stage`), then one `write_staged` for all of a tick. Out: the
+file, index entries, and the offsets that say how far the log reaches. Rolls by size, age, index size and
+offset range as Apache Kafka does. The way of a batch through here is a few comparisons with limits that
+were worked out before.
+Does not know: reading, recovery, replication.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.records.batch import LOG_OVERHEAD, BatchHeader, place
+from barnabas.records.plain_batch import PlainBatch
+from barnabas.replication.leader_epochs import LeaderEpochs
+from barnabas.replication.producers import ProducerStates
+from barnabas.runtime.disk import IOV_MAX
+from barnabas.runtime.shortage import Shortage
+from barnabas.storage.files import checkpoints, partition_metadata
+from barnabas.storage.files.gathering import finish_write
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs import lazily, producer_snapshots
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.segments.index import RELATIVE_OFFSET_MAX
+from barnabas.storage.segments.segment import CorruptLog, Segment
+from barnabas.storage.segments.segment_writer import Extent, SegmentWriter
+from barnabas.storage.segments.settings import INT64_MAX, LogSettings
+from barnabas.storage.segments.transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from barnabas.storage.logs.truncation import Truncation
+
+STAGED_BYTES_MAX = 32 << 20
+SEGMENT_BYTES_MAX = 2**31 - 1  # positions in an index have 32 bits
+
+logger = logging.getLogger(__name__)
+
+
+class LogTail:
+    """`end_offset` is the next offset to assign; below `written_offset` everything is in the file, below
+    `recovery_point` everything is durable. Invariant: recovery_point <= written_offset <= end_offset."""
+
+    __slots__ = (
+        "_aborted", "_epoch", "_lost", "_position", "_roll_now_ms", "_roll_offset", "_roll_timestamp",
+        "_slow_position", "_staged", "_staged_extents", "_writer", "active", "context", "created_ms",
+        "cursors", "directory", "end_offset", "epochs", "epochs_dirty", "failure", "indexes_synced_to",
+        "is_claimed", "is_moving", "is_new", "last_sync_ms", "log_start_offset", "names_dirty",
+        "names_syncing", "opened_at_offset", "producers", "recovery_point", "segments", "settings",
+        "topic_id", "topic_partition", "truncation", "truncations", "written_offset", "written_s",
+    )  # fmt: skip
+
+    epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
+    producers: ProducerStates
+    topic_id: bytes | None
+
+    def __init__(
+        self,
+        where: TopicPartition,
+        directory: str,
+        settings: LogSettings,
+        context: LogContext,
+        segments: list[Segment],
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        now_ms: int,
+    ) -> None:
+        """See `Log.open` and `Log.create`; `segments` has at least one."""
+        self.topic_partition = where
+        self.directory = directory
+        self.settings = settings
+        self.context = context
+        self.segments = segments
+        self.active = segments[-1]
+        self.log_start_offset = log_start_offset
+        self.end_offset = end_offset
+        self.written_offset = end_offset
+        self.written_s = float("-inf")  # when something was appended last
+        self.recovery_point = recovery_point
+        self.indexes_synced_to = self.active.base_offset  # final indexes of segments below it are durable
+        self.opened_at_offset = end_offset  # what is above was written in this life
+        self.created_ms = now_ms  # of the active segment, as far as this process knows
+        self.last_sync_ms = now_ms
+        self.cursors: dict[int, tuple[Segment, int, int]] = {}  # offset: segment, position, `truncations`
+        self._writer: SegmentWriter | None = None
+        self._staged: list[memoryview] = []
+        self._staged_extents: list[Extent] = []
+        self._aborted: list[AbortedTransaction] = []
+        self._position = self.active.size  # in the active segment, behind what is staged
+        self._slow_position = -1  # beyond it, staging takes the long way
+        self._roll_offset = self._roll_timestamp = self._roll_now_ms = INT64_MAX
+        self._epoch = -1
+        self.epochs_dirty = False
+        self.names_dirty = False
+        self.names_syncing = 0  # syncs under way that found names dirty
+        self.is_new = False  # its folder's own name is not durable yet
+        self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
+        self.is_moving = False  # it is being copied to another dir: not to be compacted
+        self.truncation: Truncation | None = None  # under way: see `truncation`
+        self.truncations = 0
+        self._lost: KafkaError | None = None  # why batches that were staged are gone; `write_staged` tells
+        self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether appends are refused for good."""
+        return self.failure is not None
+
+    @property
+    def producers_loaded(self) -> bool:
+        """Whether anybody has asked for `producers` yet."""
+        try:
+            object.__getattribute__(self, "producers")
+        except AttributeError:
+            return False
+        return True
+
+    # Appending
+
+    def stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        """Take a batch that carries its final offsets and leader epoch; the view must stay unchanged until
+        it is written. Update `producers` after this, not before: a roll takes their snapshot without this
+        batch."""
+        end = self._position + header.batch_length + LOG_OVERHEAD
+        last_offset = header.base_offset + header.last_offset_delta
+        if (
+            end > self._slow_position
+            or header.base_offset < self.end_offset
+            or last_offset > self._roll_offset
+            or header.max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_now_ms
+            or header.partition_leader_epoch != self._epoch
+        ):
+            self._make_room(header, now_ms)
+            end = self._position + header.batch_length + LOG_OVERHEAD
+        self._staged.append(batch)
+        self._staged_extents.append((last_offset, header.max_timestamp, header.batch_length + LOG_OVERHEAD))
+        self._position = end
+        self.end_offset = last_offset + 1
+
+    def stage_plain(self, batch: memoryview, plain: PlainBatch, leader_epoch: int, now_ms: int) -> int:
+        """Place a plain batch at the end of the log and take it as `stage` does. Out: its base offset; -1 if
+        nothing was done, because `stage` has to look closer."""
+        size, delta, max_timestamp, _ = plain
+        end = self._position + size
+        base_offset = self.end_offset
+        last_offset = base_offset + delta
+        if (
+            end > self._slow_position
+            or last_offset > self._roll_offset
+            or max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_now_ms
+            or leader_epoch != self._epoch
+        ):
+            return -1
+        place(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
+        self._staged.append(batch)
+        self._staged_extents.append((last_offset, max_timestamp, size))
+        self._position = end
+        self.end_offset = last_offset + 1
+        return base_offset
+
+    def write_staged(self) -> None:
+        """Write what is staged with one call to the system, and index it. A failing disk is
+        KAFKA_STORAGE_ERROR; then nothing that was staged is in the log."""
+        staged = self._staged
+        if not staged:
+            if self._lost is not None:
+                lost, self._lost = self._lost, None
+                raise lost
+            return
+        segment = self.active
+        writer = self._writer
+        assert writer is not None  # staging has loaded it
+        file = None
+        try:
+            if self._aborted or self.epochs_dirty:
+                self.context.need_descriptors()  # for what is written beside the batches
+            segment.file_used = True
+            file = segment.file or self.context.files.open(segment, is_writer=True)
+            disk = self.context.disk
+            written = disk.pwritev(file.descriptor, staged, segment.size) if len(staged) <= IOV_MAX else 0
+            if written != self._position - segment.size:
+                finish_write(disk, file.descriptor, staged, segment.size, written)
+        except OSError as error:
+            raise self._undo_staged(error, is_opened=file is not None) from error
+        writer.add(self._staged_extents, self.settings.index_interval_bytes)
+        self._staged = []
+        self._staged_extents = []
+        self.written_offset = self.end_offset
+        self.written_s = self.context.time()
+        if self._aborted or self.epochs_dirty:
+            self._write_beside()
+
+    def prepare_write(self) -> None:
+        """Make sure that `write_staged` has the descriptors that it needs; else raise `Shortage`, and what is
+        staged stays."""
+        try:
+            if self._aborted or self.epochs_dirty:
+                self.context.need_descriptors()
+            self.active.open(is_writer=True)
+        except OSError as error:
+            raise self.context.failure("append to", self.active.path, error) from error
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """An abort marker was staged: its transaction goes to the index once the marker is written."""
+        self._aborted.append(transaction)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader epoch begins here (batches say so themselves when they are staged)."""
+        if epoch >= 0 and self.epochs.assign(epoch, start_offset):
+            self.epochs_dirty = True
+        self._epoch = epoch
+
+    def _make_room(self, header: BatchHeader, now_ms: int) -> None:
+        """The long way of `stage`: a new segment, a full buffer, a new leader epoch, or an append that is
+        wrong."""
+        refusal = self.failure or self._lost
+        if refusal is not None:
+            raise refusal
+        self.check_whole()
+        settings = self.settings
+        if header.base_offset < self.end_offset:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"{self.topic_partition}: batch at offset {header.base_offset}, {self.end_offset} is next",
+            )
+        if header.size > settings.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {header.size} bytes exceeds the segment size of {self.topic_partition} "
+                f"(segment.bytes is {settings.segment_bytes})",
+            )
+        writer = self._writer or self._begin_appending()
+        must_roll = self._must_roll(writer, header, now_ms)
+        if must_roll or self._position + header.size > self._slow_position:
+            self.write_early()
+            must_roll = must_roll or self._must_roll(writer, header, now_ms)
+        if must_roll:
+            # Where there is a gap before the batch it lies within the new segment: recovery takes one between
+            # two segments for a loss.
+            is_near = header.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
+            try:
+                self.roll(self.end_offset if is_near else header.base_offset, now_ms=now_ms)
+            except Shortage:
+                if not self._may_grow(header):
+                    raise
+        if self._position == 0:
+            self.created_ms = now_ms
+            self._set_age_limit(header.max_timestamp)
+        self._set_size_limit()
+        if header.partition_leader_epoch != self._epoch:
+            self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+
+    def check_whole(self) -> None:
+        """Refuse to use a log that is being truncated. Only followers truncate: clients ask the leader."""
+        truncation = self.truncation  # read once: this may be another thread than the one that ends it
+        if truncation is not None:
+            reason = f"{self.topic_partition} is being truncated to offset {truncation.offset}"
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
+
+    def write_early(self) -> None:
+        """Write in the middle of a tick. Should that fail, those who staged before must hear of it: from
+        `write_staged`, until which nothing more is taken."""
+        try:
+            self.write_staged()
+        except KafkaError as error:
+            self._lost = error
+            raise
+
+    def _must_roll(self, writer: SegmentWriter, header: BatchHeader, now_ms: int) -> bool:
+        settings = self.settings
+        if self._position == 0:
+            return header.last_offset - self.active.base_offset > RELATIVE_OFFSET_MAX
+        return (
+            self._position + header.size > settings.segment_bytes
+            or header.last_offset > self._roll_offset
+            or header.max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_now_ms
+            or writer.room(settings.segment_index_bytes) <= 0
+        )
+
+    def _may_grow(self, header: BatchHeader) -> bool:
+        """Whether a segment that should be rolled can take one more batch while descriptors lack: readers can
+        follow it there. The next batch tries to roll again."""
+        return (
+            self._lost is None
+            and self.failure is None
+            and self._writer is not None
+            and self._position + header.size <= SEGMENT_BYTES_MAX
+            and header.last_offset <= self.active.base_offset + RELATIVE_OFFSET_MAX
+        )
+
+    def _begin_appending(self) -> SegmentWriter:
+        try:
+            return self._look_at_end()
+        except OSError as error:
+            raise self.context.failure("read", self.active.path, error) from error
+        except CorruptLog as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _look_at_end(self) -> SegmentWriter:
+        active = self.active
+        found = active.next_offset()
+        if active.size and found > self.end_offset:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{active.path} ends at offset {found}, but the log was closed at {self.end_offset}: "
+                "it was changed since",
+            )
+        writer = self._writer = SegmentWriter.resume(active, self.written_offset)
+        self._roll_offset = active.base_offset + RELATIVE_OFFSET_MAX
+        self._roll_timestamp = self._roll_now_ms = INT64_MAX
+        first_timestamp = active.first_timestamp()
+        if first_timestamp is not None:
+            self._set_age_limit(first_timestamp)
+        self._epoch = self.epochs.latest_epoch
+        self.know_producers()
+        return writer
+
+    def _set_age_limit(self, first_timestamp: int) -> None:
+        """A segment's age counts in its records' time, or by the clock if they have none."""
+        settings = self.settings
+        jitter_ms = 0
+        if settings.segment_jitter_ms:
+            jitter_ms = self.context.rng.randrange(min(settings.segment_jitter_ms, settings.segment_ms))
+        age_ms = settings.segment_ms - jitter_ms
+        self._roll_timestamp = first_timestamp + age_ms if first_timestamp >= 0 else INT64_MAX
+        self._roll_now_ms = self.created_ms + age_ms if first_timestamp < 0 else INT64_MAX
+
+    def _set_size_limit(self) -> None:
+        """How far staging may go before anyone has to look: segment size, buffer, room in the indexes."""
+        assert self._writer is not None
+        settings = self.settings
+        room = self._writer.room(settings.segment_index_bytes) - 1
+        ahead = min(STAGED_BYTES_MAX, room * settings.index_interval_bytes)
+        self._slow_position = min(settings.segment_bytes, self.active.size + ahead)
+
+    def _undo_staged(self, error: OSError, *, is_opened: bool) -> KafkaError:
+        """Back to what is written: file, offsets, leader epochs, producers."""
+        segment = self.active
+        failure = self.context.failure("append to", segment.path, error)
+        self.discard_staged()
+        if isinstance(failure, Shortage) and not is_opened:  # the file has not changed
+            self.epochs.truncate_from_end(self.written_offset)
+            if self.producers_loaded:
+                del self.producers  # read again when somebody asks for them
+            return failure
+        try:
+            segment.resize(segment.size)
+            self.epochs.truncate_from_end(self.written_offset)
+            self.producers = lazily.load_producers(self)
+        except (OSError, KafkaError, CorruptLog):
+            self.fail(failure)  # the file may hold what nobody wrote: no more appends in this life
+        return failure
+
+    def fail(self, failure: KafkaError) -> KafkaError:
+        """From now on every append is refused with this."""
+        self.failure = failure
+        self._slow_position = -1
+        return failure
+
+    def discard_staged(self) -> None:
+        self._staged = []
+        self._staged_extents = []
+        self._aborted = []
+        self.end_offset = self.written_offset
+        self.restart_appending()
+
+    def restart_appending(self) -> None:
+        """The active segment is another one, or has changed behind our back: look at it again before
+        appending."""
+        self._position = self.active.size
+        self._slow_position = -1
+        self._writer = None
+
+    def _write_beside(self) -> None:
+        """What belongs to the batches that were just written, in other files."""
+        aborted, self._aborted = self._aborted, []
+        try:
+            for transaction in aborted:
+                self.active.add_transaction(transaction)
+            if self.epochs_dirty:
+                self.store_epochs()
+        except OSError as error:
+            raise self.fail(self.context.failure("write", self.directory, error)) from error
+
+    def roll(self, next_offset: int | None = None, *, now_ms: int | None = None) -> None:
+        """Complete the active segment and begin another; the old one wants `sync` (see
+        `LogContext.on_roll`)."""
+        self.write_early()
+        base_offset = self.end_offset if next_offset is None else max(next_offset, self.end_offset)
+        if base_offset == self.active.base_offset:
+            return  # nothing in it yet
+        writer = self._writer or self._begin_appending()
+        producers = self.producers
+        segment = Segment(self.context, self.directory, base_offset)
+        try:
+            self.context.need_descriptors()
+            writer.finish()
+            producer_snapshots.take(self.context, self.directory, producers, base_offset, sync=False)
+            SegmentWriter.create(segment, self.preallocated_bytes())
+        except OSError as error:
+            failure = self.context.failure("roll", self.directory, error)
+            if not isinstance(failure, Shortage):
+                raise self.fail(failure) from error
+            writer.segment.writer = writer  # appending goes on there
+            self._remove_files_of(segment)
+            raise failure from error
+        self.active = segment
+        self.segments = [*self.segments, segment]
+        self.names_dirty = True
+        self.restart_appending()
+        self._begin_appending()
+        if now_ms is not None:
+            self.created_ms = now_ms
+        self.after_roll(base_offset)
+
+    def _remove_files_of(self, segment: Segment) -> None:
+        """Of a roll that did not come to its end."""
+        try:
+            segment.delete_files()
+        except OSError as error:
+            raise self.fail(self.context.failure("roll", self.directory, error)) from error
+
+    def after_roll(self, offset: int) -> None:
+        """Everything below `offset` is complete and wants to be synced."""
+
+    def store_epochs(self) -> None:
+        """Write `leader-epoch-checkpoint` as it is in memory; `sync` makes it durable."""
+        checkpoints.store_epochs(self.context.disk, self.directory, self.epochs.entries)
+        self.epochs_dirty = False
+        self.names_dirty = True
+
+    def preallocated_bytes(self) -> int:
+        return self.settings.segment_bytes if self.settings.preallocate else 0
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Note which topic this is, where a crash or an older version left no word of it."""
+        try:
+            partition_metadata.store(self.context.disk, self.directory, topic_id, sync=False)
+        except OSError as error:
+            raise self.context.failure("write", self.directory, error) from error
+        self.topic_id = topic_id
+        self.names_dirty = True
+
+    def know_producers(self) -> None:
+        """Before the first append: a roll needs them, and would have to read all that was appended since."""
+        if not self.producers_loaded and self.written_offset == self.segments[0].base_offset:
+            self.producers = ProducerStates(self.log_start_offset)
+        _ = self.producers
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Only for slots that are still empty: most logs of a node are idle and never need these."""
+            try:
+                if name == "epochs":
+                    loaded = lazily.load_epochs(self)
+                elif name == "producers":
+                    self.check_whole()
+                    loaded = lazily.load_producers(self)
+                elif name == "topic_id":
+                    loaded = partition_metadata.load(self.context.disk, self.directory)
+                else:
+                    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            except OSError as error:
+                raise self.context.failure("read", self.directory, error) from error
+            except CorruptLog as error:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            with self.context.first:
+                # Of two threads that loaded it the first wins: the loop may have added to that object since.
+                try:
+                    return object.__getattribute__(self, name)
+                except AttributeError:
+                    setattr(self, name, loaded)
+                    return loaded

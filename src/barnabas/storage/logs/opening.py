@@ -1,0 +1,161 @@
+"""From a folder to a `Log`: a new one, one that was closed cleanly, or one to recover first.
+
+In: the folder, settings, what the log dir's checkpoints say. Out: a `Log` that can be appended to and read.
+After a clean shutdown one look at the folder is enough: no file is opened until someone needs it.
+Does not know: how recovery works, other partitions.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.replication.leader_epochs import LeaderEpochs
+from barnabas.storage.files import checkpoints, names, partition_metadata
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.names import TopicPartition, parse_folder_name
+from barnabas.storage.logs import producer_snapshots
+from barnabas.storage.logs.context import LogContext
+from barnabas.storage.logs.recovery import Recovery, clear_leftovers, find_segments
+from barnabas.storage.segments.segment import CorruptLog, Segment
+from barnabas.storage.segments.segment_writer import SegmentWriter
+from barnabas.storage.segments.settings import LogSettings
+
+if TYPE_CHECKING:
+    from barnabas.storage.logs.log import Log
+
+logger = logging.getLogger(__name__)
+
+
+def topic_partition_of(directory: str) -> TopicPartition:
+    name = directory.rstrip("/").rpartition("/")[2]
+    parsed = parse_folder_name(name)
+    if parsed is None:
+        raise StorageError(f"{directory} is not a partition's folder: its name is not 'topic-partition'")
+    return parsed.topic_partition
+
+
+def create_log(
+    log_class: "type[Log]",
+    directory: str,
+    settings: LogSettings,
+    context: LogContext,
+    *,
+    topic_id: bytes | None,
+    start_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> "Log":
+    """A new folder with an empty segment. Nothing is synced yet: `Log.sync` does, or the next checkpoint."""
+    disk = context.disk
+    epochs = LeaderEpochs([(leader_epoch, start_offset)] if leader_epoch >= 0 else ())
+    try:
+        disk.mkdir(directory)
+        if topic_id is not None:
+            partition_metadata.store(disk, directory, topic_id, sync=False)
+        checkpoints.create_epochs(disk, directory, epochs.entries)
+        segment = Segment(context, directory, start_offset)
+        SegmentWriter.create(segment, settings.segment_bytes if settings.preallocate else 0)
+    except OSError as error:
+        raise context.failure("create", directory, error) from error
+    log = log_class(
+        topic_partition_of(directory),
+        directory,
+        settings,
+        context,
+        [segment],
+        log_start_offset=start_offset,
+        end_offset=start_offset,
+        recovery_point=start_offset,
+        now_ms=now_ms,
+    )
+    log.topic_id = topic_id
+    log.epochs = epochs
+    log.names_dirty = log.is_new = True
+    return log
+
+
+def open_log(
+    log_class: "type[Log]",
+    directory: str,
+    settings: LogSettings,
+    context: LogContext,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    clean: bool,
+    now_ms: int,
+) -> "Log":
+    files = clear_leftovers(context, directory, context.disk.sizes(directory))
+    segments = find_segments(context, directory, files)
+    if names.LEADER_EPOCH_CHECKPOINT not in files:  # lost, or left out by an older version
+        checkpoints.create_epochs(context.disk, directory, ())
+    if segments:
+        log_start_offset = max(log_start_offset, segments[0].base_offset)
+    recovery = None
+    if clean and segments:
+        end_offset = clean_end_offset(files, segments[-1], recovery_point)
+        recovery_point = end_offset
+    else:
+        recovery = Recovery(context, directory, settings, segments, log_start_offset)
+        end_offset = recovery.run(recovery_point)
+    if segments and end_offset < log_start_offset:
+        logger.warning(
+            "%s ends at offset %d, before its start at %d: starting it anew",
+            directory,
+            end_offset,
+            log_start_offset,
+        )
+        for segment in segments:
+            segment.delete_files()
+        segments, recovery = [], None
+    if not segments:
+        segments = [Segment(context, directory, log_start_offset)]
+        SegmentWriter.create(segments[0], settings.segment_bytes if settings.preallocate else 0)
+        end_offset = log_start_offset
+    _delete_stray_snapshots(context, directory, files, segments, end_offset)
+    log = log_class(
+        topic_partition_of(directory),
+        directory,
+        settings,
+        context,
+        segments,
+        log_start_offset=log_start_offset,
+        end_offset=end_offset,
+        recovery_point=min(recovery_point, end_offset),
+        now_ms=now_ms,
+    )
+    if recovery is not None:
+        recovery.epochs.truncate_from_start(log_start_offset)
+        log.epochs = recovery.epochs
+        log.producers = recovery.producers
+        log.epochs_dirty = log.names_dirty = True
+    return log
+
+
+def clean_end_offset(files: dict[str, int], last: Segment, recovery_point: int) -> int:
+    """Where a log that was closed cleanly ends.
+
+    Closing syncs everything and takes a snapshot of the producers at the end: when the checkpoint and a
+    snapshot agree, that is it. Otherwise the last segment says.
+    """
+    if last.size == 0:
+        return last.base_offset
+    if recovery_point > last.base_offset and names.offset_name(recovery_point, names.SNAPSHOT) in files:
+        return recovery_point
+    try:
+        return last.next_offset()
+    except CorruptLog as error:
+        raise StorageError(f"{error}; the last shutdown was clean, so the file was damaged since") from error
+
+
+def _delete_stray_snapshots(
+    context: LogContext, directory: str, files: dict[str, int], segments: list[Segment], end_offset: int
+) -> None:
+    """Snapshots that no segment begins with, but for the one at the end."""
+    wanted = {segment.base_offset for segment in segments} | {end_offset}
+    for name in files:
+        if (
+            name.endswith(names.SNAPSHOT)
+            and (offset := names.offset_of(name)) not in wanted
+            and offset is not None
+        ):
+            producer_snapshots.delete(context, directory, offset)

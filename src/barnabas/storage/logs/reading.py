@@ -1,0 +1,156 @@
+"""Reading a log away from its end: find the segment, find the batch, cut at a batch boundary.
+
+In: an offset, a number of bytes, an upper offset. Out: a `LogSlice` of whole batches. The index says where
+to look, a few headers are read from there; where a slice ends is remembered, so that a reader that goes on
+there needs neither. May run in a thread while the log grows.
+Does not know: the batches that were just written (see `Log.read`), who may read what.
+"""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.storage.segments.log_slice import LogSlice
+from barnabas.storage.segments.segment import CorruptLog, Segment
+from barnabas.storage.segments.transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from barnabas.storage.logs.log import Log
+
+T = TypeVar("T")
+CURSORS_MAX = 128  # readers of one log that are remembered
+
+_base_offset = struct.Struct(">q").unpack_from
+
+
+def out_of_range(log: "Log", offset: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"{log.topic_partition} has offsets {log.log_start_offset} to {log.end_offset}, not {offset}",
+    )
+
+
+def floor(segments: list[Segment], offset: int) -> int:
+    """Index of the last segment that begins at or before `offset`, or -1."""
+    return bisect_right(segments, offset, key=_base_offset_of) - 1
+
+
+def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
+    """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first
+    batch that is larger comes whole if `at_least_one`)."""
+    return look_into(log, lambda: _read(log, offset, max_bytes, upper_offset, at_least_one))
+
+
+def look_into(log: "Log", look: Callable[[], T]) -> T:
+    """Run something that reads files. A file that is gone belonged to a segment that retention or compaction
+    took away meanwhile, if there are other segments now: then look again. So it is with a log that another
+    thread cuts."""
+    while True:
+        segments, truncations = log.segments, log.truncations
+        try:
+            return look()
+        except FileNotFoundError as error:
+            if segments is log.segments and not has_been_cut(log, truncations):
+                raise log.context.failure("read", log.directory, error) from error
+        except OSError as error:
+            raise log.context.failure("read", log.directory, error) from error
+        except (CorruptLog, IndexError, struct.error) as error:
+            if not has_been_cut(log, truncations):
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def has_been_cut(log: "Log", truncations: int) -> bool:
+    """Whether the log was truncated since, or is being truncated at this moment."""
+    return log.truncations != truncations or log.truncation is not None
+
+
+def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
+    log.check_whole()
+    truncations, segments = log.truncations, log.segments
+    upper_offset = min(upper_offset, log.written_offset)
+    empty = LogSlice(None, 0, 0, offset, offset)
+    cursor = log.cursors.get(offset)
+    index = floor(segments, offset)
+    if offset < log.log_start_offset:
+        raise out_of_range(log, offset)  # by now
+    if offset >= upper_offset or index < 0:
+        return empty
+    if cursor is not None and cursor[0] is segments[index] and cursor[2] == truncations:
+        segment, start, _ = cursor
+        first_size = None
+    else:
+        found = segments[index].find(offset)
+        while found is None and index + 1 < len(segments):
+            index += 1
+            found = segments[index].find(offset, 0)
+        if found is None:
+            return empty
+        segment, (start, first_size) = segments[index], found
+    size = segment.size  # may be ahead of `written_offset` by now: the log grows while this runs
+    next_offset = upper_offset
+    if index + 1 < len(segments) and upper_offset >= segments[index + 1].base_offset:
+        next_offset = segments[index + 1].base_offset
+        end = size
+    else:
+        end = segment.offset_index().position_before(upper_offset)  # a boundary at or below it
+        if end - start <= max_bytes:
+            above = segment.find(upper_offset, end, size)
+            end = size if above is None else above[0]
+        if end <= start:
+            return empty
+    if end - start > max_bytes:
+        cut = segment.offset_index().boundary_before(start + max_bytes)
+        if cut <= start or start + max_bytes - cut > max_bytes // 2:
+            cut = _cut_by_headers(segment, max(cut, start), start + max_bytes, end)
+        if cut <= start:
+            if not at_least_one:
+                return empty
+            cut = start + (first_size or _size_at(segment, start))
+        end = min(end, cut)
+    if end < size:
+        next_offset = _base_offset(segment.pread(8, end))[0]
+        if len(log.cursors) >= CURSORS_MAX:
+            log.cursors.clear()
+        log.cursors[next_offset] = segment, end, truncations
+    log.cursors.pop(offset, None)
+    next_offset = min(next_offset, upper_offset)
+    return LogSlice(
+        segment.open(), start, end - start, offset, next_offset, log.is_hot(offset), log.context.disk
+    )
+
+
+def aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    return look_into(log, lambda: _aborted_transactions(log, offset, upper_offset))
+
+
+def _aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    segments = log.segments
+    found: list[AbortedTransaction] = []
+    for segment in segments[max(floor(segments, offset), 0) :]:
+        entries, complete = segment.transactions().collect(offset, upper_offset)
+        found += entries
+        if complete:
+            break
+    return found
+
+
+def _cut_by_headers(segment: Segment, position: int, limit: int, end: int) -> int:
+    """The last batch boundary up to `limit`, walking from one at `position`."""
+    boundary = position
+    for at, header in segment.headers(position, end):
+        if at + header.size > limit:
+            return at
+        boundary = at + header.size
+    return boundary
+
+
+def _size_at(segment: Segment, position: int) -> int:
+    for _, header in segment.headers(position):
+        return header.size
+    return 0
+
+
+def _base_offset_of(segment: Segment) -> int:
+    return segment.base_offset

@@ -1,0 +1,103 @@
+"""Retention: the oldest segments of a log leave, by the records' age, by the log's size, or because the log
+starts behind them.
+
+In: a log, the time, an offset that everything readable is below (the high watermark, the last stable offset).
+Out: how many segments may go (`count_expired`, which looks into indexes: for a thread), the segments taken
+out of the log (`take_out`, on the loop, no file is touched unless the active one has to be rolled), and their
+files renamed and buried (`bury`, for a thread again). Readers in progress keep what they have.
+Does not know: when it is time to look, who reads.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.storage.files import names
+from barnabas.storage.logs import producer_snapshots, reading
+from barnabas.storage.segments.segment import Segment
+
+if TYPE_CHECKING:
+    from barnabas.storage.logs.log import Log
+
+logger = logging.getLogger(__name__)
+
+
+def count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
+    """How many of the oldest segments Kafka's rules let go: those below the log's start, then those beyond
+    `retention.bytes`, then those whose largest timestamp is older than `retention.ms`. Segments that reach
+    above `upper_offset` stay. The active segment counts if it has records, and all of them are over."""
+    return reading.look_into(log, lambda: _count_expired(log, now_ms, upper_offset))
+
+
+def _count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
+    segments, settings = log.segments, log.settings
+    limit = count_below(log, upper_offset)
+    count = min(limit, count_before_start(log))
+    if not settings.delete:
+        return count
+    if settings.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[count:]) - settings.retention_bytes
+        while count < limit and excess >= segments[count].size:
+            excess -= segments[count].size
+            count += 1
+    if settings.retention_ms >= 0:
+        while count < limit and now_ms - largest_timestamp(segments[count]) > settings.retention_ms:
+            count += 1
+    return count
+
+
+def count_before_start(log: "Log") -> int:
+    """How many of the oldest segments hold only records that are no more."""
+    return max(reading.floor(log.segments, log.log_start_offset), 0)
+
+
+def count_below(log: "Log", upper_offset: int) -> int:
+    """How many of the oldest segments hold nothing at or above `upper_offset`; an active one that is empty
+    does not count."""
+    segments = log.segments
+    for index, following in enumerate(segments[1:]):
+        if following.base_offset > upper_offset:
+            return index
+    active_may_go = segments[-1].size > 0 and log.end_offset <= upper_offset
+    return len(segments) if active_may_go else len(segments) - 1
+
+
+def largest_timestamp(segment: Segment) -> int:
+    """Of its records; without any, when the file was last written. One in the future keeps the segment until
+    then."""
+    timestamp, _ = segment.largest_timestamp()
+    return timestamp if timestamp >= 0 else segment.context.disk.modified_ms(segment.path)
+
+
+def take_out(log: "Log", count: int) -> list[Segment]:
+    """The oldest `count` segments are not the log's any more, which starts behind them now; a new one is
+    begun if all have to go. Their files are still there: `bury` them."""
+    if count >= len(log.segments):
+        log.roll()
+    gone = log.segments[: min(count, len(log.segments) - 1)]
+    if gone:
+        kept = log.segments[len(gone) :]
+        log.advance_log_start(kept[0].base_offset)
+        log.segments = kept
+        log.cursors.clear()
+        logger.info(
+            "%s starts at offset %d now: %d segments are over", log.directory, kept[0].base_offset, len(gone)
+        )
+    return gone
+
+
+def bury(log: "Log", segments: list[Segment], now_ms: int, *, with_snapshots: bool = True) -> None:
+    """Rename the files of segments that were taken out, the oldest first: after a crash in between, what is
+    left is a log without a gap. They are removed after `file.delete.delay.ms`."""
+    due_ms = now_ms + log.settings.file_delete_delay_ms
+    context = log.context
+    try:
+        for segment in segments:
+            segment.rename_files(names.DELETED)
+            context.files.close(segment)
+            context.indexes.forget(segment)
+            context.graveyard.bury_files((segment.path_of(kind) for kind in names.SEGMENT_SUFFIXES), due_ms)
+            if with_snapshots:
+                buried = producer_snapshots.set_aside(context, segment.directory, segment.base_offset)
+                context.graveyard.bury_files(buried, due_ms)
+    except OSError as error:
+        raise log.context.failure("delete segments of", log.directory, error) from error

@@ -1,0 +1,207 @@
+"""Taking back: cutting a log short, starting it anew, giving its folder another name, removing it.
+
+In: a log and an offset or a path. Out: files and the log's attributes changed together. A cut has three
+steps, since the work on files takes long (`Truncation`): `begin` and `end` belong to the thread that appends,
+`run` may be beside it. Followers truncate to what they share with a new leader.
+Does not know: why, and who decides.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.replication.producers import ProducerStates
+from barnabas.runtime.shortage import Shortage
+from barnabas.storage.files import checkpoints, names
+from barnabas.storage.files.graveyard import delete_folder
+from barnabas.storage.logs import producer_snapshots
+from barnabas.storage.segments.cutting import SegmentCut, cut_segment
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment_writer import SegmentWriter
+
+if TYPE_CHECKING:
+    from barnabas.storage.logs.log import Log
+
+logger = logging.getLogger(__name__)
+
+
+class Truncation:
+    """A cut that has begun: the log ends at `offset` already, and what lies behind it in files goes next.
+
+    From `begin` to `end` the log is nobody's: appends and reads are refused, and so are changes of its
+    segments; it keeps its name. `run` changes files only, so that all others see the log as it was cut, or
+    as it is after `end`.
+    """
+
+    __slots__ = (
+        "_active", "_cut", "_dropped", "_entries", "_failure", "_is_whole", "_log", "_producers", "_waiting",
+        "offset",
+    )  # fmt: skip
+
+    def __init__(self, log: "Log", offset: int, dropped: list[Segment], *, is_whole: bool) -> None:
+        self.offset = offset
+        self._log = log
+        self._dropped = dropped
+        self._is_whole = is_whole  # nothing is left of the log
+        self._active = log.active
+        self._entries = [] if is_whole else log.epochs.entries
+        self._cut: SegmentCut | None = None
+        self._producers: ProducerStates | None = None
+        self._failure: KafkaError | None = None
+        self._waiting: list[Callable[[], None]] = []
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call after `end`, in the order of asking."""
+        self._waiting.append(call)
+
+    def run(self) -> None:
+        """The work on files, for a thread. Does not raise: `end` tells the log of a failure."""
+        log, self._failure = self._log, None
+        try:
+            self._work()
+        except OSError as error:
+            self._failure = log.context.failure("truncate", log.directory, error)
+        except MemoryError as error:
+            self._failure = Shortage(f"could not truncate {log.directory}: {error or 'no memory'}")
+        except KafkaError as error:
+            self._failure = error
+        except Exception as error:
+            logger.exception("the truncation of %s failed", log.directory)
+            self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    @property
+    def is_to_be_tried_again(self) -> bool:
+        """Whether descriptors or memory lacked: `run` goes on where it was."""
+        return isinstance(self._failure, Shortage)
+
+    def _work(self) -> None:
+        log, offset = self._log, self.offset
+        context, directory = log.context, log.directory
+        for segment in reversed(self._dropped):
+            segment.delete_files()
+            segment.end_writing(None)
+            producer_snapshots.delete(context, directory, segment.base_offset)
+        if not self._is_whole and self._cut is None:
+            self._cut = cut_segment(self._active, offset)
+        checkpoints.store_epochs(context.disk, directory, self._entries)
+        for at in producer_snapshots.offsets(context, directory):
+            if at > offset or self._is_whole:
+                producer_snapshots.delete(context, directory, at)
+        if self._is_whole:
+            self._producers = ProducerStates(offset)
+        else:
+            self._producers = producer_snapshots.load(
+                context, directory, log.segments, log.log_start_offset, offset
+            )
+
+    def end(self) -> None:
+        """The log can be used again, or is to be used no more: it refuses appends if the work has failed."""
+        log = self._log
+        if self._cut is not None:
+            self._cut.install()
+        if self._producers is not None:
+            log.producers = self._producers
+            log.producers.advance_log_start(log.log_start_offset)
+        log.names_dirty = True
+        log.truncation = None
+        log.restart_appending()
+        if self._failure is not None:
+            log.fail(self._failure)
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            try:
+                call()
+            except Exception:
+                logger.exception("what waited for the truncation of %s failed", log.directory)
+
+    def finish(self) -> None:
+        """All of it at once, for callers that may wait."""
+        self.run()
+        failure = self._failure
+        self.end()
+        if failure is not None:
+            raise failure
+
+
+def begin(log: "Log", offset: int) -> Truncation | None:
+    """Drop everything from `offset` on; None when there is nothing to drop."""
+    if offset >= log.end_offset:
+        if log.epochs.truncate_from_end(log.end_offset):  # an epoch that began here and never wrote
+            log.epochs_dirty = True
+            log.restart_appending()
+        return None
+    if offset < log.segments[0].base_offset:
+        return begin_anew(log, offset, None)
+    kept = [segment for segment in log.segments if segment.base_offset <= offset]
+    dropped = log.segments[len(kept) :]
+    try:
+        log.context.need_descriptors()
+    except OSError as error:
+        raise log.context.failure("truncate", log.directory, error) from error
+    log.epochs.truncate_from_end(offset)
+    log.active = kept[-1]
+    truncation = log.truncation = Truncation(log, offset, dropped, is_whole=False)
+    log.segments = kept
+    _restart_at(log, offset, min(log.log_start_offset, offset))
+    return truncation
+
+
+def begin_anew(log: "Log", offset: int, log_start_offset: int | None) -> Truncation:
+    """Drop everything; the log goes on at `offset`."""
+    dropped = log.segments
+    try:
+        log.context.need_descriptors()
+    except OSError as error:
+        raise log.context.failure("truncate", log.directory, error) from error
+    # From here on readers in threads know why a file that they look for is gone.
+    truncation = log.truncation = Truncation(log, offset, dropped, is_whole=True)
+    try:
+        for segment in dropped:
+            if segment.base_offset == offset:
+                segment.rename_files(names.DELETED)
+        fresh = Segment(log.context, log.directory, offset)
+        SegmentWriter.create(fresh, log.preallocated_bytes())
+    except OSError as error:
+        log.truncation = None
+        raise log.fail(log.context.failure("truncate", log.directory, error)) from error
+    log.epochs.clear()
+    log.active = fresh
+    log.segments = [fresh]
+    _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
+    return truncation
+
+
+def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
+    log.truncations += 1
+    log.recovery_point = min(log.recovery_point, offset)
+    log.indexes_synced_to = min(log.indexes_synced_to, log.active.base_offset)
+    log.end_offset = log.written_offset = offset
+    log.log_start_offset = log_start_offset
+    log.cursors.clear()
+    log.epochs_dirty = False
+    if log.producers_loaded:
+        del log.producers
+    log.restart_appending()
+
+
+def rename(log: "Log", directory: str) -> None:
+    """Not synced: the next checkpoint of the log dir is, and until then a crash only undoes the renaming."""
+    with log.context.files.lock:
+        try:
+            log.context.disk.replace(log.directory, directory)
+        except OSError as error:
+            raise log.context.failure("rename", log.directory, error) from error
+        log.directory = directory
+        for segment in log.segments:
+            segment.directory = directory
+
+
+def delete(log: "Log") -> None:
+    for segment in log.segments:
+        log.context.files.close(segment)
+        log.context.indexes.forget(segment)
+    try:
+        delete_folder(log.context.disk, log.directory)
+    except OSError as error:
+        raise log.context.failure("delete", log.directory, error) from error

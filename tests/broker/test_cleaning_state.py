@@ -76,9 +76,11 @@ def test_what_is_gone_is_forgotten(log_dirs: LogDirs) -> None:
     state = CleaningState(log_dirs)
     state.clean_to(A, 50)
     state.mark_uncleanable(A, "damaged")
-    assert state.forget(A)
-    assert not state.forget(B)
+    state.mark_uncleanable(B, "damaged")
+    assert state.forget({"a", "of which nothing is known"})
+    assert not state.forget({"a"})
     assert (state.checkpoint(A), state.is_uncleanable(A)) == (None, False)
+    assert state.is_uncleanable(B)
 
 
 def test_a_mark_goes_with_its_log(log_dirs: LogDirs) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from barnabas.broker.cleaning_state import CleaningState
 from barnabas.runtime.pieces import Steps
 from barnabas.runtime.shortage import is_shortage
-from barnabas.storage.files.names import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -137,14 +136,11 @@ class Cleaning:
         """Topics are gone: nobody must take what was clean of them for a part of others of that name."""
         if delta.topics is None:
             return
-        gone = [
-            TopicPartition(topic.name, index)
-            for topic in delta.topics.deleted.values()
-            for index in topic.partitions
-        ]
-        known = [where for where in gone if self.state.forget(where)]
-        if known:
+        gone = {topic.name for topic in delta.topics.deleted.values()}
+        if not gone:
+            return
+        if self.state.forget(gone):
             self._broker.threads.run(self.state.store)
         for cleaner in self._cleaners.values():
-            if cleaner.current in gone:
+            if cleaner.current is not None and cleaner.current.topic in gone:
                 self._broker.loop.create_task(cleaner.abandon())

@@ -8,7 +8,7 @@ how logs are chosen and cleaned.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.storage.files.names import CLEANER_CHECKPOINT, TopicPartition
@@ -46,10 +46,16 @@ class CleaningState:
         if known is not None and known > offset:
             self._loaded()[where] = offset
 
-    def forget(self, where: TopicPartition) -> bool:
-        """The partition is gone; whether anything was known of it, so that `store` has something to write."""
-        self._uncleanable.pop(where, None)
-        return self._loaded().pop(where, None) is not None
+    def forget(self, topics: Container[str]) -> bool:
+        """These topics are gone; whether anything was known of them, so that `store` has something to write.
+        Looks at what is known: of most partitions that is nothing, however many are deleted at once."""
+        for where in [each for each in self._uncleanable if each.topic in topics]:
+            del self._uncleanable[where]
+        known = self._loaded()
+        gone = [each for each in known if each.topic in topics]
+        for where in gone:
+            del known[where]
+        return bool(gone)
 
     def store(self) -> None:
         """Write the checkpoints of all dirs; slow, for a thread."""

@@ -102,10 +102,14 @@ def test_a_deleted_topic_is_gone_and_can_be_made_again(tmp_path: Path) -> None:
 
 
 def test_a_locked_folder_is_refused(child: Broker, tmp_path: Path) -> None:
-    before = set(everything_in(child.data))  # the one who runs there goes on writing
-    line = one_line(start("--data", str(child.data), "--port", "0"))
-    assert "in use" in line and str(child.data) in line
-    assert set(everything_in(child.data)) == before
+    os.kill(child.pid, signal.SIGSTOP)  # it has the lock, and writes nothing meanwhile
+    try:
+        before = everything_in(child.data)
+        line = one_line(start("--data", str(child.data), "--port", "0"))
+        assert "in use" in line and str(child.data) in line
+        assert everything_in(child.data) == before
+    finally:
+        os.kill(child.pid, signal.SIGCONT)
     with Conversation(child) as talk:
         assert talk.ask(MetadataRequest(topics=[]), 12).brokers
 

@@ -387,9 +387,8 @@ class Replicas:
             topic = topics.get(name)
             if topic is None:
                 continue
-            rules = self.rules(name)
             for index in topic.partitions:
                 changed = partitions.get(name, index)
-                if changed is not None:
-                    changed.follow(rules)
-                    yield
+                if changed is not None:  # else it is new, or lies elsewhere
+                    changed.follow(self.rules(name))
+                yield

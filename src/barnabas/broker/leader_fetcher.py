@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
-Shape = tuple[Key, int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
+Shape = tuple[int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
 Topic = FetchRequest.FetchTopic
 Asked = Topic.FetchPartition
 Parted = tuple[Key, "Followed", int, int]  # the epoch up to which the logs agree, and where it ends
@@ -43,6 +43,7 @@ BACKOFF_MS, BACKOFF_MS_MAX = 50, 1_000
 CONNECT_SECONDS_MAX = 10.0
 INT32_MAX = 2**31 - 1
 NOT_FETCHED = 2**63
+TEMPLATES_MAX = 64  # partitions that are written in turns, and fetched one at a time
 
 
 class Followed:
@@ -78,8 +79,8 @@ class LeaderFetcher:
         self._followed: dict[Key, Followed] = {}
         self._names = SessionNames()
         self._session_id = self._session_epoch = 0
-        self._shape: Shape | None = None  # of the last fetch of one partition
-        self._template: FetchTemplate | None = None  # for more of that shape
+        # Of fetches that named one partition alone; the template is made when one of that shape comes again.
+        self._templates: dict[Key, tuple[Shape, FetchTemplate | None]] = {}
         self._repairs = FollowerRepairs(broker.node_id, broker.pieces)
         self._parted: deque[Parted] = deque()  # from the leader's log: to be cut
         self._link: LeaderLink | None = None
@@ -209,7 +210,7 @@ class LeaderFetcher:
     def _start_anew(self) -> None:
         """There is no session."""
         self._session_id = self._session_epoch = 0
-        self._shape = None
+        self._templates.clear()
         self._names.start_anew(self._followed)
 
     # -- asking ----------------------------------------------------------------------------------
@@ -248,27 +249,29 @@ class LeaderFetcher:
             self._link.ask(request, FetchResponse, self._answered)
 
     def _same_again(self, key: Key) -> bytes | None:
-        """A fetch that differs from the last of one partition in session epoch and fetch offset alone."""
+        """A fetch that differs from the last one of this partition in session epoch and offset alone."""
         each = self._followed[key]
         partition_log = each.partition.log
         shape = (
-            key,
             each.epoch,
             partition_log.epochs.latest_epoch,
             partition_log.log_start_offset,
             self._session_id,
             self._broker.epoch,
         )
-        if shape != self._shape or not self._session_epoch:
-            self._shape, self._template = shape, None
+        known, template = self._templates.get(key, (None, None))
+        if shape != known or not self._session_epoch:
+            if len(self._templates) >= TEMPLATES_MAX:
+                self._templates.clear()
+            self._templates[key] = shape, None
             return None
-        if self._template is None:
+        if template is None:
             assert self._link is not None
-            self._template = FetchTemplate(
-                self._request([key], [], self._wait_ms), self._link.version_of(FetchResponse)
-            )
+            request = self._request([key], [], self._wait_ms)
+            template = FetchTemplate(request, self._link.version_of(FetchResponse))
+            self._templates[key] = shape, template
         each.fetch_offset = partition_log.written_offset
-        return self._template.fill(self._session_epoch, each.fetch_offset)
+        return template.fill(self._session_epoch, each.fetch_offset)
 
     def _request(self, names: list[Key], forgotten: list[Key], wait_ms: int) -> FetchRequest:
         broker = self._broker

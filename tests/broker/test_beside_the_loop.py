@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.node import Node
-from barnabas.client.asyncio_network import Connection
+from barnabas.client.asyncio_network import Connection, connect
 from barnabas.client.core.address import Address
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -106,7 +106,7 @@ def with_node(folder: Path, use: Use) -> None:
         node = Node(BrokerSettings.load(properties), format_empty=True, rng=random.Random(1))
         await node.start()
         try:
-            connection = await Connection.open(Address("127.0.0.1", port))
+            connection = await connect(Address("127.0.0.1", port))
             try:
                 await use(Talk(node, connection))
             finally:

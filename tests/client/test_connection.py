@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from barnabas.client.asyncio_network import Connection
+from barnabas.client.asyncio_network import Connection, connect
 from barnabas.client.core.address import Address
 from barnabas.client.core.errors import ConnectError, ConnectionLost, RequestTimeout, UnsupportedApi
 from barnabas.client.core.network import ConnectionSettings
@@ -24,7 +24,7 @@ def metadata(request: MetadataRequest, version: int) -> MetadataResponse:
 def test_the_newest_common_version_is_used() -> None:
     async def main() -> None:
         async with FakeBroker({MetadataRequest: metadata}, versions={3: (4, 9)}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             await connection.send(MetadataRequest(topics=None), MetadataResponse)
             await connection.close()
             assert broker.seen[-1][1] == 9
@@ -46,7 +46,7 @@ def test_an_old_broker_is_asked_for_its_versions_again_in_one_that_it_knows() ->
 
     async def main() -> None:
         async with FakeBroker({ApiVersionsRequest: old}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             await connection.close()
             assert connection.versions == {18: (0, 1), 3: (0, 5)}
             assert [version for _, version in broker.seen] == [4, 1]
@@ -90,14 +90,14 @@ def test_answers_find_their_requests_whatever_their_order() -> None:
 def test_a_refused_connection_says_so() -> None:
     address = Address("127.0.0.1", free_ports(1)[0])
     with pytest.raises(ConnectError, match=f"cannot connect to {address}: connection refused"):
-        asyncio.run(Connection.open(address))
+        asyncio.run(connect(address))
 
 
 def test_an_unknown_host_says_so() -> None:
     with pytest.raises(
         ConnectError, match=r"cannot connect to nowhere\.invalid:9092: the host name is not known"
     ):
-        asyncio.run(Connection.open(Address("nowhere.invalid", 9092)))
+        asyncio.run(connect(Address("nowhere.invalid", 9092)))
 
 
 def test_a_server_that_is_no_broker_is_told_apart() -> None:
@@ -110,7 +110,7 @@ def test_a_server_that_is_no_broker_is_told_apart() -> None:
     async def main() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         try:
-            await Connection.open(Address(*server.sockets[0].getsockname()))
+            await connect(Address(*server.sockets[0].getsockname()))
         finally:
             server.close()
             await server.wait_closed()
@@ -125,7 +125,7 @@ def test_an_answer_that_does_not_come_times_out_and_the_connection_lives() -> No
 
     async def main() -> None:
         async with FakeBroker({MetadataRequest: silent}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             with pytest.raises(RequestTimeout, match="did not answer MetadataRequest within 20 ms"):
                 await connection.send(MetadataRequest(topics=None), MetadataResponse, timeout_ms=20)
             assert (await connection.send(MetadataRequest(topics=[]), MetadataResponse)).cluster_id == "c"
@@ -137,7 +137,7 @@ def test_an_answer_that_does_not_come_times_out_and_the_connection_lives() -> No
 def test_requests_fail_when_the_broker_hangs_up() -> None:
     async def main() -> None:
         async with FakeBroker({MetadataRequest: lambda request, version: None}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             with pytest.raises(ConnectionLost, match="the broker closed it"):
                 await connection.send(MetadataRequest(topics=None), MetadataResponse)
             assert not connection.is_open
@@ -151,7 +151,7 @@ def test_requests_fail_when_the_broker_hangs_up() -> None:
 def test_an_answer_that_cannot_be_read_raises_where_it_was_awaited() -> None:
     async def main() -> None:
         async with FakeBroker({MetadataRequest: lambda request, version: b"\xff"}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             try:
                 await connection.send(MetadataRequest(topics=None), MetadataResponse)
             finally:
@@ -164,7 +164,7 @@ def test_an_answer_that_cannot_be_read_raises_where_it_was_awaited() -> None:
 def test_an_api_that_the_broker_does_not_offer_is_not_sent() -> None:
     async def main() -> None:
         async with FakeBroker({}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             try:
                 await connection.send(MetadataRequest(topics=None), MetadataResponse)
             finally:
@@ -177,7 +177,7 @@ def test_an_api_that_the_broker_does_not_offer_is_not_sent() -> None:
 def test_a_field_that_the_version_lacks_is_refused_before_it_is_sent() -> None:
     async def main() -> None:
         async with FakeBroker({MetadataRequest: metadata}, versions={3: (0, 0)}) as broker:
-            connection = await Connection.open(broker.address)
+            connection = await connect(broker.address)
             try:
                 await connection.send(
                     MetadataRequest(topics=[], include_topic_authorized_operations=True), MetadataResponse

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from barnabas.client.admin.topics import NewTopic
-from barnabas.client.asyncio_network import Connection
+from barnabas.client.asyncio_network import connect
 from barnabas.client.core import topology
 from barnabas.client.core.address import parse_address
 from barnabas.metadata.configs import CLUSTER_DEFAULT
@@ -75,7 +75,7 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack(cluster: Cluster) -> None
         request = FetchRequest(max_wait_ms=100, min_bytes=1, rack_id="b")
         asked = FetchRequest.FetchTopic.FetchPartition(partition=0, partition_max_bytes=1 << 20)
         request.topics = [FetchRequest.FetchTopic(topic_id=topic_id, partitions=[asked])]
-        connection = await Connection.open(parse_address(cluster[node_id].address))
+        connection = await connect(parse_address(cluster[node_id].address))
         try:
             answer = await connection.send(request, FetchResponse)
         finally:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.asyncio_network import Connection
+from barnabas.client.asyncio_network import Connection, connect
 from barnabas.client.core.address import parse_address
 from barnabas.metadata.versions import supported_features
 from barnabas.protocol import Message, apis
@@ -134,7 +134,7 @@ class Talk:
 
 
 async def story(address: str) -> list[str]:
-    connection = await Connection.open(parse_address(address))
+    connection = await connect(parse_address(address))
     try:
         talk = Talk(connection)
         for broker_id in FAKES:

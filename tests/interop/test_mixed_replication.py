@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.client.admin.elections import ElectionType
 from barnabas.client.admin.topics import NewTopic
-from barnabas.client.asyncio_network import Connection
+from barnabas.client.asyncio_network import connect
 from barnabas.client.core.address import parse_address
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.protocol import Message, apis
@@ -103,7 +103,7 @@ def questions(topic_id: bytes) -> Iterator[tuple[Message, int]]:
 
 
 async def ask_all(node: ClusterNode, topic_id: bytes) -> list[str]:
-    connection = await Connection.open(parse_address(node.address))
+    connection = await connect(parse_address(node.address))
     try:
         answers = []
         for request, version in questions(topic_id):
@@ -114,7 +114,7 @@ async def ask_all(node: ClusterNode, topic_id: bytes) -> list[str]:
             except ConnectionLost:
                 answers.append(f"{request!r} v{version}: closed")
                 await connection.close()
-                connection = await Connection.open(parse_address(node.address))
+                connection = await connect(parse_address(node.address))
                 continue
             answers.append(f"{request!r} v{version}: {in_order(answer)}")
         return answers

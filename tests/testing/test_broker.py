@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from barnabas.protocol import KafkaError
 from barnabas.testing import Broker
-from barnabas.testing.broker import run_apart
 
 pytest_plugins = ["pytester"]
 
@@ -66,12 +66,14 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
         pass
 
 
-def test_an_error_in_run_apart_reaches_the_caller() -> None:
-    async def fail() -> None:
-        raise ValueError("no")
+def test_topics_are_made_also_inside_of_a_running_loop(tmp_path: Path) -> None:
+    async def main() -> None:
+        with Broker(tmp_path / "data") as broker:
+            broker.create_topic("t")
+            with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+                broker.create_topic("t")
 
-    with pytest.raises(ValueError, match="no"):
-        run_apart(fail())
+    asyncio.run(main())
 
 
 def test_the_pytest_plugin_brings_a_broker_and_a_topic(pytester: pytest.Pytester) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas.client.asyncio_network import Connection
+from barnabas.client.asyncio_network import Connection, connect
 from barnabas.client.core.address import Address as ClientAddress
 from barnabas.client.core.errors import ClientError
+from barnabas.client.core.network import ConnectionSettings
 from barnabas.protocol import KafkaError, Message, ProtocolError, apis
 from barnabas.quorum.peers import PeerUnreachable
 from barnabas.settings.quorum import Address
@@ -63,12 +64,8 @@ class Connections:
         return await asyncio.shield(opening)
 
     async def _connect(self, address: Address) -> Connection:
-        return await Connection.open(
-            ClientAddress(address.host, address.port),
-            client_id=self._client_id,
-            connect_timeout_ms=self._connect_timeout_ms,
-            request_timeout_ms=self._connect_timeout_ms,
-        )
+        settings = ConnectionSettings(self._client_id, self._connect_timeout_ms, self._connect_timeout_ms)
+        return await connect(ClientAddress(address.host, address.port), settings)
 
     def _connected(self, at: tuple[Address, str], done: asyncio.Task[Connection]) -> None:
         self._opening.pop(at, None)

@@ -15,7 +15,7 @@ from barnabas.client.core.address import Address
 from barnabas.client.core.connection import ConnectionCore, Exchange
 from barnabas.client.core.errors import ConnectError, ConnectionLost, RequestTimeout
 from barnabas.client.core.handshake import shake_hands
-from barnabas.client.core.network import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, ConnectionSettings
+from barnabas.client.core.network import ConnectionSettings
 from barnabas.client.os_errors import reason_of
 from barnabas.protocol import Message
 
@@ -23,6 +23,7 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 BYTES_KEPT_MAX = 256 * 1024
+DEFAULT = ConnectionSettings()
 rng = Random()  # a simulation seeds it
 
 
@@ -44,7 +45,7 @@ class AsyncioNetwork:
 
 
 class Connection(ConnectionCore, asyncio.BufferedProtocol):
-    """Use `Connection.open`."""
+    """Use `connect`."""
 
     def __init__(self, address: Address, settings: ConnectionSettings) -> None:
         super().__init__(address, settings, BYTES_KEPT_MAX)
@@ -52,17 +53,6 @@ class Connection(ConnectionCore, asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @staticmethod
-    async def open(
-        address: Address,
-        *,
-        client_id: str = "barnabas",
-        connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
-        request_timeout_ms: float = REQUEST_TIMEOUT_MS,
-    ) -> Connection:
-        """Connect, and do everything that must come before the first request."""
-        return await connect(address, ConnectionSettings(client_id, connect_timeout_ms, request_timeout_ms))
 
     async def _transmit(self, pieces: list[bytes], name: str) -> None:
         await self._writable.wait()
@@ -127,7 +117,8 @@ def wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def connect(address: Address, settings: ConnectionSettings) -> Connection:
+async def connect(address: Address, settings: ConnectionSettings = DEFAULT) -> Connection:
+    """Connect, and do everything that must come before the first request."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):

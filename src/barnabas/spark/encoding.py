@@ -25,8 +25,6 @@ from barnabas.records.batch import (
     LOG_OVERHEAD,
     MAGIC,
     NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
 )
@@ -73,9 +71,6 @@ class Encoded:
         )
         CHECKSUM.pack_into(self.buffer, CRC_AT, crc32c(self.buffer[ATTRIBUTES_AT:]))
         return self.buffer
-
-    def sealed_alone(self) -> memoryview:
-        return self.sealed(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, False)
 
 
 class Encoder:

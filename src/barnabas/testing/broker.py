@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -118,14 +118,11 @@ class Broker:
 
     def _ask(self, question: Any) -> None:
         from barnabas.client.admin.admin import Admin
-        from barnabas.client.cluster import Cluster
+        from barnabas.client.blocking import BlockingCluster, run
         from barnabas.client.core.address import Address
 
-        async def ask() -> None:
-            async with Cluster([Address("127.0.0.1", self.port)]) as cluster:
-                await question(Admin(cluster))
-
-        run_apart(ask())
+        with BlockingCluster([Address("127.0.0.1", self.port)]) as cluster:
+            run(question(Admin(cluster)))
 
 
 class InProcess:
@@ -255,25 +252,6 @@ def drain(stream: Any, log: deque[str]) -> None:
     with stream:
         for line in stream:
             log.append(line.decode(errors="replace"))
-
-
-def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where the caller is inside a running loop."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(coroutine))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 def _texts(configs: Mapping[str, object] | None) -> dict[str, str]:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from barnabas.raft.voters import Voter, VoterEndpoint
-from barnabas.testing.broker import READY, START_SECONDS_MAX, STOP_SECONDS_MAX, run_apart
+from barnabas.testing.broker import READY, START_SECONDS_MAX, STOP_SECONDS_MAX
 from barnabas.testing.ports import free_ports
 
 CLUSTER_ID = "QmFybmFiYXNDbHVzdGVyMQ"
@@ -351,11 +351,8 @@ class Cluster:
     def ask(self, question: Any) -> Any:
         """Run `question(admin)`, a coroutine function, against the cluster."""
         from barnabas.client.admin.admin import Admin
-        from barnabas.client.cluster import Cluster as Client
+        from barnabas.client.blocking import BlockingCluster, run
         from barnabas.client.core.address import parse_bootstrap
 
-        async def ask() -> Any:
-            async with Client(parse_bootstrap(self.bootstrap)) as client:
-                return await question(Admin(client))
-
-        return run_apart(ask())
+        with BlockingCluster(parse_bootstrap(self.bootstrap)) as client:
+            return run(question(Admin(client)))

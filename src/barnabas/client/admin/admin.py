@@ -17,8 +17,6 @@ from barnabas.client.admin.scram import ScramAdmin
 from barnabas.client.admin.topics import TopicAdmin
 from barnabas.client.admin.transactions import TransactionAdmin
 from barnabas.client.admin.voters import VoterAdmin
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.coordinators import TRANSACTION, Coordinators
 
 
 class Admin(
@@ -37,7 +35,4 @@ class Admin(
     GroupOffsetAdmin,
     TransactionAdmin,
 ):
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-        self.coordinators = Coordinators(cluster)
-        self.transaction_coordinators = Coordinators(cluster, TRANSACTION)
+    """Every part of an administrator's work."""

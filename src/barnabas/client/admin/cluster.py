@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.admin.part import AdminPart
 from barnabas.client.core.errors import ClientError, UnsupportedApi, check
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.client.core.versions import ApiRanges
@@ -66,10 +66,7 @@ class Quorum:
     endpoints: dict[int, tuple[str, ...]]
 
 
-class ClusterAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class ClusterAdmin(AdminPart):
     async def describe_cluster(
         self, endpoints: EndpointType = EndpointType.BROKER, *, fenced: bool = False
     ) -> ClusterDescription:
@@ -129,13 +126,7 @@ class ClusterAdmin:
         nested = DescribeQuorumRequest.TopicData
         asked = nested(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
         request = DescribeQuorumRequest(topics=[asked])
-
-        async def attempt() -> DescribeQuorumResponse:
-            answer = await self.cluster.ask(request, DescribeQuorumResponse)
-            check(answer.error_code, answer.error_message)
-            return answer
-
-        answer = await self.cluster.retrying(attempt)
+        answer = await self.ask(request, DescribeQuorumResponse)
         if not answer.topics or not answer.topics[0].partitions:
             raise ClientError("the answer on the metadata quorum is empty")
         partition = answer.topics[0].partitions[0]

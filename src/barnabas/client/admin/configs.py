@@ -7,12 +7,12 @@ unless the cluster is one of controllers.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from barnabas.client.core.cluster import MISSING_TOPIC, ClusterCore
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.cluster import MISSING_TOPIC
 from barnabas.client.core.errors import UnsupportedApi, check
 from barnabas.client.core.topology import Node
-from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -22,8 +22,6 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-
-R = TypeVar("R", bound=Message)
 
 TYPES_SINCE = 1  # version of ListConfigResources
 
@@ -83,10 +81,7 @@ class ConfigEntry:
         return self.source == ConfigSource.DEFAULT
 
 
-class ConfigAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class ConfigAdmin(AdminPart):
     async def describe_configs(
         self, resources: Iterable[ConfigResource], *, synonyms: bool = False
     ) -> dict[ConfigResource, list[ConfigEntry]]:
@@ -103,9 +98,7 @@ class ConfigAdmin:
                 ],
                 include_synonyms=synonyms,
             )
-            answer = await self.cluster.retrying(
-                lambda node=node, request=request: self._ask_broker(node, request, DescribeConfigsResponse)  # type: ignore[misc]
-            )
+            answer = await self.ask(request, DescribeConfigsResponse, node=node)
             for result in answer.results:
                 check(result.error_code, result.error_message)
                 resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
@@ -146,13 +139,13 @@ class ConfigAdmin:
             validate_only=validate_only,
         )
         [node] = await self._by_broker([resource])
-
-        async def attempt() -> None:
-            answer = await self._ask_broker(node, request, IncrementalAlterConfigsResponse)
-            for result in answer.responses:
-                check(result.error_code, result.error_message)
-
-        await self.cluster.retrying(attempt, final=MISSING_TOPIC)
+        await self.ask(
+            request,
+            IncrementalAlterConfigsResponse,
+            node=node,
+            results=lambda answer: answer.responses,
+            final=MISSING_TOPIC,
+        )
 
     async def _by_broker(
         self, resources: Iterable[ConfigResource]
@@ -162,18 +155,9 @@ class ConfigAdmin:
         for each in resources:
             node = None
             if each.type in OF_ONE_BROKER and each.name.isdigit() and not self.cluster.is_quorum:
-                if not self.cluster.topology.nodes:
-                    await self.cluster.retrying(self.cluster.refresh)
-                node = self.cluster.topology.nodes.get(int(each.name))
-                if node is None:
-                    raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {each.name} is not there")
+                node = self.cluster.topology.nodes.get(int(each.name)) or await self.node(int(each.name))
             found.setdefault(node, []).append(each)
         return found
-
-    async def _ask_broker(self, node: Node | None, request: Message, response: type[R]) -> R:
-        if node is None:
-            return await self.cluster.ask(request, response)
-        return await self.cluster.ask_node(node, request, response)
 
 
 def entry_of(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.admin.part import AdminPart
 from barnabas.client.core.errors import check
 from barnabas.client.core.versions import ask
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -28,10 +28,7 @@ class Features:
     epoch: int | None
 
 
-class FeatureAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class FeatureAdmin(AdminPart):
     async def describe_features(self) -> Features:
         """Features as one broker (or controller) tells them."""
         answer = await ask(await self.cluster.any_connection())
@@ -46,7 +43,7 @@ class FeatureAdmin:
     ) -> None:
         """Set each feature to its level, all of them or none."""
         request = UpdateFeaturesRequest(
-            timeout_ms=int(self.cluster.request_timeout_ms),
+            timeout_ms=self.timeout_ms,
             feature_updates=[
                 UpdateFeaturesRequest.FeatureUpdateKey(
                     feature=name, max_version_level=level, upgrade_type=kind
@@ -55,11 +52,5 @@ class FeatureAdmin:
             ],
             validate_only=validate_only,
         )
-
-        async def attempt() -> UpdateFeaturesResponse:
-            answer = await self.cluster.ask(request, UpdateFeaturesResponse)
-            check(answer.error_code, answer.error_message)
-            return answer
-
-        for result in (await self.cluster.retrying(attempt)).results:
+        for result in (await self.ask(request, UpdateFeaturesResponse)).results:
             check(result.error_code, result.error_message)

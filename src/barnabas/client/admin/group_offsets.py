@@ -7,10 +7,10 @@ Does not know: members; a coordinator refuses what members must not be surprised
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.coordinators import Answers, Coordinators
-from barnabas.client.core.errors import check, error_of
-from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.errors import check, error_of, problem_of
+from barnabas.client.core.topology import Node, TopicPartition, by_topic
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -40,11 +40,7 @@ class CommittedOffset:
 Committed = dict[TopicPartition, CommittedOffset]
 
 
-class GroupOffsetAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-        self.coordinators = Coordinators(cluster)
-
+class GroupOffsetAdmin(AdminPart):
     async def committed_offsets(self, group: str) -> Committed:
         """Every offset that a group committed; a group that nobody knows has none."""
         answer = (await self.committed_offsets_of([group]))[group]
@@ -75,16 +71,17 @@ class GroupOffsetAdmin:
         """Commit offsets for a group without members."""
 
         async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
-            topics: dict[str, list[CommitTopic.OffsetCommitRequestPartition]] = {}
-            for where, offset in offsets.items():
-                part = CommitTopic.OffsetCommitRequestPartition(
-                    partition_index=where.partition, committed_offset=offset
+            part = CommitTopic.OffsetCommitRequestPartition
+            topics = [
+                CommitTopic(
+                    name=name,
+                    partitions=[
+                        part(partition_index=each.partition, committed_offset=offsets[each]) for each in some
+                    ],
                 )
-                topics.setdefault(where.topic, []).append(part)
-            request = OffsetCommitRequest(
-                group_id=group,
-                topics=[CommitTopic(name=name, partitions=parts) for name, parts in topics.items()],
-            )
+                for name, some in by_topic(offsets).items()
+            ]
+            request = OffsetCommitRequest(group_id=group, topics=topics)
             connection = await self.cluster.connection_to(node.address)
             answer = await connection.send(request, OffsetCommitResponse, version_max=BY_NAME_MAX)
             return by_partition(
@@ -98,14 +95,12 @@ class GroupOffsetAdmin:
     async def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, KafkaError | None]:
-        topics: dict[str, list[DeleteTopic.OffsetDeleteRequestPartition]] = {}
-        for where in partitions:
-            part = DeleteTopic.OffsetDeleteRequestPartition(partition_index=where.partition)
-            topics.setdefault(where.topic, []).append(part)
-        request = OffsetDeleteRequest(
-            group_id=group,
-            topics=[DeleteTopic(name=name, partitions=parts) for name, parts in topics.items()],
-        )
+        part = DeleteTopic.OffsetDeleteRequestPartition
+        topics = [
+            DeleteTopic(name=name, partitions=[part(partition_index=each.partition) for each in some])
+            for name, some in by_topic(partitions).items()
+        ]
+        request = OffsetDeleteRequest(group_id=group, topics=topics)
 
         async def question(node: Node) -> dict[TopicPartition, KafkaError | None]:
             connection = await self.cluster.connection_to(node.address)
@@ -138,7 +133,7 @@ def by_partition(results: Iterable[tuple[TopicPartition, int]]) -> dict[TopicPar
     """The error of each partition; one that the coordinator moved is the whole request's."""
     found: dict[TopicPartition, KafkaError | None] = {}
     for where, code in results:
-        error = error_of(code) if code else None
+        error = problem_of(code)
         if error is not None and error.code in COORDINATOR_MOVED:
             raise error
         found[where] = error

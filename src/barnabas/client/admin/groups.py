@@ -8,9 +8,9 @@ Does not know: offsets (`group_offset_admin`).
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.coordinators import Answers, Coordinators
-from barnabas.client.core.errors import UnsupportedApi, check, error_of
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.coordinators import Answers
+from barnabas.client.core.errors import UnsupportedApi, check, error_of, problem_of
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.messages.consumer_group_describe import (
@@ -70,11 +70,7 @@ class GroupDescription:
     target_epoch: int | None = None
 
 
-class GroupAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-        self.coordinators = Coordinators(cluster)
-
+class GroupAdmin(AdminPart):
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[GroupListing]:
@@ -143,10 +139,7 @@ class GroupAdmin:
         async def question(node: Node, chosen: list[str]) -> Answers[None]:
             connection = await self.cluster.connection_to(node.address)
             answer = await connection.send(DeleteGroupsRequest(groups_names=chosen), DeleteGroupsResponse)
-            return {
-                each.group_id: error_of(each.error_code) if each.error_code else None
-                for each in answer.results
-            }
+            return {each.group_id: problem_of(each.error_code) for each in answer.results}
 
         return await self.coordinators.ask(groups, question)
 

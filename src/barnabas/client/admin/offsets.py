@@ -4,14 +4,15 @@ In: a Cluster, partitions with what is wanted of each. Out: offsets, or the erro
 one; leaders are asked, each once, and asked again when they moved.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.asking import ask_leaders
 from barnabas.client.core.errors import UnsupportedApi, error_of
-from barnabas.client.core.leaders import ask_leaders
-from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.core.topology import Node, TopicPartition, by_topic
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
@@ -47,10 +48,7 @@ class FoundOffset:
     leader_epoch: int = -1
 
 
-class OffsetAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class OffsetAdmin(AdminPart):
     async def list_offsets(
         self,
         wanted: Mapping[TopicPartition, int],
@@ -59,16 +57,11 @@ class OffsetAdmin:
         timeout_ms: float | None = None,
     ) -> dict[TopicPartition, FoundOffset | KafkaError]:
         """What is found for each partition; `wanted` maps it to an OffsetSpec or a timestamp in ms."""
-
-        async def question(
-            leader: Node, partitions: Mapping[TopicPartition, int]
-        ) -> dict[TopicPartition, FoundOffset | KafkaError]:
-            return await self._ask(leader, partitions, read_committed)
-
+        question = functools.partial(self._ask_leader, read_committed)
         return await ask_leaders(self.cluster, wanted, question, timeout_ms=timeout_ms)
 
-    async def _ask(
-        self, leader: Node, wanted: Mapping[TopicPartition, int], read_committed: bool
+    async def _ask_leader(
+        self, read_committed: bool, leader: Node, wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, FoundOffset | KafkaError]:
         connection = await self.cluster.connection_to(leader.address)
         version = connection.version_for(ListOffsetsRequest)
@@ -78,22 +71,25 @@ class OffsetAdmin:
                 raise UnsupportedApi(
                     connection.address, name, f"it speaks ListOffsets up to version {version}"
                 )
-        topics: dict[str, list[ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition]] = {}
-        for where, spec in wanted.items():
-            asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-                partition_index=where.partition, timestamp=int(spec)
-            )
-            topics.setdefault(where.topic, []).append(asked)
+        nested = ListOffsetsRequest.ListOffsetsTopic
         request = ListOffsetsRequest(
             replica_id=CONSUMER_REPLICA_ID,
             isolation_level=int(read_committed),
             topics=[
-                ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=partitions)
-                for name, partitions in topics.items()
+                nested(
+                    name=name,
+                    partitions=[
+                        nested.ListOffsetsPartition(
+                            partition_index=each.partition, timestamp=int(wanted[each])
+                        )
+                        for each in some
+                    ],
+                )
+                for name, some in by_topic(wanted).items()
             ],
         )
         if version >= 10:
-            request.timeout_ms = int(self.cluster.request_timeout_ms)
+            request.timeout_ms = self.timeout_ms
         answer = await connection.send(request, ListOffsetsResponse, version=version)
         return {
             TopicPartition(topic.name, each.partition_index): (

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.errors import check
+from barnabas.client.admin.part import AdminPart
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from barnabas.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -35,10 +34,7 @@ class QuotaEntry:
     values: dict[str, float]
 
 
-class QuotaAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class QuotaAdmin(AdminPart):
     async def describe_quotas(
         self, parts: Mapping[str, tuple[Match, str | None]], *, strict: bool = True
     ) -> list[QuotaEntry]:
@@ -50,13 +46,7 @@ class QuotaAdmin:
             ],
             strict=strict,
         )
-
-        async def attempt() -> DescribeClientQuotasResponse:
-            answer = await self.cluster.ask(request, DescribeClientQuotasResponse)
-            check(answer.error_code, answer.error_message)
-            return answer
-
-        answer = await self.cluster.retrying(attempt)
+        answer = await self.ask(request, DescribeClientQuotasResponse)
         return [
             QuotaEntry(
                 {part.entity_type: part.entity_name for part in entry.entity},
@@ -88,10 +78,4 @@ class QuotaAdmin:
             ],
             validate_only=validate_only,
         )
-
-        async def attempt() -> None:
-            answer = await self.cluster.ask(request, AlterClientQuotasResponse)
-            for result in answer.entries:
-                check(result.error_code, result.error_message)
-
-        await self.cluster.retrying(attempt)
+        await self.ask(request, AlterClientQuotasResponse, results=lambda answer: answer.entries)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.errors import check, error_of
-from barnabas.client.core.topology import TopicPartition
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.errors import problem_of
+from barnabas.client.core.topology import TopicPartition, by_topic
+from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -40,10 +40,7 @@ class ReplicaDirs:
     future: str | None = None
 
 
-class ReassignmentAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class ReassignmentAdmin(AdminPart):
     async def alter_reassignments(
         self,
         replicas: Mapping[TopicPartition, Sequence[int] | None],
@@ -52,31 +49,24 @@ class ReassignmentAdmin:
     ) -> dict[TopicPartition, KafkaError | None]:
         """Begin to move partitions to these replicas; None ends what is under way."""
         nested = AlterPartitionReassignmentsRequest.ReassignableTopic
-        topics: dict[
-            str, list[AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition]
-        ] = {}
-        for where, wanted in replicas.items():
-            topics.setdefault(where.topic, []).append(
-                nested.ReassignablePartition(
-                    partition_index=where.partition, replicas=None if wanted is None else list(wanted)
-                )
-            )
+        chosen = {where: None if each is None else list(each) for where, each in replicas.items()}
         request = AlterPartitionReassignmentsRequest(
-            timeout_ms=int(self.cluster.request_timeout_ms),
+            timeout_ms=self.timeout_ms,
             allow_replication_factor_change=allow_factor_change,
-            topics=[nested(name=name, partitions=parts) for name, parts in topics.items()],
+            topics=[
+                nested(
+                    name=name,
+                    partitions=[
+                        nested.ReassignablePartition(partition_index=each.partition, replicas=chosen[each])
+                        for each in some
+                    ],
+                )
+                for name, some in by_topic(replicas).items()
+            ],
         )
-
-        async def attempt() -> AlterPartitionReassignmentsResponse:
-            answer = await self.cluster.ask(request, AlterPartitionReassignmentsResponse)
-            check(answer.error_code, answer.error_message)
-            return answer
-
-        answer = await self.cluster.retrying(attempt)
+        answer = await self.ask(request, AlterPartitionReassignmentsResponse)
         return {
-            TopicPartition(topic.name, each.partition_index): (
-                error_of(each.error_code, each.error_message) if each.error_code else None
-            )
+            TopicPartition(topic.name, each.partition_index): problem_of(each.error_code, each.error_message)
             for topic in answer.responses
             for each in topic.partitions
         }
@@ -86,31 +76,31 @@ class ReassignmentAdmin:
         found: dict[Replica, KafkaError | None] = {}
         nested = AlterReplicaLogDirsRequest.AlterReplicaLogDir
         for broker in sorted({replica.broker for replica in dirs}):
-            paths: dict[str, dict[str, list[int]]] = {}
+            paths: dict[str, list[TopicPartition]] = {}
             for replica, path in dirs.items():
                 if replica.broker == broker:
-                    topics = paths.setdefault(path, {})
-                    topics.setdefault(replica.where.topic, []).append(replica.where.partition)
+                    paths.setdefault(path, []).append(replica.where)
             request = AlterReplicaLogDirsRequest(
                 dirs=[
                     nested(
                         path=path,
                         topics=[
-                            nested.AlterReplicaLogDirTopic(name=name, partitions=parts)
-                            for name, parts in topics.items()
+                            nested.AlterReplicaLogDirTopic(
+                                name=name, partitions=[where.partition for where in some]
+                            )
+                            for name, some in by_topic(moved).items()
                         ],
                     )
-                    for path, topics in paths.items()
+                    for path, moved in paths.items()
                 ]
             )
-            node = (await self.cluster.retrying(self.cluster.refresh)).nodes.get(broker)
-            if node is None:
-                raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker} is not there")
-            answer = await self.cluster.ask_node(node, request, AlterReplicaLogDirsResponse)
+            answer = await self.cluster.ask_node(
+                await self.node(broker), request, AlterReplicaLogDirsResponse
+            )
             for topic in answer.results:
                 for each in topic.partitions:
                     where = TopicPartition(topic.topic_name, each.partition_index)
-                    found[Replica(broker, where)] = error_of(each.error_code) if each.error_code else None
+                    found[Replica(broker, where)] = problem_of(each.error_code)
         return found
 
     async def replica_log_dirs(self, replicas: Sequence[Replica]) -> dict[Replica, ReplicaDirs]:
@@ -118,17 +108,14 @@ class ReassignmentAdmin:
         nested = DescribeLogDirsRequest.DescribableLogDirTopic
         found: dict[Replica, ReplicaDirs] = {}
         for broker in sorted({replica.broker for replica in replicas}):
-            topics: dict[str, list[int]] = {}
-            for replica in replicas:
-                if replica.broker == broker:
-                    topics.setdefault(replica.where.topic, []).append(replica.where.partition)
-            node = (await self.cluster.retrying(self.cluster.refresh)).nodes.get(broker)
-            if node is None:
-                raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker} is not there")
+            topics = by_topic(replica.where for replica in replicas if replica.broker == broker)
             request = DescribeLogDirsRequest(
-                topics=[nested(topic=name, partitions=parts) for name, parts in topics.items()]
+                topics=[
+                    nested(topic=name, partitions=[where.partition for where in some])
+                    for name, some in topics.items()
+                ]
             )
-            answer = await self.cluster.ask_node(node, request, DescribeLogDirsResponse)
+            answer = await self.cluster.ask_node(await self.node(broker), request, DescribeLogDirsResponse)
             for result in answer.results:
                 for topic in result.topics:
                     for each in topic.partitions:

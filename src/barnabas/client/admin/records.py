@@ -5,20 +5,17 @@ In: a Cluster, an offset for each partition. Out: the new low watermark of each,
 
 from collections.abc import Mapping
 
-from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.asking import ask_leaders
 from barnabas.client.core.errors import error_of
-from barnabas.client.core.leaders import ask_leaders
-from barnabas.client.core.topology import Node, TopicPartition
+from barnabas.client.core.topology import Node, TopicPartition, by_topic
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
 HIGH_WATERMARK = -1  # as an offset: delete all that consumers may see
 
 
-class RecordAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class RecordAdmin(AdminPart):
     async def delete_records(
         self, before: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | KafkaError]:
@@ -28,13 +25,18 @@ class RecordAdmin:
         async def question(
             leader: Node, wanted: Mapping[TopicPartition, int]
         ) -> dict[TopicPartition, int | KafkaError]:
-            topics: dict[str, list[DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition]] = {}
-            for where, offset in wanted.items():
-                asked = nested.DeleteRecordsPartition(partition_index=where.partition, offset=offset)
-                topics.setdefault(where.topic, []).append(asked)
             request = DeleteRecordsRequest(
-                topics=[nested(name=name, partitions=partitions) for name, partitions in topics.items()],
-                timeout_ms=int(self.cluster.request_timeout_ms),
+                topics=[
+                    nested(
+                        name=name,
+                        partitions=[
+                            nested.DeleteRecordsPartition(partition_index=each.partition, offset=wanted[each])
+                            for each in some
+                        ],
+                    )
+                    for name, some in by_topic(wanted).items()
+                ],
+                timeout_ms=self.timeout_ms,
             )
             answer = await self.cluster.ask_node(leader, request, DeleteRecordsResponse)
             return {

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.errors import check, error_of
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.errors import error_of
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -41,23 +41,14 @@ class NewCredential:
     password: str
 
 
-class ScramAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class ScramAdmin(AdminPart):
     async def describe_scram(
         self, users: Collection[str] = ()
     ) -> dict[str, dict[ScramMechanism, int] | KafkaError]:
         """Iterations of each mechanism of each user (none named: of all); users without any are left out."""
         nested = DescribeUserScramCredentialsRequest
         request = nested(users=[nested.UserName(name=user) for user in users] or None)
-
-        async def attempt() -> DescribeUserScramCredentialsResponse:
-            answer = await self.cluster.ask(request, DescribeUserScramCredentialsResponse)
-            check(answer.error_code, answer.error_message)
-            return answer
-
-        answer = await self.cluster.retrying(attempt)
+        answer = await self.ask(request, DescribeUserScramCredentialsResponse)
         return {
             result.user: error_of(result.error_code, result.error_message)
             if result.error_code
@@ -77,13 +68,7 @@ class ScramAdmin:
             deletions=[nested.ScramCredentialDeletion(name=user, mechanism=each) for each in removed],
             upsertions=[upsertion(user, mechanism, new) for mechanism, new in added.items()],
         )
-
-        async def attempt() -> None:
-            answer = await self.cluster.ask(request, AlterUserScramCredentialsResponse)
-            for result in answer.results:
-                check(result.error_code, result.error_message)
-
-        await self.cluster.retrying(attempt)
+        await self.ask(request, AlterUserScramCredentialsResponse, results=lambda answer: answer.results)
 
 
 def upsertion(

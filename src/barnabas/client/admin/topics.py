@@ -7,8 +7,8 @@ Brokers older than DescribeTopicPartitions are asked by Metadata instead, which 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.errors import UnsupportedApi, check, error_of
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.errors import UnsupportedApi, check
 from barnabas.client.core.topology import NO_LEADER, TopicPartition
 from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -74,10 +74,7 @@ class Reassignment:
     removing: tuple[int, ...]
 
 
-class TopicAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class TopicAdmin(AdminPart):
     async def list_topics(self, *, internal: bool = True) -> list[TopicListing]:
         topology = await self.cluster.retrying(lambda: self.cluster.refresh(None))
         return [
@@ -107,9 +104,7 @@ class TopicAdmin:
                 response_partition_limit=limit,
                 cursor=cursor,
             )
-            answer = await self.cluster.retrying(
-                lambda request=request: self.cluster.ask(request, DescribeTopicPartitionsResponse)  # type: ignore[misc]
-            )
+            answer = await self.ask(request, DescribeTopicPartitionsResponse)
             for topic in answer.topics:
                 check(topic.error_code, f"topic {topic.name}: {ErrorCode(topic.error_code).name}")
                 part = description_of(topic)
@@ -145,7 +140,7 @@ class TopicAdmin:
             topics=[MetadataRequest.MetadataRequestTopic(topic_id=topic_id, name=None)],
             allow_auto_topic_creation=False,
         )
-        answer = await self.cluster.retrying(lambda: self.cluster.ask(request, MetadataResponse))
+        answer = await self.ask(request, MetadataResponse)
         [topic] = answer.topics
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
             return None
@@ -169,16 +164,13 @@ class TopicAdmin:
                 for name, value in (topic.configs or {}).items()
             ],
         )
-        timeout_ms = int(self.cluster.request_timeout_ms)
+        timeout_ms = self.timeout_ms
         request = CreateTopicsRequest(topics=[creatable], timeout_ms=timeout_ms, validate_only=validate_only)
-
-        async def attempt() -> bytes:
-            answer = await self.cluster.ask(request, CreateTopicsResponse)
-            [result] = answer.topics
-            check(result.error_code, result.error_message)
-            return result.topic_id
-
-        return await self.cluster.retrying(attempt, final=[ErrorCode.THROTTLING_QUOTA_EXCEEDED])
+        final = [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+        answer = await self.ask(
+            request, CreateTopicsResponse, results=lambda answer: answer.topics, final=final
+        )
+        return answer.topics[0].topic_id
 
     async def delete_topics(self, names: Iterable[str]) -> None:
         """Delete topics; the first error is raised when all of them were tried."""
@@ -186,8 +178,8 @@ class TopicAdmin:
         if not wanted:
             return
         topics = [DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=NULL_UUID) for name in wanted]
-        by_state = DeleteTopicsRequest(topics=topics, timeout_ms=int(self.cluster.request_timeout_ms))
-        by_name = DeleteTopicsRequest(topic_names=wanted, timeout_ms=int(self.cluster.request_timeout_ms))
+        by_state = DeleteTopicsRequest(topics=topics, timeout_ms=self.timeout_ms)
+        by_name = DeleteTopicsRequest(topic_names=wanted, timeout_ms=self.timeout_ms)
         connection = await self.cluster.any_connection()
         request = by_state if connection.version_for(DeleteTopicsRequest) >= 6 else by_name
         answer = await connection.send(request, DeleteTopicsResponse)
@@ -209,7 +201,7 @@ class TopicAdmin:
                 else [nested.CreatePartitionsAssignment(broker_ids=list(each)) for each in replicas]
             )
             topics.append(nested(name=name, count=total, assignments=chosen))
-        request = CreatePartitionsRequest(topics=topics, timeout_ms=int(self.cluster.request_timeout_ms))
+        request = CreatePartitionsRequest(topics=topics, timeout_ms=self.timeout_ms)
         answer = await self.cluster.ask(request, CreatePartitionsResponse)
         self.cluster.forget_leaders(totals)
         for result in answer.results:
@@ -224,8 +216,7 @@ class TopicAdmin:
             return {}
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return {}
-        if answer.error_code:
-            raise error_of(answer.error_code, answer.error_message)
+        check(answer.error_code, answer.error_message)
         return {
             TopicPartition(topic.name, each.partition_index): Reassignment(
                 tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)

@@ -6,12 +6,11 @@ In: a Cluster and the coordinators of transactional ids. Out: frozen values, err
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.coordinators import TRANSACTION, Coordinators
+from barnabas.client.admin.part import AdminPart
+from barnabas.client.core.asking import ask_leaders
 from barnabas.client.core.errors import check, error_of
-from barnabas.client.core.leaders import ask_leaders
-from barnabas.client.core.topology import Node, TopicPartition
-from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.client.core.topology import Node, TopicPartition, by_topic
+from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -64,11 +63,7 @@ class AbortedTransaction:
     coordinator_epoch: int
 
 
-class TransactionAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-        self.transaction_coordinators = Coordinators(cluster, TRANSACTION)
-
+class TransactionAdmin(AdminPart):
     async def list_transactions(
         self,
         *,
@@ -85,13 +80,7 @@ class TransactionAdmin:
         topology = await self.cluster.retrying(self.cluster.refresh)
         found = []
         for _, node in sorted(topology.nodes.items()):
-
-            async def attempt(node: Node = node) -> ListTransactionsResponse:
-                answer = await self.cluster.ask_node(node, request, ListTransactionsResponse)
-                check(answer.error_code)
-                return answer
-
-            answer = await self.cluster.retrying(attempt)
+            answer = await self.ask(request, ListTransactionsResponse, node=node)
             found += [
                 TransactionListing(each.transactional_id, node.id, each.producer_id, each.transaction_state)
                 for each in answer.transaction_states
@@ -120,21 +109,16 @@ class TransactionAdmin:
         wanted = dict.fromkeys(partitions)
         if broker_id is None:
             return await ask_leaders(self.cluster, wanted, self._ask_producers)
-        nodes = (await self.cluster.retrying(self.cluster.refresh)).nodes
-        if broker_id not in nodes:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not there")
-        return dict(await self._ask_producers(nodes[broker_id], wanted))
+        return dict(await self._ask_producers(await self.node(broker_id), wanted))
 
     async def _ask_producers(
         self, node: Node, wanted: Mapping[TopicPartition, None]
     ) -> Mapping[TopicPartition, list[ActiveProducer] | KafkaError]:
-        topics: dict[str, list[int]] = {}
-        for where in wanted:
-            topics.setdefault(where.topic, []).append(where.partition)
+        nested = DescribeProducersRequest.TopicRequest
         request = DescribeProducersRequest(
             topics=[
-                DescribeProducersRequest.TopicRequest(name=name, partition_indexes=indexes)
-                for name, indexes in topics.items()
+                nested(name=name, partition_indexes=[where.partition for where in some])
+                for name, some in by_topic(wanted).items()
             ]
         )
         answer = await self.cluster.ask_node(node, request, DescribeProducersResponse)

@@ -6,7 +6,7 @@ In: a Cluster, a controller's id and directory id, where it listens. Out: nothin
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from barnabas.client.core.cluster import ClusterCore
+from barnabas.client.admin.part import AdminPart
 from barnabas.client.core.errors import check
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -23,14 +23,11 @@ class VoterAddress:
         return f"{self.listener}://{host}:{self.port}"
 
 
-class VoterAdmin:
-    def __init__(self, cluster: ClusterCore) -> None:
-        self.cluster = cluster
-
+class VoterAdmin(AdminPart):
     async def add_voter(self, node_id: int, directory_id: bytes, addresses: Sequence[VoterAddress]) -> None:
         request = AddRaftVoterRequest(
             cluster_id=None,
-            timeout_ms=int(self.cluster.request_timeout_ms),
+            timeout_ms=self.timeout_ms,
             voter_id=node_id,
             voter_directory_id=directory_id,
             listeners=[

@@ -195,7 +195,7 @@ class ClusterCore:
 
     async def leader_connection(self, where: TopicPartition, purpose: str) -> ConnectionCore:
         """A connection to the broker that leads a partition now; an error when nobody does."""
-        leader = await self.leader_of(where, self.patience(0))
+        leader = self.topology.leader(where) or await self.leader_of(where, self.patience(0))
         return await self.connection_to(leader.address, purpose)
 
     def forget_leaders(self, topics: Iterable[str]) -> None:

@@ -8,8 +8,9 @@ Does not know: what is asked.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
+from barnabas.client.core.asking import Found, ask_each
 from barnabas.client.core.cluster import ClusterCore
-from barnabas.client.core.errors import ClientError, Unreachable, error_of
+from barnabas.client.core.errors import error_of
 from barnabas.client.core.topology import Node
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -33,40 +34,24 @@ class Coordinators:
 
     async def ask(self, groups: Iterable[str], question: Question[T]) -> dict[str, T | KafkaError]:
         """Ask each coordinator once about its groups, and again for what may be repeated."""
-        found: dict[str, T | KafkaError] = {}
-        left = list(dict.fromkeys(groups))
-        order = list(left)
-        patience = self._cluster.patience(self._timeout_ms)
-        while left:
-            problem: KafkaError | ClientError | None = None
-            try:
-                refused = await self._find(left)
-            except Unreachable as error:
-                if not self._cluster.may_retry:
-                    raise
-                refused, problem = {}, error
-            for group, refusal in refused.items():
-                if refusal.code.retriable:
-                    problem = refusal
-                else:
-                    found[group] = refusal
-            for node, chosen in self._by_node(left).items():
-                try:
-                    answers = await question(node, chosen)
-                except Unreachable as lost:
-                    problem = lost
-                    self._forget(chosen)
-                    continue
-                for group, answer in answers.items():
-                    if isinstance(answer, KafkaError) and answer.code.retriable:
-                        problem = answer
-                        self._forget([group])
-                    else:
-                        found[group] = answer
-            left = [group for group in left if group not in found]
-            if left:
-                await patience.pause(problem or KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        return {group: found[group] for group in order}
+
+        async def find(left: list[str], found: Found[str, T]) -> dict[Node, list[str]]:
+            await self._find(left, found)
+            chosen: dict[Node, list[str]] = {}
+            for group in left:
+                if group in self._known:
+                    chosen.setdefault(self._known[group], []).append(group)
+            return chosen
+
+        return await ask_each(
+            self._cluster,
+            groups,
+            find,
+            question,
+            self._forget,
+            unknown=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            timeout_ms=self._timeout_ms,
+        )
 
     async def ask_one(self, group: str, question: Callable[[Node], Awaitable[T]]) -> T:
         """Ask the coordinator of one group; an error that is for good is raised."""
@@ -82,23 +67,15 @@ class Coordinators:
             raise answer
         return answer
 
-    def _by_node(self, groups: Iterable[str]) -> dict[Node, list[str]]:
-        chosen: dict[Node, list[str]] = {}
-        for group in groups:
-            if group in self._known:
-                chosen.setdefault(self._known[group], []).append(group)
-        return chosen
-
     def _forget(self, groups: Iterable[str]) -> None:
         for group in groups:
             self._known.pop(group, None)
 
-    async def _find(self, groups: Iterable[str]) -> dict[str, KafkaError]:
-        """Learn the coordinators that are not known yet; what is returned could not be."""
-        refused: dict[str, KafkaError] = {}
+    async def _find(self, groups: Iterable[str], found: Found[str, T]) -> None:
+        """Learn the coordinators that are not known yet; refusals that are for good are found."""
         unknown = [group for group in groups if group not in self._known]
         if not unknown:
-            return refused
+            return
         connection = await self._cluster.any_connection()
         at_once = GROUPS_PER_REQUEST if connection.version_for(FindCoordinatorRequest) >= BATCHED_SINCE else 1
         if not self._cluster.topology.nodes:
@@ -111,11 +88,10 @@ class Coordinators:
                 request = FindCoordinatorRequest(coordinator_keys=part, key_type=self._key_type)
             answer = await self._cluster.ask(request, FindCoordinatorResponse)
             for group, node in self._read(answer, part):
-                if isinstance(node, KafkaError):
-                    refused[group] = node
-                else:
+                if not isinstance(node, KafkaError):
                     self._known[group] = node
-        return refused
+                elif not node.code.retriable:
+                    found[group] = node
 
     def _read(self, answer: FindCoordinatorResponse, asked: list[str]) -> list[tuple[str, Node | KafkaError]]:
         if not answer.coordinators:  # one of before they could be asked for together

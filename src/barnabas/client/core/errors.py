@@ -72,6 +72,11 @@ def check(code: int, message: str | None = None) -> None:
         raise error_of(code, message)
 
 
+def problem_of(code: int, message: str | None = None) -> KafkaError | None:
+    """The error of a part of a response, if it has one."""
+    return error_of(code, message) if code else None
+
+
 def error_of(code: int, message: str | None = None) -> KafkaError:
     """The error that a code of a response stands for; a code from the future is an unknown server error."""
     try:

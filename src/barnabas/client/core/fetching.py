@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.client.core.errors import check
-from barnabas.client.core.topology import Topic, TopicPartition
-from barnabas.protocol import NULL_UUID
+from barnabas.client.core.topology import Topic, TopicPartition, by_topic
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 
 TOPIC_IDS_SINCE = 13  # versions of Fetch
@@ -35,21 +34,23 @@ def fetch_request(
     rack: str = "",
     replica_id: int = CONSUMER,
 ) -> FetchRequest:
-    asked: dict[str, FetchRequest.FetchTopic] = {}
-    for where, offset in positions.items():
-        topic = asked.get(where.topic)
-        if topic is None:
-            topic = asked[where.topic] = FetchRequest.FetchTopic()
-            if version < TOPIC_IDS_SINCE:
-                topic.topic = where.topic
-            else:
-                known = topics.get(where.topic)
-                topic.topic_id = known.topic_id if known is not None else NULL_UUID
-        topic.partitions.append(
-            topic.FetchPartition(
-                partition=where.partition, fetch_offset=offset, partition_max_bytes=partition_bytes_max
-            )
+    asked = []
+    for name, some in by_topic(positions).items():
+        topic = FetchRequest.FetchTopic(
+            partitions=[
+                FetchRequest.FetchTopic.FetchPartition(
+                    partition=where.partition,
+                    fetch_offset=positions[where],
+                    partition_max_bytes=partition_bytes_max,
+                )
+                for where in some
+            ]
         )
+        if version < TOPIC_IDS_SINCE:
+            topic.topic = name
+        elif name in topics:
+            topic.topic_id = topics[name].topic_id
+        asked.append(topic)
     request = FetchRequest(
         max_wait_ms=wait_ms_max,
         min_bytes=bytes_min,
@@ -57,7 +58,7 @@ def fetch_request(
         isolation_level=int(read_committed),
         session_epoch=NO_SESSION_EPOCH,
         rack_id=rack,
-        topics=list(asked.values()),
+        topics=asked,
     )
     if replica_id != CONSUMER and version >= REPLICA_STATE_SINCE:
         request.replica_state = FetchRequest.ReplicaState(replica_id=replica_id)

@@ -22,6 +22,13 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    found: dict[str, list[TopicPartition]] = {}
+    for where in partitions:
+        found.setdefault(where.topic, []).append(where)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     id: int

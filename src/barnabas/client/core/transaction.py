@@ -8,11 +8,11 @@ added before they are written to. Does not know: records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.coordinators import GROUP, TRANSACTION, Coordinators
-from barnabas.client.core.errors import error_of
+from barnabas.client.core.errors import check
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -69,13 +69,7 @@ class Transaction:
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
         )
-        if self.transactional_id is None:
-            response = await self._cluster.retrying(
-                lambda: self._ask(None, request, InitProducerIdResponse, None, top_error),
-                patience=self._cluster.patience(self._wait_ms),
-            )
-        else:
-            response = await self._ask_transaction(request, InitProducerIdResponse, None)
+        response = await self._ask(TRANSACTION, self.transactional_id, request, InitProducerIdResponse)
         self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
         self._added.clear()
         self._is_open = False
@@ -93,12 +87,15 @@ class Transaction:
             v3_and_below_producer_epoch=self.producer_epoch,
             v3_and_below_topics=[topic],
         )
-
-        def partition_error(answer: AddPartitionsToTxnResponse) -> int:
-            return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
-
-        await self._ask_transaction(
-            request, AddPartitionsToTxnResponse, ADD_PARTITIONS_VERSION_MAX, partition_error
+        await self._ask(
+            TRANSACTION,
+            self.transactional_id,
+            request,
+            AddPartitionsToTxnResponse,
+            ADD_PARTITIONS_VERSION_MAX,
+            lambda answer: (
+                answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+            ),
         )
         self._added.add(where)
         self._is_open = True
@@ -112,7 +109,8 @@ class Transaction:
             producer_epoch=self.producer_epoch,
             group_id=group,
         )
-        await self._ask_transaction(add_group, AddOffsetsToTxnResponse, ADD_OFFSETS_VERSION_MAX)
+        me = self.transactional_id
+        await self._ask(TRANSACTION, me, add_group, AddOffsetsToTxnResponse, ADD_OFFSETS_VERSION_MAX)
         self._is_open = True
         topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         partition = topic_class.TxnOffsetCommitRequestPartition(
@@ -126,7 +124,8 @@ class Transaction:
             generation_id=NO_GENERATION,
             topics=[topic_class(name=where.topic, partitions=[partition])],
         )
-        await self._ask_group(
+        await self._ask(
+            GROUP,
             group,
             commit,
             TxnOffsetCommitResponse,
@@ -139,7 +138,8 @@ class Transaction:
         topic = OffsetFetchRequest.OffsetFetchRequestTopic(
             name=where.topic, partition_indexes=[where.partition]
         )
-        response = await self._ask_group(
+        response = await self._ask(
+            GROUP,
             group,
             OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True),
             OffsetFetchResponse,
@@ -158,53 +158,36 @@ class Transaction:
             producer_epoch=self.producer_epoch,
             committed=commit,
         )
-        await self._ask_transaction(request, EndTxnResponse, END_VERSION_MAX)
+        await self._ask(TRANSACTION, self.transactional_id, request, EndTxnResponse, END_VERSION_MAX)
         self._added.clear()
         self._is_open = False
 
     # -- coordinators ----------------------------------------------------------------------------
 
-    async def _ask_transaction(
-        self,
-        request: Message,
-        response: type[R],
-        version_max: int | None,
-        error_in: Callable[[R], int] | None = None,
-    ) -> R:
-        assert self.transactional_id is not None
-        return await self._coordinators[TRANSACTION].ask_one(
-            self.transactional_id,
-            lambda node: self._ask(node, request, response, version_max, error_in or top_error),
-        )
-
-    async def _ask_group(
-        self, group: str, request: Message, response: type[R], version_max: int, error_in: Callable[[R], int]
-    ) -> R:
-        return await self._coordinators[GROUP].ask_one(
-            group, lambda node: self._ask(node, request, response, version_max, error_in)
-        )
-
     async def _ask(
         self,
-        node: Node | None,
+        kind: int,
+        key: str | None,
         request: Message,
         response: type[R],
-        version_max: int | None,
-        error_in: Callable[[R], int],
+        version_max: int | None = None,
+        error_in: Callable[[R], int] = lambda answer: answer.error_code,  # type: ignore[attr-defined]
     ) -> R:
-        if node is None:
-            connection = await self._cluster.any_connection()
-        else:
-            connection = await self._cluster.connection_to(node.address)
-        answer = await connection.send(request, response, version_max=version_max)
-        code = error_in(answer)
-        if code in FENCED:
-            raise Fenced(self.transactional_id)
-        if code:
-            raise error_of(code, f"{type(request).__name__} for {self.transactional_id} was refused")
-        return answer
+        """The response of a coordinator; of any broker where there is no key."""
 
+        async def question(node: Node | None) -> R:
+            address = None if node is None else node.address
+            connection = await (
+                self._cluster.connection_to(address) if address else self._cluster.any_connection()
+            )
+            answer = await connection.send(request, response, version_max=version_max)
+            code = error_in(answer)
+            if code in FENCED:
+                raise Fenced(self.transactional_id)
+            check(code, f"{type(request).__name__} for {key} was refused")
+            return answer
 
-def top_error(answer: Any) -> int:
-    code: int = answer.error_code
-    return code
+        if key is not None:
+            return await self._coordinators[kind].ask_one(key, question)
+        patience = self._cluster.patience(self._wait_ms)
+        return await self._cluster.retrying(lambda: question(None), patience=patience)

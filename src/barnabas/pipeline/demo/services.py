@@ -18,6 +18,7 @@ from pathlib import Path
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.topics import NewTopic
+from barnabas.client.blocking import BlockingCluster, run
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.address import Address
 from barnabas.client.producer import Producer, ProducerSettings
@@ -133,12 +134,9 @@ class Feeder:
         self.sent = 0
 
     def create_topics(self) -> None:
-        async def create() -> None:
-            async with Cluster([self._address]) as cluster:
-                for name in TOPICS:
-                    await Admin(cluster).create_topic(NewTopic(name, PARTITIONS))
-
-        asyncio.run(create())
+        with BlockingCluster([self._address]) as cluster:
+            for name in TOPICS:
+                run(Admin(cluster).create_topic(NewTopic(name, PARTITIONS)))
 
     def start(self) -> None:
         self._thread.start()

@@ -144,7 +144,7 @@ def test_the_last_node_goes_without_asking_a_quorum_that_is_gone(cluster: Cluste
     for node in others:
         node.kill()
     last.stop()
-    assert any("goes without a controlled shutdown: NOT_CONTROLLER" in line for line in last.lines)
+    assert any("stops without a controlled shutdown: NOT_CONTROLLER" in line for line in last.lines)
 
 
 def talk_to(node: ClusterNode) -> Conversation:

@@ -224,7 +224,7 @@ def test_a_broker_asks_again_when_the_disk_of_the_controller_fails(tmp_path: Pat
             return BrokerRegistrationResponse(error_code=answers.pop(0), broker_epoch=7)
 
         lifecycle = BrokerLifecycle(node.lifecycle._identity, send, lambda: 0, 100)
-        assert await lifecycle.register(patience_ms=60_000) == 7
+        assert await lifecycle.register(timeout_ms=60_000) == 7
         assert not answers
         await node.stop()
 

@@ -94,7 +94,7 @@ class LogDirStates:
         lifecycle.beat_soon()
 
         def check() -> None:
-            if lifecycle.offline_log_dirs_told < count and not self.is_closed:
+            if lifecycle.offline_log_dirs_reported < count and not self.is_closed:
                 self._end(f"the controller could not be told that {directory.path} has failed")
 
         timeout_ms: int = self._broker.settings["log.dir.failure.timeout.ms"]

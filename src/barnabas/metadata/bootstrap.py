@@ -1,7 +1,8 @@
-"""The first records of a cluster: which feature levels it starts with.
+"""The first records of a cluster: the feature levels it starts with.
 
-In: a release or level, levels asked for by name. Out: FeatureLevelRecords for `bootstrap.checkpoint`, which
-the first controller copies into the log. Wrong requests raise ValueError with a sentence for the operator.
+In: a release or level, requested levels by feature name. Out: FeatureLevelRecords for `bootstrap.checkpoint`,
+which the first controller copies into the log. Invalid requests raise ValueError with a message for the
+operator.
 Does not know: files, the quorum (kraft.version lives in the quorum's own records).
 """
 
@@ -23,7 +24,7 @@ from barnabas.protocol.log_records.metadata import FeatureLevelRecord
 
 
 def bootstrap_level(release: str | None, features: Mapping[str, int]) -> int:
-    """The `metadata.version` to start with: of a release, given as a feature, or the latest."""
+    """The `metadata.version` to start with: the release's, the requested one, or the latest."""
     if METADATA_VERSION in features:
         if release is not None:
             raise ValueError(

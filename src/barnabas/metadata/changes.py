@@ -1,8 +1,8 @@
-"""Changes to a map: keys set or removed, laid over an immutable map only when there are any.
+"""Changes to an immutable map: keys set or removed, applied only when there are any.
 
-In: a map that nobody may change, keys set and removed one by one. Out: the map after them, the same object
-when nothing changed. Every part of a delta is made of these. A large map is not copied for a few changes:
-they are kept beside it (`OverlaidMap`) until there are enough of them.
+In: a map that must not change, keys set and removed one by one. Out: the map after them; the same object when
+nothing changed. Every part of a delta uses it. A large map is not copied for a few changes: they are kept
+beside it (`OverlaidMap`) until there are many.
 Does not know: what the keys and values mean.
 """
 
@@ -14,45 +14,46 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
-COPIED_MAX = 1_000  # entries: copying these takes some microseconds
+COPIED_MAX = 1_000  # entries: copying so few takes some microseconds
 
 
 class OverlaidMap(Mapping[K, V]):
-    """A map, and what is different from it. In the order of the map, then in that of additions, as a copy
-    would be; a key that was removed and came back is at the end."""
+    """A map and its changes. It iterates like a changed copy: the base's keys first, then added ones in
+    order. A key that was removed and added again comes last."""
 
-    __slots__ = ("_base", "_gone", "_over", "_size")
+    __slots__ = ("_base", "_over", "_removed", "_size")
 
-    def __init__(self, base: dict[K, V], over: dict[K, V], gone: frozenset[K]) -> None:
-        """`over` are keys that are new or have another value, `gone` those of the base that are not there,
-        or not in their old place."""
+    def __init__(self, base: dict[K, V], over: dict[K, V], removed: frozenset[K]) -> None:
+        """`over` holds keys that are new or have another value. `removed` holds keys of the base that are
+        absent or moved to the end."""
         self._base = base
         self._over = over
-        self._gone = gone
-        self._size = len(base) - len(gone) + sum(1 for key in over if key not in base or key in gone)
+        self._removed = removed
+        self._size = len(base) - len(removed) + sum(1 for key in over if key not in base or key in removed)
 
     @classmethod
     def of(cls, before: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
-        """`before` with changes; None removes a key. A plain map where that is small, or much has changed."""
+        """`before` with changes; None removes a key. Returns a plain dict when it is small, or when much
+        has changed."""
         if isinstance(before, OverlaidMap):
-            base, over, gone = before._base, dict(before._over), set(before._gone)
+            base, over, removed = before._base, dict(before._over), set(before._removed)
         else:
-            base, over, gone = before if isinstance(before, dict) else dict(before), {}, set()
+            base, over, removed = before if isinstance(before, dict) else dict(before), {}, set()
         for key, value in changes.items():
             if value is not None:
                 over[key] = value
             else:
                 over.pop(key, None)
                 if key in base:
-                    gone.add(key)
-        if len(over) + len(gone) > isqrt(len(base)):
-            return merged(base, over, gone)
-        return cls(base, over, frozenset(gone))
+                    removed.add(key)
+        if len(over) + len(removed) > isqrt(len(base)):
+            return merged(base, over, removed)
+        return cls(base, over, frozenset(removed))
 
     def __getitem__(self, key: K) -> V:
         if key in self._over:
             return self._over[key]
-        if key in self._gone:
+        if key in self._removed:
             raise KeyError(key)
         return self._base[key]
 
@@ -60,10 +61,10 @@ class OverlaidMap(Mapping[K, V]):
         found = self._over.get(key)
         if found is not None:
             return found
-        return default if key in self._gone else self._base.get(key, default)
+        return default if key in self._removed else self._base.get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._over or (key in self._base and key not in self._gone)
+        return key in self._over or (key in self._base and key not in self._removed)
 
     def __len__(self) -> int:
         return self._size
@@ -81,16 +82,16 @@ class OverlaidMap(Mapping[K, V]):
         return self._copy().items()
 
     def _copy(self) -> dict[K, V]:
-        """Who looks at everything looks at a plain map, made once for all its entries."""
-        return merged(self._base, self._over, self._gone)
+        """A plain copy: faster for reading all entries."""
+        return merged(self._base, self._over, self._removed)
 
     def __repr__(self) -> str:
         return repr(self._copy())
 
 
-def merged(base: dict[K, V], over: dict[K, V], gone: set[K] | frozenset[K]) -> dict[K, V]:
+def merged(base: dict[K, V], over: dict[K, V], removed: set[K] | frozenset[K]) -> dict[K, V]:
     found = dict(base)
-    for key in gone:
+    for key in removed:
         del found[key]
     found.update(over)
     return found
@@ -104,7 +105,7 @@ class MapChanges(Generic[K, V]):
         self.changed: dict[K, V | None] = {}  # None: removed
 
     def get(self, key: K) -> V | None:
-        """The value as it is after the changes so far."""
+        """The value after the changes so far."""
         if key in self.changed:
             return self.changed[key]
         return self.base.get(key)

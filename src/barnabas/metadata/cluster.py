@@ -1,8 +1,8 @@
-"""The nodes that registered: brokers with their listeners, racks, log directories and fences; controllers.
+"""The registered nodes: brokers with their listeners, racks, log directories and fences; controllers.
 
 In: RegisterBroker, UnregisterBroker, Fence, Unfence, BrokerRegistrationChange, RegisterController records.
 Out: a new image, and which nodes changed.
-Does not know: heartbeats and sessions (the controller's own memory), partitions.
+Does not know: heartbeats and sessions (the controller keeps them), partitions.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class BrokerRegistration:
 
     @property
     def is_active(self) -> bool:
-        """May lead and follow: not fenced, not on its way out."""
+        """Whether it may lead and follow: it is neither fenced nor shutting down."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def to_record(self, level: int) -> RegisterBrokerRecord:
-        """The record that tells all of this, as far as a cluster at this `metadata.version` can say it."""
+        """The record that describes this broker, as far as the cluster's `metadata.version` can."""
         cordoned = self.cordoned_log_dirs if level >= CORDONED_LOG_DIRS else None
         return RegisterBrokerRecord(
             broker_id=self.id,

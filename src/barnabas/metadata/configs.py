@@ -24,7 +24,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """What a configuration belongs to; the broker named "" is the default of all brokers."""
+    """The owner of a configuration. The broker named "" is the default of all brokers."""
 
     type: int
     name: str
@@ -75,9 +75,9 @@ class ConfigsDelta:
     def remove_topic(self, name: str) -> None:
         resource = ConfigResource(ResourceType.TOPIC, name)
         if resource in self.resources or resource in self.image.by_resource:
-            gone = self.resources[resource] = MapChanges(self.image.of(resource))
-            for key in gone.base:
-                gone.remove(key)
+            removed = self.resources[resource] = MapChanges(self.image.of(resource))
+            for key in removed.base:
+                removed.remove(key)
 
     def apply(self) -> ConfigsImage:
         if not self.resources:

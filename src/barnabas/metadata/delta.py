@@ -52,7 +52,7 @@ class MetadataDelta:
         return all(part is None for part in parts) and self.next_producer_id is None
 
     def replay(self, record: Message) -> None:
-        """Applies one record. A record that does not fit the image raises ValueError: the log is damaged."""
+        """Apply one record. A record that does not fit the image raises ValueError: the log is damaged."""
         replay = _REPLAY.get(type(record))
         if replay is None:
             raise ValueError(f"{type(record).__name__} is not a metadata record")
@@ -63,14 +63,14 @@ class MetadataDelta:
             self.replay(record)
 
     def replay_in_steps(self, batch: Iterable[Message]) -> Steps[None]:
-        """The same, with pauses; nobody sees anything of it before `apply`."""
+        """Apply records in steps. They become visible with `apply`."""
         for count, record in enumerate(batch, 1):
             self.replay(record)
             if not count % RECORDS_A_STEP:
                 yield
 
     def apply(self, provenance: Provenance | None = None) -> MetadataImage:
-        """The image after the records; the parts that did not change are shared with the one before."""
+        """The image after the records. Parts that did not change are shared with the image before."""
         before = self.image
         return MetadataImage(
             provenance=provenance or before.provenance,
@@ -132,7 +132,7 @@ def _producer_ids(delta: MetadataDelta, record: records.ProducerIdsRecord) -> No
 
 
 def _nothing(delta: MetadataDelta, record: Message) -> None:
-    """Records without an effect on the image: NoOp, bounds of transactions, what ZooKeeper left behind."""
+    """Records without an effect on the image: NoOp, bounds of metadata transactions, remains of ZooKeeper."""
 
 
 _REPLAY: dict[type[Message], Callable[[MetadataDelta, Any], None]] = {

@@ -1,7 +1,7 @@
-"""The difference of two images as records: what a node must be told that skipped a part of the log.
+"""The difference of two images as records, for a node that skipped a part of the log.
 
-In: the image it has, the image of the snapshot it was given. Out: records that make the second of the first,
-so that listeners hear of exactly what changed.
+In: the image it has, the image of the snapshot it fetched. Out: records that turn the first into the second,
+so that listeners see exactly what changed.
 Does not know: snapshots, files, offsets.
 """
 
@@ -18,8 +18,8 @@ from barnabas.protocol.log_records import metadata as records
 
 
 def difference(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
-    """Removals first, then whatever is new or has another value."""
-    yield from _gone(before, after)
+    """Removals first, then everything that is new or has another value."""
+    yield from _removed(before, after)
     for record in image_records(after):
         if isinstance(record, records.TopicRecord):
             if record.topic_id not in before.topics.by_id:
@@ -46,7 +46,7 @@ def _same_topic(before: MetadataImage, after: MetadataImage, name: str) -> bool:
     return one is not None and other is not None and one.id == other.id
 
 
-def _gone(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
+def _removed(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
     for topic in before.topics.by_id.values():
         if topic.id not in after.topics.by_id:
             yield records.RemoveTopicRecord(topic_id=topic.id)
@@ -63,11 +63,11 @@ def _gone(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
     for feature in before.features.finalized:
         if feature not in after.features.finalized:
             yield records.FeatureLevelRecord(name=feature, feature_level=0)
-    yield from _gone_quotas(before, after)
-    yield from _gone_security(before.security, after.security)
+    yield from _removed_quotas(before, after)
+    yield from _removed_security(before.security, after.security)
 
 
-def _gone_quotas(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
+def _removed_quotas(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
     for entity, values in before.quotas.by_entity.items():
         kept = after.quotas.by_entity.get(entity, {})
         parts = [
@@ -78,7 +78,7 @@ def _gone_quotas(before: MetadataImage, after: MetadataImage) -> Iterator[Messag
                 yield records.ClientQuotaRecord(entity=parts, key=key, value=value, remove=True)
 
 
-def _gone_security(before: SecurityImage, after: SecurityImage) -> Iterator[Message]:
+def _removed_security(before: SecurityImage, after: SecurityImage) -> Iterator[Message]:
     for acl_id in before.acls:
         if acl_id not in after.acls:
             yield records.RemoveAccessControlEntryRecord(id=acl_id)

@@ -1,6 +1,7 @@
-"""Finalized feature levels: what the whole cluster has agreed to speak.
+"""Finalized feature levels: the versions that the whole cluster has agreed to use.
 
-In: FeatureLevelRecord. Out: levels by name; `metadata.version` apart, because record versions follow from it.
+In: FeatureLevelRecord. Out: levels by name, `metadata.version` among them, which determines the versions of
+records.
 Does not know: kraft.version, which the quorum keeps in control records of its own.
 """
 
@@ -16,7 +17,7 @@ from barnabas.protocol.log_records.metadata import FeatureLevelRecord
 
 @dataclass(frozen=True, slots=True)
 class FeaturesImage:
-    finalized: Mapping[str, int] = field(default_factory=dict)  # a level of 0 is not kept
+    finalized: Mapping[str, int] = field(default_factory=dict)  # without features of level 0
 
     @property
     def metadata_level(self) -> int:

@@ -1,9 +1,4 @@
-"""The whole metadata of a cluster at one offset of its log: immutable, cheap to share and to look up.
-
-In: nothing; images come from `delta.MetadataDelta.apply`. Out: features, nodes, topics, configurations,
-quotas, producer ids and security, each a small image of its own.
-Does not know: how it was loaded, who is the active controller.
-"""
+"""The whole metadata of a cluster at one offset of its log: immutable, cheap to share and to look up."""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from barnabas.metadata.topics import TopicsImage
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which point of the log an image shows: its last record's offset, the epoch and time of that batch."""
+    """The position of an image in the log: the offset of its last record, and that batch's epoch and time."""
 
     offset: int = -1
     epoch: int = -1
@@ -39,7 +34,7 @@ class MetadataImage:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was written yet: a cluster's first record is its `metadata.version`."""
+        """Whether nothing was written yet: a cluster's first record is its `metadata.version`."""
         return not self.features.finalized
 
 

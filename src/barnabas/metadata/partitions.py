@@ -1,8 +1,8 @@
-"""One partition's registration: who holds it, who is in sync, who leads, at which epochs.
+"""One partition's registration: replicas, in-sync replicas, leader, and epochs.
 
-In: PartitionRecord, PartitionChangeRecord. Out: an immutable registration, and the record that tells it
-whole. A named tuple rather than a dataclass: clusters have ten thousands of them, and it is made five times
-as fast.
+In: PartitionRecord, PartitionChangeRecord. Out: an immutable registration, and the record that describes it.
+It is a named tuple because clusters have tens of thousands of them: creating a dataclass takes five times as
+long.
 Does not know: the topic's name, which brokers are alive.
 """
 
@@ -43,14 +43,15 @@ class PartitionRegistration(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
     def directory_of(self, replica: int) -> bytes:
-        """Where a replica keeps this partition; LOST_DIRECTORY for a broker that holds none."""
+        """The directory in which a replica keeps this partition; LOST_DIRECTORY for a broker that holds
+        none."""
         try:
             return self.directories[self.replicas.index(replica)]
         except (ValueError, IndexError):
             return LOST_DIRECTORY
 
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
-        """This registration after a change; naming a leader, even the same one, starts a new leader epoch."""
+        """This registration after a change. Naming a leader, even the same one, starts a new leader epoch."""
         replicas = self.replicas if change.replicas is None else tuple(change.replicas)
         directories = self.directories
         if change.directories is not None:
@@ -77,7 +78,7 @@ class PartitionRegistration(NamedTuple):
         )
 
     def to_record(self, topic_id: bytes, partition: int, level: int) -> PartitionRecord:
-        """The record that tells all of this, as far as a cluster at this `metadata.version` can say it."""
+        """The record that describes this partition, as far as the cluster's `metadata.version` can."""
         has_elr = level >= ELIGIBLE_LEADER_REPLICAS
         return PartitionRecord(
             partition_id=partition,
@@ -100,7 +101,7 @@ def registration(record: PartitionRecord) -> PartitionRegistration:
     replicas = tuple(record.replicas)
     return PartitionRegistration(
         replicas,
-        # Records before directories were assigned (3.7-IV2) name none.
+        # Records from before directory assignment (3.7-IV2) have none.
         tuple(record.directories) or (MIGRATING_DIRECTORY,) * len(replicas),
         tuple(record.isr),
         record.leader,
@@ -115,7 +116,7 @@ def registration(record: PartitionRecord) -> PartitionRegistration:
 
 
 def is_online(directory_id: bytes, log_dirs: tuple[bytes, ...]) -> bool:
-    """Whether a replica's directory is one of its broker's; what is not assigned yet may be anywhere."""
+    """Whether a replica's directory is one of its broker's. An unassigned replica may be in any of them."""
     if directory_id in log_dirs or directory_id in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     return not log_dirs and directory_id != LOST_DIRECTORY

@@ -1,8 +1,9 @@
-"""Who may do what, and how they prove who they are: ACLs, SCRAM credentials, delegation tokens.
+"""Access control and credentials: ACLs, SCRAM credentials, delegation tokens.
 
 In: AccessControlEntry, RemoveAccessControlEntry, UserScramCredential, DelegationToken records and their
 removals. Out: maps by id, by (user, mechanism), by token id.
-Does not know: matching of ACLs, the exchanges, secrets of tokens (derived from the cluster's secret key).
+Does not know: matching of ACLs, authentication exchanges, token secrets (derived from the cluster's secret
+key).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _TYPES = {cls: number for number, cls in _BY_TYPE.items()}
 
 
 def encode(record: Message, level: int) -> bytes:
-    """The record as a cluster at this `metadata.version` writes it."""
+    """Encode the record as a cluster at this `metadata.version` writes it."""
     version = record_version(record, level)
     # All three numbers are below 128, so each varint is one byte.
     return bytes((FRAME_VERSION, _TYPES[type(record)], version)) + record.encode(version)
@@ -52,8 +52,8 @@ def encode(record: Message, level: int) -> bytes:
 
 def decode(value: bytes | memoryview) -> Message:
     if len(value) < 3 or value[0] != FRAME_VERSION or value[1] > 127 or value[2] > 127:
-        raise ProtocolError("metadata record", "an unknown frame")
+        raise ProtocolError("metadata record", "unknown frame")
     cls = _BY_TYPE.get(value[1])
     if cls is None:
-        raise ProtocolError("metadata record", f"an unknown type {value[1]}")
+        raise ProtocolError("metadata record", f"unknown type {value[1]}")
     return cls.decode(value[3:], value[2])

@@ -1,8 +1,4 @@
-"""An image written as records again: what a snapshot of the metadata log holds, in the order of Kafka's own.
-
-In: an image. Out: records that build an equal image from nothing.
-Does not know: framing, files, the quorum's control records around them.
-"""
+"""Writes an image as records: the content of a snapshot of the metadata log, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ def image_records(image: MetadataImage) -> Iterator[Message]:
 
 
 def _features(image: MetadataImage) -> Iterator[Message]:
-    """`metadata.version` first: how to read the rest follows from it."""
+    """`metadata.version` first, because it determines how the rest is read."""
     finalized = image.features.finalized
     if METADATA_VERSION in finalized:
         yield records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=finalized[METADATA_VERSION])

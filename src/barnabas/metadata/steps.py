@@ -1,7 +1,7 @@
-"""Work in steps: a generator that yields wherever its caller may do something else first.
+"""Work in steps: a generator that yields wherever its caller may do other work.
 
-In: nothing. Out: the type, and the way to do all steps at once. A host that serves others between two steps
-is `runtime.pieces`; decisions, packing and replaying of thousands of records are written as steps for it.
+In: nothing. Out: the type, and `at_once`, which does all steps at once. `runtime.pieces` runs other work
+between the steps. Decisions, packing and replay of thousands of records are written as steps for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Steps = Generator[None, None, T]
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Do all the work now: where nobody waits, or nobody may see it half done."""
+    """Do all the work now: when nobody waits for it, or when nobody may see it half done."""
     while True:
         try:
             next(steps)

@@ -1,7 +1,7 @@
-"""What a delta of topics means to coordinators: topics that came, went, or have other partitions than before.
+"""The topic changes that concern coordinators: created, deleted, or with other partitions or replicas.
 
-In: a delta of topics. Out: names. Leaders and in-sync replicas change all the time and mean nothing to a
-group, so a delta of such changes has nothing to say here.
+In: a delta of topics. Out: names. Changes of leaders and in-sync replicas are frequent and do not concern
+groups, so they are left out.
 Does not know: who reads the topics.
 """
 
@@ -16,8 +16,8 @@ from barnabas.metadata.topics import TopicDelta, TopicsDelta
 @dataclass(frozen=True, slots=True)
 class TopicChanges:
     created: tuple[str, ...] = ()
-    altered: tuple[str, ...] = ()  # got more partitions, or partitions with other replicas (racks)
-    deleted: Mapping[str, bytes] = field(default_factory=dict)  # ids by name
+    altered: tuple[str, ...] = ()  # more partitions, or other replicas (racks)
+    deleted: Mapping[str, bytes] = field(default_factory=dict)  # name -> topic id
 
     def __bool__(self) -> bool:
         return bool(self.created or self.altered or self.deleted)
@@ -27,7 +27,7 @@ NO_CHANGES = TopicChanges()
 
 
 def topic_changes(delta: TopicsDelta) -> TopicChanges:
-    """A topic that was deleted and created again is in both lists."""
+    """The changes in a delta. A topic that was deleted and created again is in both lists."""
     created, altered = [], []
     for topic in delta.changed.values():
         if topic.previous is None:

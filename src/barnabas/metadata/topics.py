@@ -1,7 +1,7 @@
 """Topics by name and by id, with their partitions; and the changes that a delta makes to them.
 
 In: TopicRecord, RemoveTopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord. Out: a new image,
-and which topics were created, deleted or changed, down to the partition.
+and which topics were created, deleted or changed, and which of their partitions.
 Does not know: configurations, brokers.
 """
 
@@ -43,7 +43,7 @@ class TopicsImage:
 
 
 class TopicDelta:
-    """What happened to one topic: it is new, or some of its partitions are."""
+    """The changes of one topic: it is new, or some of its partitions changed."""
 
     __slots__ = ("changed", "id", "name", "previous")
 
@@ -76,7 +76,7 @@ class TopicsDelta:
     def __init__(self, image: TopicsImage) -> None:
         self.image = image
         self.changed: dict[bytes, TopicDelta] = {}  # created topics too
-        self.deleted: dict[bytes, TopicImage] = {}  # topics of the image that are gone
+        self.deleted: dict[bytes, TopicImage] = {}  # topics of the image that were deleted
 
     @property
     def created(self) -> list[TopicDelta]:
@@ -105,7 +105,7 @@ class TopicsDelta:
         topic.changed[record.partition_id] = before.merge(record)
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Removes a topic; its name, because the configuration goes with it."""
+        """Remove a topic and return its name, because its configuration is removed with it."""
         topic = self._topic(record.topic_id)
         del self.changed[record.topic_id]
         if topic.previous is not None:
@@ -113,7 +113,7 @@ class TopicsDelta:
         return topic.name
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """Forgets eligible leader replicas, of one topic or, with an empty name, of all."""
+        """Clear eligible leader replicas, of one topic or, with an empty name, of all."""
         for topic in self.apply().by_id.values():
             if record.topic_name not in ("", topic.name):
                 continue
@@ -127,9 +127,9 @@ class TopicsDelta:
             return self.image
         by_id = MapChanges(self.image.by_id)
         by_name = MapChanges(self.image.by_name)
-        for gone in self.deleted.values():
-            by_id.remove(gone.id)
-            by_name.remove(gone.name)
+        for deleted in self.deleted.values():
+            by_id.remove(deleted.id)
+            by_name.remove(deleted.name)
         for changed in self.changed.values():
             topic = changed.apply()
             by_id.set(topic.id, topic)

@@ -1,7 +1,7 @@
-"""Metadata transactions (KIP-868): records take effect together when theirs ends, or never when it aborts.
+"""Metadata transactions (KIP-868): their records take effect together at the end, or never after an abort.
 
-In: records in the order of the log. Out: the records that take effect, once they do.
-Does not know: the image; a reader of the log puts this between the log and a delta.
+In: records in the order of the log. Out: the records that take effect.
+Does not know: the image. A reader of the log puts this between the log and a delta.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from barnabas.protocol.log_records.metadata import (
 
 
 class TransactionFilter:
-    """Holds back the records of an open transaction. Bounded by what one transaction may hold in the log."""
+    """Buffers the records of an open transaction. The log's limit on a transaction bounds the buffer."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_buffered",)
 
     def __init__(self) -> None:
-        self._held: list[Message] | None = None
+        self._buffered: list[Message] | None = None
 
     @property
     def is_open(self) -> bool:
-        return self._held is not None
+        return self._buffered is not None
 
     def copy(self) -> TransactionFilter:
-        """The same state; what passes through one does not change the other."""
+        """An independent copy."""
         other = TransactionFilter()
-        other._held = None if self._held is None else list(self._held)
+        other._buffered = None if self._buffered is None else list(self._buffered)
         return other
 
     def pass_on(self, records: Iterable[Message]) -> Iterator[Message]:
         for record in records:
             kind = type(record)
             if kind is BeginTransactionRecord:
-                if self._held is not None:
-                    raise ValueError("a metadata transaction begins inside another one")
-                self._held = []
+                if self._buffered is not None:
+                    raise ValueError("a metadata transaction begins before the previous one ended")
+                self._buffered = []
             elif kind is EndTransactionRecord or kind is AbortTransactionRecord:
-                if self._held is None:
-                    raise ValueError("a metadata transaction ends that never began")
-                held, self._held = self._held, None
+                if self._buffered is None:
+                    raise ValueError("a metadata transaction ends without a begin record")
+                buffered, self._buffered = self._buffered, None
                 if kind is EndTransactionRecord:
-                    yield from held
-            elif self._held is None:
+                    yield from buffered
+            elif self._buffered is None:
                 yield record
             else:
-                self._held.append(record)
+                self._buffered.append(record)

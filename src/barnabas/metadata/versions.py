@@ -1,4 +1,5 @@
-"""Feature levels: `metadata.version` and its companions, what each allows, what record versions it writes.
+"""Feature levels: `metadata.version` and the other features, what each level allows, which record versions it
+writes.
 
 In: a level, a record. Out: the version to write the record with; names, ranges and defaults of all features.
 The levels are those of Apache Kafka 4.3.
@@ -50,7 +51,7 @@ RELEASES: Mapping[str, int] = {
 MINIMUM_LEVEL = 7
 LATEST_LEVEL = 30
 
-# The levels from which something may be written (the KIP that brought it).
+# The level from which each may be written (and the KIP that introduced it).
 ZK_MIGRATION = RELEASES["3.4-IV0"]
 SCRAM = RELEASES["3.5-IV2"]  # KIP-900
 NO_EPOCH_BUMP_ON_ISR_SHRINK = RELEASES["3.6-IV0"]
@@ -64,8 +65,7 @@ CORDONED_LOG_DIRS = RELEASES["4.3-IV0"]  # KIP-1066
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature beside `metadata.version`: its highest level, and from which metadata level each is the
-    default."""
+    """A feature other than `metadata.version`: its highest level, and its default at each metadata level."""
 
     name: str
     max_level: int
@@ -100,7 +100,7 @@ def supported_features() -> dict[str, tuple[int, int]]:
 
 
 def reason_unsupported(finalized: Mapping[str, int]) -> str | None:
-    """Why this version must not touch a cluster with these finalized levels; None when it may."""
+    """Why this version must not join a cluster with these finalized levels; None when it may."""
     supported = supported_features()
     for name, level in finalized.items():
         lowest, highest = supported.get(name, (0, 0))
@@ -143,7 +143,7 @@ def _partition(_: Any, level: int) -> int:
 
 
 def _registration_change(record: Any, _: int) -> int:
-    """The lowest version that can say it, as Kafka's controller writes it."""
+    """The lowest version that can hold the record, as Kafka's controller writes it."""
     if record.cordoned_log_dirs is not None:
         return 3
     if record.log_dirs:

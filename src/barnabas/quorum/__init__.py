@@ -1,1 +1,1 @@
-"""Drives raft and the controller: the metadata log on disk, requests to peers, timers."""
+"""Runs raft and the controller on a node: the metadata log on disk, requests to other voters, timers."""

@@ -1,7 +1,8 @@
-"""A broker's life as the controller sees it: registers, beats, is unfenced, and asks before it leaves.
+"""A broker's session with the controller: registration, heartbeats, unfencing, controlled shutdown.
 
-In: a way to send controller requests (in process, or over the network), who this broker is. Out: its epoch,
-whether it is fenced; `stop` returns when the controller lets it go or patience ends.
+In: a function that sends controller requests (in process, or over the network), this broker's identity. Out:
+the broker's epoch and whether it is fenced. `stop` returns when the controller permits the shutdown, or when
+its timeout passes.
 Does not know: partitions, sockets, the metadata log beyond the offset this broker has read to.
 """
 
@@ -28,10 +29,10 @@ MAY_PASS = (
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.KAFKA_STORAGE_ERROR,  # of a controller whose disk fails: another one takes over
+    ErrorCode.KAFKA_STORAGE_ERROR,  # a failing disk makes this controller resign, another one takes over
 )
 SHUTDOWN_BEAT_MS = 50
-LEADERLESS_MS_MAX = 3_000  # an election takes less, where a majority is there
+LEADERLESS_MS_MAX = 3_000  # an election takes less while a majority of voters is alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,10 @@ class BrokerIdentity:
     node_id: int
     cluster_id: str
     incarnation_id: bytes
-    listeners: Sequence[EndPoint]  # where others reach it: with the ports that were really bound
+    listeners: Sequence[EndPoint]  # where others reach it, with the ports that were actually bound
     log_dirs: Sequence[bytes]  # directory ids
     rack: str | None = None
-    previous_epoch: int = -1  # from the file of a clean shutdown
+    previous_epoch: int = -1  # read from the clean shutdown file
 
 
 class BrokerLifecycle:
@@ -60,16 +61,17 @@ class BrokerLifecycle:
         self._beating: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self.offline_log_dirs: list[bytes] = []
-        self.offline_log_dirs_told = 0  # as many of them the controller knows
+        self.offline_log_dirs_reported = 0  # how many of them the controller has acknowledged
         self.cordoned_log_dirs: list[bytes] = []
         self.epoch = -1
         self.is_fenced = True
 
-    async def register(self, patience_ms: int = 0) -> int:
-        """Registers this broker, fenced at first; its epoch. A refusal is a KafkaError. As long as patience
-        lasts it waits for a controller, and for the session of an earlier life of this broker to end."""
+    async def register(self, timeout_ms: int = 0) -> int:
+        """Register this broker, which begins fenced, and return its epoch. Raises KafkaError when refused.
+        While the timeout lasts it waits for a controller, and for an earlier session of this broker to
+        expire."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + patience_ms / 1000
+        deadline = loop.time() + timeout_ms / 1000
         response = await self._send(self._registration())
         while response.error_code in MAY_PASS and loop.time() < deadline:
             await asyncio.sleep(RETRY_MS / 1000)
@@ -77,7 +79,7 @@ class BrokerLifecycle:
         if response.error_code != ErrorCode.NONE:
             raise KafkaError(
                 ErrorCode(response.error_code),
-                f"broker {self._identity.node_id} may not register: {ErrorCode(response.error_code).name}",
+                f"broker {self._identity.node_id} could not register: {ErrorCode(response.error_code).name}",
             )
         self.epoch = response.broker_epoch
         return self.epoch
@@ -109,7 +111,8 @@ class BrokerLifecycle:
         )
 
     async def unfence(self) -> None:
-        """Beats until the controller unfences this broker, and goes on beating in the background."""
+        """Send heartbeats until the controller unfences this broker, then keep sending them in the
+        background."""
         while True:
             try:
                 if not (await self._beat()).is_fenced:
@@ -121,7 +124,7 @@ class BrokerLifecycle:
         self._beating = asyncio.get_running_loop().create_task(self._keep_beating())
 
     def beat_soon(self) -> None:
-        """Something changed that the controller should hear of before the next beat is due."""
+        """Send the next heartbeat now, because something changed that the controller should know."""
         self._hurry.set()
 
     async def _keep_beating(self) -> None:
@@ -133,7 +136,7 @@ class BrokerLifecycle:
             try:
                 await self._beat()
             except KafkaError as error:
-                logger.error("a heartbeat failed: %s", error)
+                logger.error("heartbeat to the controller failed: %s", error)
 
     async def _beat(self, *, shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
@@ -148,13 +151,14 @@ class BrokerLifecycle:
         response: BrokerHeartbeatResponse = await self._send(request)
         if response.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode(response.error_code), "the controller refused a heartbeat")
-        self.offline_log_dirs_told = len(request.offline_log_dirs)
+        self.offline_log_dirs_reported = len(request.offline_log_dirs)
         self.is_fenced = response.is_fenced
         return response
 
-    async def stop(self, patience_ms: int, is_led: Callable[[], bool] = lambda: True) -> bool:
-        """Asks to leave; leaders move away first. False when that failed or took too long, or when nobody
-        leads the quorum (`is_led`): the last nodes of a cluster that stops have nobody to ask."""
+    async def stop(self, timeout_ms: int, is_led: Callable[[], bool] = lambda: True) -> bool:
+        """Ask the controller for a controlled shutdown, which moves partition leaders to other brokers first.
+        Returns False when that failed, timed out, or when the quorum has no leader (`is_led`): the last nodes
+        of a cluster that stops have no controller to ask."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait([self._beating])
@@ -164,15 +168,15 @@ class BrokerLifecycle:
         waits = LEADERLESS_MS_MAX // SHUTDOWN_BEAT_MS
         without_leader = 0
         try:
-            async with asyncio.timeout(patience_ms / 1000):
+            async with asyncio.timeout(timeout_ms / 1000):
                 while not leaving.done() and without_leader < waits:
                     await asyncio.wait([leaving], timeout=SHUTDOWN_BEAT_MS / 1000)
                     without_leader = 0 if is_led() else without_leader + 1
                 if not leaving.done():
-                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "nobody leads the quorum")
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "the quorum has no leader")
                 leaving.result()
         except (TimeoutError, KafkaError) as error:
-            logger.warning("node %d goes without a controlled shutdown: %s", self._identity.node_id, error)
+            logger.warning("node %d stops without a controlled shutdown: %s", self._identity.node_id, error)
             return False
         finally:
             leaving.cancel()
@@ -184,6 +188,6 @@ class BrokerLifecycle:
                 if (await self._beat(shut_down=True)).should_shut_down:
                     return
             except KafkaError as error:
-                if error.code not in MAY_PASS:  # another controller may be on its way
+                if error.code not in MAY_PASS:  # another controller may take over
                     raise
             await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)

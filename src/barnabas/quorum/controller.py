@@ -1,22 +1,22 @@
-"""The controller of a node: requests in, decisions into the metadata log, answers out when committed.
+"""The controller of a node: decides requests, appends the records, responds when they are committed.
 
-In: controller requests from the node's own broker (`handle`, in process) and, through the CONTROLLER
-listener, from others. Out: responses; committed images go to the listeners of the metadata log.
-
+In: controller requests, from the node's own broker (`handle`, in process) and from others through the
+CONTROLLER listener. Out: responses. Committed images go to the listeners of the metadata log.
 A controller is active while its node leads the quorum: from `activate` (called when the log's epoch is open)
-to `renounce`. It refuses with NOT_CONTROLLER otherwise.
+to `renounce`. Otherwise it refuses with NOT_CONTROLLER.
 
-How a node that is its own quorum starts (some milliseconds, three syncs of the log):
-  1. `broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log behind it.
+Start of a node that is the only voter (some milliseconds, three syncs of the log):
+  1. `broker.metadata_partition.open_metadata_log(...)` loads the newest snapshot and the log after it.
   2. `Controller(settings, cluster_id, metadata_log, clock, rng)`, then `await controller.start(bootstrap)`:
      elects this node, writes the bootstrap records into an empty log, registers the controller.
-     From here on `handle` answers.
+     `handle` serves requests from here on.
   3. `BrokerLifecycle(...)`, `await lifecycle.register()`: the broker registers, fenced, and gets its epoch.
   4. The broker makes its partitions from `metadata_log.image`, adds its listener, then
-     `await lifecycle.unfence()`: the first heartbeat unfences it and elects leaders; it beats on from there.
-  5. `metadata_log.run_slow_work_with(threads.run)`: clients would wait now, so syncs leave the loop.
-And stops: `lifecycle.stop(patience_ms)` (controlled shutdown), `controller.stop()`, `metadata_log.close()`.
-Does not know: sockets, authorization (callers check before they ask).
+     `await lifecycle.unfence()`: the first heartbeat unfences it and elects leaders; heartbeats continue.
+  5. `metadata_log.run_slow_work_with(threads.run)`: clients may wait from now on, so syncs leave the loop.
+Stop: `lifecycle.stop(timeout_ms)` (controlled shutdown), `controller.stop()`, `metadata_log.close()`.
+
+Does not know: sockets, authorization (callers check before they call).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Reply = TypeVar("Reply")
 TICK_MS = 500
 DESCRIBE_QUORUM_LATEST = 2
 
-# Requests that one decision answers, without more than the context.
+# Requests that need one decision, made from the context alone.
 _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] = {
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
@@ -88,7 +88,7 @@ _DECISIONS: Mapping[type[Message], Callable[[Context, Any], Decision[Message]]] 
     AssignReplicasToDirsRequest: assign_replicas_to_dirs,
 }
 
-# The same, asked for rarely: brought in when they are.
+# The same for rare requests: their modules are imported on first use.
 _RARE = {
     ApiKey.ALTER_CLIENT_QUOTAS: ("quotas", "alter_client_quotas"),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("scram", "alter_user_scram_credentials"),
@@ -128,17 +128,17 @@ class Controller:
         self._incarnation_id = rng.randbytes(16)
         self._sessions: BrokerSessions
         self._machine: ControllerState
-        self._shard: Shard[Message] | None = None  # while this controller is the active one
+        self._shard: Shard[Message] | None = None  # set while this controller is the active one
         self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
         self._first: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
-        self._is_draining = False  # it stops
+        self._is_draining = False  # set by `drain`, before the node stops
         self._bootstrap: Sequence[Message] = ()
         self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
         self._idle_ms: int = settings["metadata.max.idle.interval.ms"]
         self._timer: asyncio.TimerHandle | None = None
         self._fencing: asyncio.Task[None] | None = None
         self._electing: asyncio.Task[None] | None = None
-        self._balanced_ms = self._unclean_ms = 0  # when leaders were last looked at
+        self._balanced_ms = self._unclean_ms = 0  # when leaders were last checked
         self._last_tick_ms = 0
         self._effective = settings
         self._dynamic: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
@@ -167,7 +167,7 @@ class Controller:
         return self._shard is not None and not self._is_draining
 
     async def drain(self, timeout_ms: int) -> None:
-        """Takes no request any more, and waits for those on their way: who asks next asks the next one."""
+        """Refuse new requests and wait for those in progress, so that clients go to the next controller."""
         self._is_draining = True
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -175,24 +175,27 @@ class Controller:
                 if waiting is not None:
                     await waiting
         except (TimeoutError, KafkaError) as error:
-            logger.info("not all that was decided here is known to be committed: %s", error)
+            logger.info("stopped before all decisions were committed: %s", error)
 
     def serve_also(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
-        """Requests that only an active controller takes, and that others answer: the quorum's own."""
+        """Serve this request type with `serve`, while this controller is active. The quorum's own requests
+        use it."""
         self._elsewhere[request] = serve
 
     def do_first(self, request: type[Message], work: Callable[[Any], Awaitable[None]]) -> None:
-        """What is to be done before such a request is decided on; it may refuse with a KafkaError."""
+        """Run `work` before a request of this type is decided. It may refuse the request with a
+        KafkaError."""
         self._first[request] = work
 
     def prepare(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
-        """What an activation needs: the first records of a new cluster, where this controller listens."""
+        """Set what `activate` needs: the first records of a new cluster, and where this controller
+        listens."""
         self._bootstrap = bootstrap
         if listeners is not None:
             self._listeners = listeners
 
     async def start(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
-        """Leads a quorum of this one node from here on."""
+        """Lead a quorum that consists of this node alone."""
         self.prepare(bootstrap, listeners)
         unsupported = reason_unsupported(self._log.image.features.finalized)
         if unsupported is not None:
@@ -201,7 +204,8 @@ class Controller:
         await self.activate()
 
     def activate(self) -> Awaitable[object]:
-        """This node leads the quorum: decisions are taken here from now on. The first ones, to wait for."""
+        """Begin to decide, because this node leads the quorum. Returns an awaitable for the first
+        decisions."""
         self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
         machine = self._machine = ControllerState(self._log, self._sessions)
         shard = self._shard = Shard(machine, self._log, self._log.pieces, machine.prepare)
@@ -217,7 +221,8 @@ class Controller:
         now_ms = self._last_tick_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
         is_alone = len(self._log.membership.voters.ids) == 1
         for broker in image.cluster.brokers.values():
-            # Our own broker starts with us: what was registered before is gone, no timeout to wait for.
+            # Our own broker starts with us: its earlier session has ended, so there is no timeout to wait
+            # for.
             is_own = broker.id == self._settings.node_id and self._settings.is_broker and is_alone
             if not broker.fenced and not is_own:
                 self._sessions.touch(broker.id, now_ms)
@@ -225,7 +230,7 @@ class Controller:
         return asyncio.gather(*writes)
 
     def renounce(self, error: KafkaError) -> None:
-        """This node does not lead any more."""
+        """Stop deciding, because this node no longer leads the quorum."""
         if self._timer is not None:
             self._timer.cancel()
         if self._shard is not None:
@@ -233,7 +238,7 @@ class Controller:
             self._shard = None
 
     async def stop(self) -> None:
-        """Decides nothing any more; what was decided is still committed by the log."""
+        """Stop deciding. The log still commits what was decided."""
         self.renounce(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
         running = [task for task in (self._fencing, self._electing) if task is not None]
         if running:
@@ -247,9 +252,10 @@ class Controller:
         version: int | None = None,
         take_mutations: Callable[[int], None] = unlimited,
     ) -> Any:
-        """The response to a controller request; errors of the request as a whole are in it too. Old versions
-        of a request may know other error codes: `version` is the one that the answer will be written in.
-        `take_mutations` counts partitions that are made or removed, and raises where a quota forbids it."""
+        """Return the response to a controller request; errors of the whole request are inside the response.
+        `version` is the request's version: old versions know fewer error codes.
+        `take_mutations` counts partitions that are created or deleted, and raises where a quota forbids them.
+        """
         try:
             return await self._handle(request, version, take_mutations)
         except KafkaError as error:
@@ -297,7 +303,8 @@ class Controller:
         )
 
     def _dynamic_settings(self) -> BrokerSettings:
-        """The node's settings under what was set while running, for all brokers and for this one."""
+        """The node's settings, overridden by the dynamic ones: the cluster default first, then this
+        broker's."""
         configs = self._machine.image.configs
         dynamic = (configs.cluster_default, configs.broker(self._settings.node_id))
         if dynamic != self._dynamic:
@@ -309,11 +316,11 @@ class Controller:
             try:
                 self._effective = self._settings.with_dynamic(default, own)
             except SettingsError as error:
-                logger.warning("settings that were changed while running do not fit together: %s", error)
+                logger.warning("dynamic settings are ignored because they contradict each other: %s", error)
         return self._effective
 
     def _session_ms(self) -> int:
-        """Sessions count time that nobody can set back or forth."""
+        """Monotonic time: a change of the wall clock must not expire sessions."""
         return int(asyncio.get_running_loop().time() * 1000)
 
     def _register_broker(
@@ -325,7 +332,7 @@ class Controller:
         return decision
 
     def _hear_of(self, request: BrokerHeartbeatRequest) -> None:
-        """Note the contact now: the heartbeat itself may wait for a long decision before it."""
+        """Record the contact now: the heartbeat itself may wait behind a long decision."""
         session = self._sessions.get(request.broker_id)
         broker = self._machine.image.cluster.brokers.get(request.broker_id)
         if session is not None and broker is not None and broker.epoch == request.broker_epoch:
@@ -378,7 +385,7 @@ class Controller:
             return Decision(None)
         return Decision(None, registration.register_controller(context, request).records)
 
-    # What time brings
+    # Timers
 
     def _schedule_tick(self) -> None:
         delay_ms = min(self._idle_ms, TICK_MS) if self._idle_ms > 0 else TICK_MS
@@ -388,7 +395,8 @@ class Controller:
         self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
 
     def _tick(self) -> None:
-        """Every half a second: a sign of life in a quiet log, silent brokers, the next snapshot."""
+        """Every half second: write a NoOpRecord into a quiet log, fence silent brokers, start the next
+        snapshot."""
         if self._shard is None or self._shard.error is not None or self._log.error is not None:
             return
         is_idle = 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10
@@ -396,7 +404,7 @@ class Controller:
             self._write_no_op()
         now_ms = self._session_ms()
         if now_ms - self._last_tick_ms > max(self._sessions.timeout_ms // 2, 4 * TICK_MS):
-            # This process stood still: it could not have heard anybody.
+            # This process was suspended: it could not have received heartbeats.
             self._sessions.touch_all(now_ms)
         elif self._fencing is None and self._silent_brokers(now_ms):
             self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
@@ -406,7 +414,8 @@ class Controller:
         self._schedule_tick()
 
     def _elect_by_time(self, now_ms: int) -> None:
-        """Preferred leaders, and any leaders where losing records is allowed, from time to time."""
+        """Elect preferred leaders, and unclean leaders where topics allow them, at their configured
+        intervals."""
         if self._electing is not None:
             return
         settings = self._settings
@@ -422,7 +431,7 @@ class Controller:
             self._electing = asyncio.get_running_loop().create_task(self._elect(names))
 
     async def _elect(self, names: Sequence[str]) -> None:
-        from barnabas.controller import balancing  # rarely needed
+        from barnabas.controller import balancing  # imported here because it is rarely needed
 
         try:
             for name in names:
@@ -430,11 +439,11 @@ class Controller:
                 while self._shard is not None:
                     elected = await self._shard.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
                     if elected:
-                        logger.info("%d leaders are elected (%s)", elected, name)
+                        logger.info("elected %d leaders (%s)", elected, name)
                     if elected < balancing.ELECTIONS_MAX:
                         break
         except KafkaError as error:
-            logger.info("leaders are not elected now: %s", error)
+            logger.info("could not elect leaders now: %s", error)
         finally:
             self._electing = None
 
@@ -462,9 +471,11 @@ class Controller:
             if fenced is not None:
                 silent_ms = self._sessions.silent_ms(fenced, self._session_ms())
                 logger.warning(
-                    "broker %d is fenced: it was silent for %d ms, longer than its session", fenced, silent_ms
+                    "fenced broker %d: it sent no heartbeat for %d ms, longer than its session timeout",
+                    fenced,
+                    silent_ms,
                 )
         except KafkaError as error:
-            logger.error("a silent broker could not be fenced: %s", error)
+            logger.error("could not fence a silent broker: %s", error)
         finally:
             self._fencing = None

@@ -1,7 +1,7 @@
-"""The state that the active controller decides on: the image behind everything appended, and its own memory.
+"""The state that the active controller decides on: the image after everything appended, and broker sessions.
 
-In: records that were decided. Out: the next image, told to the log, which publishes it when it is committed.
-Thousands of records are packed and replayed in steps first; their effect is one, at the end.
+In: decided records. Out: the next image, handed to the log, which publishes it once it is committed.
+Thousands of records are packed and replayed in steps first. They take effect together, at the end.
 Does not know: decisions, requests.
 """
 
@@ -20,7 +20,7 @@ from barnabas.quorum.metadata_log import NO_TRANSACTION, MetadataLog
 
 
 class ControllerState:
-    """The image behind everything appended, and the controller's own memory. It is what decisions look at."""
+    """The image after everything appended, committed or not, and the controller's broker sessions."""
 
     def __init__(self, log: MetadataLog, sessions: BrokerSessions) -> None:
         self.log = log
@@ -34,7 +34,7 @@ class ControllerState:
         self._take(delta, transactions, records, first_offset)
 
     def replay(self, records: Sequence[Message]) -> Steps[tuple[MetadataDelta, TransactionFilter]]:
-        """What the records change, in steps."""
+        """Compute what the records change, in steps. Changes nothing yet."""
         delta, transactions = MetadataDelta(self.image), self.transactions.copy()
         yield from delta.replay_in_steps(transactions.pass_on(records))
         return delta, transactions
@@ -55,7 +55,7 @@ class ControllerState:
         self.log.applied(delta, self.image, records, held)
 
     def prepare(self, records: Sequence[Message]) -> Steps[Callable[[], int]]:
-        """All that takes long about many records, in steps; then they are appended and applied at once."""
+        """Do the slow work for many records in steps. The result appends and applies them at once."""
         batches = yield from self.log.pack(records)
         delta, transactions = yield from self.replay(records)
 

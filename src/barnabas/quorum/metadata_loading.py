@@ -1,8 +1,9 @@
-"""Loading the metadata log: the newest snapshot, then the records behind it.
+"""Loads the metadata log at start: the newest snapshot, then the records after it.
 
-In: the folder's snapshots and the log. Out: the image, what may not be committed yet, the quorum's members.
-Where this node is the only voter, all of the log is committed, since it will lead. Otherwise the leader will
-say what is. A damaged snapshot is passed over for the one before it, if the log still reaches back that far.
+In: the folder's snapshots and the log. Out: the image, the batches that may not be committed yet, the voters.
+If this node is the only voter, all of the log is committed, since this node will lead. Otherwise the leader's
+high watermark decides. A damaged snapshot is skipped for the one before it, if the log still reaches back
+that far.
 Does not know: elections.
 """
 
@@ -31,7 +32,7 @@ from barnabas.runtime.disk import Disk
 
 READ_BYTES = 4 << 20
 
-# The records of a batch with one NoOpRecord: a quiet node writes two a second, and reads them all at start.
+# The records of a batch with one NoOpRecord. An idle controller writes two a second and skips them at start.
 _NO_OP = bytes((20, 0, 0, 0, 1, 8, 1, 20, 0, 0, 0))
 
 logger = logging.getLogger(__name__)
@@ -80,10 +81,10 @@ class QuorumLog(Protocol):
 class Loaded:
     membership: Membership
     image: MetadataImage = EMPTY_IMAGE
-    memberships: list[tuple[int, Membership]] = field(default_factory=list)  # by offset
-    last_epoch: int = 0  # of the last batch
+    memberships: list[tuple[int, Membership]] = field(default_factory=list)  # (offset, membership), ascending
+    last_epoch: int = 0  # epoch of the last batch
     uncommitted: Uncommitted = field(default_factory=lambda: Uncommitted(TransactionFilter(), {}))
-    snapshots: dict[SnapshotId, int] = field(default_factory=dict)  # with their sizes
+    snapshots: dict[SnapshotId, int] = field(default_factory=dict)  # snapshot -> size in bytes
     bytes_since_snapshot: int = 0
 
     def note(self, message: Message, offset: int) -> None:
@@ -94,7 +95,8 @@ class Loaded:
 
 
 def load(disk: Disk, log: QuorumLog, membership: Membership, local: Voter) -> Loaded:
-    """`membership` is what the configuration says; the snapshot and the log override it."""
+    """Load the log of one node. `membership` comes from the configuration; the snapshot and the log override
+    it."""
     loaded, start = _begin(disk, log, membership)
     if not _is_alone(loaded, local):
         _load_uncommitted(log, loaded, start)
@@ -102,7 +104,7 @@ def load(disk: Disk, log: QuorumLog, membership: Membership, local: Voter) -> Lo
             _commit_all(loaded, log.end_offset)
         return loaded
     _load_committed(log, loaded, start)
-    if not _is_alone(loaded, local):  # others became voters since the snapshot
+    if not _is_alone(loaded, local):  # the log after the snapshot added other voters
         loaded, start = _begin(disk, log, membership)
         _load_uncommitted(log, loaded, start)
     return loaded
@@ -122,13 +124,13 @@ def _begin(disk: Disk, log: QuorumLog, membership: Membership) -> tuple[Loaded, 
 
 
 def _load_snapshot(disk: Disk, log: QuorumLog, loaded: Loaded) -> int:
-    """Loads the newest whole snapshot; the offset at which the log goes on from it."""
+    """Load the newest undamaged snapshot and return the offset after it."""
     for snapshot in sorted(loaded.snapshots, reverse=True):
         path = f"{log.directory}/{snapshot.file_name}"
         try:
             found = snapshot_files.load(disk, path, loaded.membership)
         except snapshot_files.CorruptSnapshot as error:
-            logger.error("%s; using what is older", error)
+            logger.error("%s; trying the snapshot before it", error)
             del loaded.snapshots[snapshot]
             continue
         offset = snapshot.end_offset - 1
@@ -141,7 +143,8 @@ def _load_snapshot(disk: Disk, log: QuorumLog, loaded: Loaded) -> int:
         return snapshot.end_offset
     if log.log_start_offset > 0:
         raise snapshot_files.CorruptSnapshot(
-            f"{log.directory} begins at offset {log.log_start_offset} and has no snapshot of what was before"
+            f"{log.directory} begins at offset {log.log_start_offset}, "
+            "and no snapshot holds the records before it"
         )
     return 0
 

@@ -1,13 +1,13 @@
-"""`__cluster_metadata-0` on this node, led: records appended, synced, committed, told to listeners.
+"""`__cluster_metadata-0` on the node that leads it: appends records, syncs them, publishes committed images.
 
-In: records of the active controller. Out: committed images, handed with their deltas to listeners. Whatever
-was appended while a sync was on its way shares the next one. Epochs are durable in `quorum-state` before
-anything is written in them.
+In: records of the active controller. Out: committed images, handed with their deltas to listeners. Everything
+that is appended during one sync shares the next sync. An epoch is durable in `quorum-state` before any record
+is written in it.
 
-Life: open (load snapshot and log) -> `lead` (LeaderChange) -> `append`, `committed` ... -> `renounce`, and
-what a follower does (see `metadata_replica`), or `close`.
-Does not know: what the records decide, elections. Other voters join here: their fetches move the high
-watermark through `raft.leader`, and what they fetch is this log.
+Life: open (load snapshot and log) -> `lead` (LeaderChange) -> `append`, `committed` ... -> `renounce`, then
+as a follower (see `metadata_replica`), or `close`.
+Other voters fetch this log; their fetches move the high watermark through `raft.leader`.
+Does not know: what the records decide, elections.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.disk import Disk
 from barnabas.runtime.shortage import RETRY_S, Shortage, is_shortage
 
-UNCOMMITTED_MAX = 10_000  # decisions on their way to the disk
-RECORDS_PER_BATCH_MAX = 10_000  # as much as one request may write
-BATCH_BYTES_MAX = 8 << 20  # as Kafka's quorum: followers must be able to fetch a batch whole
+UNCOMMITTED_MAX = 10_000  # decisions that wait for the disk
+RECORDS_PER_BATCH_MAX = 10_000  # as many records as one request may write
+BATCH_BYTES_MAX = 8 << 20  # as in Kafka: a follower must be able to fetch a whole batch
 NO_TRANSACTION = TransactionFilter()
 
 
@@ -48,11 +48,11 @@ class _Appended:
     delta: MetadataDelta
     image: MetadataImage
     batches: Sequence[Batch]
-    transactions: TransactionFilter = NO_TRANSACTION  # what is open behind it
+    transactions: TransactionFilter = NO_TRANSACTION  # metadata transactions that are open after it
 
 
 class MetadataLog(MetadataReplica):
-    """A journal (see `shard`) whose records are metadata records. All methods belong to the loop's thread."""
+    """A journal (see `shard`) of metadata records. Call it from the loop's thread only."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class MetadataLog(MetadataReplica):
     # Leading and appending
 
     def lead_alone(self) -> Leader:
-        """Elects this node, the only voter, and opens its epoch in the log."""
+        """Elect this node, the only voter, and open its epoch in the log."""
         return self.lead(elect_sole_voter(self.election_state, self.last_epoch, self.local, self.membership))
 
     def lead(self, victory: Victory) -> Leader:
-        """This node was elected: it opens its epoch in the log."""
+        """Open the epoch that this node was elected for."""
         self.remember(victory.state)
         start = self._log.end_offset
         self.leader = Leader(self.local.id, victory.state.epoch, start, victory.membership.voters)
@@ -95,7 +95,8 @@ class MetadataLog(MetadataReplica):
         return self.leader
 
     def append_controls(self, records: Sequence[Message]) -> int:
-        """Control records of the quorum; voters that they name are in force from here on."""
+        """Append control records of the quorum and return the end offset. Voters that they name count at
+        once."""
         epoch = self._leading().epoch
         now_ms = self._clock.now_ms()
         start = self._log.end_offset
@@ -114,14 +115,13 @@ class MetadataLog(MetadataReplica):
         return end_offset
 
     def append(self, records: Sequence[Message]) -> int:
-        """Appends records as one batch: they are there together or not at all, after a crash too. Only what
-        follows from a broker's coming and going can be more than one batch holds; it is harmless in parts.
-        """
+        """Append records as one batch, so that a crash keeps all of them or none.
+        Only the consequences of a broker's fencing or return can exceed one batch; those may be applied in
+        parts."""
         return self.append_packed(at_once(self.pack(records)))
 
     def pack(self, records: Sequence[Message]) -> Steps[Sequence[bytearray]]:
-        """What `append` writes, made in steps; the batches get their place in the log from
-        `append_packed`."""
+        """Encode in steps what `append` writes. `append_packed` assigns the offsets."""
         self._check_room()
         now_ms, level = self._clock.now_ms(), self._level_for(records)
         batches = []
@@ -131,7 +131,8 @@ class MetadataLog(MetadataReplica):
         largest = max(map(len, batches))
         if largest > BATCH_BYTES_MAX:
             raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, f"a metadata change of {largest} bytes is too large to be atomic"
+                ErrorCode.POLICY_VIOLATION,
+                f"a metadata change of {largest} bytes exceeds the limit of {BATCH_BYTES_MAX}",
             )
         return batches
 
@@ -147,15 +148,17 @@ class MetadataLog(MetadataReplica):
     def _check_room(self) -> None:
         self._leading()
         if len(self._appended) >= UNCOMMITTED_MAX:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too many metadata changes wait for the disk")
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT, f"{UNCOMMITTED_MAX} metadata changes already wait for the disk"
+            )
 
     @property
     def last_image(self) -> MetadataImage:
-        """With all that is appended, committed or not; of a leader."""
+        """The image with everything that this leader appended, committed or not."""
         return self._appended[-1].image if self._appended else self.image
 
     def _level_for(self, records: Sequence[Message]) -> int:
-        """The metadata.version in force behind everything appended; a bootstrap brings its own."""
+        """The metadata.version in force after everything appended; bootstrap records bring their own."""
         image = self.last_image
         if image.is_empty:
             delta = MetadataDelta(image)
@@ -170,13 +173,13 @@ class MetadataLog(MetadataReplica):
         records: Sequence[Message] = (),
         transactions: TransactionFilter = NO_TRANSACTION,
     ) -> None:
-        """What the append before means; listeners hear of it when it is committed."""
+        """Register the effect of the last append. Listeners get it when it is committed."""
         end_offset, at = self._log.end_offset, image.provenance
         batch = Batch(end_offset - len(records), end_offset, at.epoch, at.timestamp_ms, records)
         self._appended.append(_Appended(end_offset, delta, image, (batch,), transactions))
 
     def provenance(self) -> Provenance:
-        """Where an image stands that holds everything appended so far."""
+        """The position in the log of an image that holds everything appended so far."""
         epoch = self.leader.epoch if self.leader is not None else self.last_epoch
         return Provenance(self._log.end_offset - 1, epoch, self.last_append_ms)
 
@@ -185,7 +188,7 @@ class MetadataLog(MetadataReplica):
         try:
             self._log.stage(view, BatchHeader(view), now_ms)
         except Shortage:
-            raise  # nothing was staged: the request is refused, the next may be taken
+            raise  # nothing was staged: only this request is refused
         except KafkaError as error:
             self._fail(error)
             raise
@@ -202,7 +205,7 @@ class MetadataLog(MetadataReplica):
         return self.leader
 
     def renounce(self, error: KafkaError) -> None:
-        """Another leads, or nobody: whoever waits is refused; what they waited for may be committed yet."""
+        """Stop leading. Waiting requests are refused, although their records may still be committed later."""
         if self.leader is None:
             return
         self._known_high_watermark = max(self._known_high_watermark, self.leader.high_watermark)
@@ -228,7 +231,7 @@ class MetadataLog(MetadataReplica):
         return future
 
     def _flush(self) -> None:
-        """Writes and syncs all that was appended up to now."""
+        """Write and sync everything appended so far."""
         log, leader = self._log, self.leader
         try:
             log.prepare_write()
@@ -238,7 +241,7 @@ class MetadataLog(MetadataReplica):
         try:
             log.write_staged()
             end_offset = log.end_offset
-            self._wake()  # followers may have it before it is durable here
+            self._wake()  # followers may fetch it before it is durable here
         except KafkaError as error:
             self._fail(error)
             return
@@ -253,8 +256,8 @@ class MetadataLog(MetadataReplica):
             self._try_again(error)
 
     def _try_again(self, error: BaseException) -> None:
-        """What was appended is staged or written, and not committed. After a shortage the flush is made
-        again; a disk that fails ends it."""
+        """Retry the flush after a shortage; fail the log after any other error. The appended batches are
+        staged or written, and not committed."""
         if is_shortage(error) and not self._log.has_failed:
             self._note_shortage(error)
             asyncio.get_running_loop().call_later(RETRY_S, self._flush_again)
@@ -278,10 +281,10 @@ class MetadataLog(MetadataReplica):
 
     def _synced(self, end_offset: int, leader: Leader | None) -> None:
         if self.leader is None:
-            self._flushing = False  # it was renounced meanwhile: a follower syncs by itself
+            self._flushing = False  # it resigned meanwhile: a follower syncs on its own
             return
         if self.leader is not leader:
-            # Another term: what was synced for the one before may have been truncated since.
+            # A later term: the batches synced for the earlier one may have been truncated since.
             asyncio.get_running_loop().call_soon(self._flush)
             return
         if self._log.end_offset > end_offset:
@@ -292,7 +295,7 @@ class MetadataLog(MetadataReplica):
             self._publish(self.leader.high_watermark)
 
     def replicated(self, node_id: int, directory_id: bytes, end_offset: int) -> None:
-        """A fetch says that another node has everything below this offset on its disk."""
+        """Note that another node has everything below this offset on its disk, as its fetch says."""
         leader = self.leader
         if leader is None:
             return
@@ -311,7 +314,7 @@ class MetadataLog(MetadataReplica):
         self._wake()
 
     def _fail(self, error: KafkaError) -> None:
-        """The disk failed: nothing that waits was committed, and nothing can be any more."""
+        """Fail after a disk error: what waits was not committed, and nothing can be appended any more."""
         self._appended.clear()
         self._refuse_waiting(error)
         super()._fail(error)
@@ -321,10 +324,10 @@ class MetadataLog(MetadataReplica):
         for _, future in waiting:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # who waited may be gone: nobody else need hear of it
+                future.exception()  # the waiting task may be cancelled: mark the exception as retrieved
 
     async def close(self) -> None:
-        """Waits for what is on its way, then leaves files that open as clean."""
+        """Wait for writes in progress, then leave files that open as clean."""
         if self._snapshotting is not None:
             await asyncio.wait([self._snapshotting])
         while self._flushing and self.error is None and self.leader is not None:
@@ -333,7 +336,7 @@ class MetadataLog(MetadataReplica):
             try:
                 await (asyncio.sleep(0) if waiting is None else waiting)
             except KafkaError:
-                break  # noted by `_fail`
+                break  # `_fail` recorded it
         self.leader = None
         if self.error is None:
             if self._bytes_since_snapshot >= WORTH_A_SNAPSHOT_BYTES:

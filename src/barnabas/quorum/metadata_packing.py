@@ -1,8 +1,8 @@
-"""Metadata records packed into a batch, in steps: ten thousand of them take a tenth of a second.
+"""Packs metadata records into a batch in steps, since ten thousand records take a tenth of a second.
 
-In: records, the cluster's `metadata.version`, a time. Out: a sealed batch. Offset and epoch may be written
-into it later: its checksum does not cover them.
-Does not know: the log, snapshots; both are made of these.
+In: records, the cluster's `metadata.version`, a time. Out: a sealed batch. Its offset and epoch may be
+written later: the checksum does not cover them.
+Does not know: the log and the snapshots that use it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A copy of `__cluster_metadata-0`: fetched from the leader, truncated where it differs, an image of it.
+"""A replica of `__cluster_metadata-0`: appends what it fetches, truncates where it diverges, keeps the image.
 
-In: batches, snapshots and the high watermark of a leader. Out: committed images, handed with their deltas to
-listeners; the voters in force; what this copy can give to others: batches, snapshots, where epochs ended.
+In: batches, snapshots and the high watermark of the leader. Out: committed images, handed with their deltas
+to listeners; the voters in force; what other nodes fetch: batches, snapshots, the ends of epochs.
 Does not know: leading (see `metadata_log`), elections, requests.
 """
 
@@ -37,10 +37,10 @@ from barnabas.runtime.shortage import RETRY_S, is_shortage
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 QUORUM_STATE = "quorum-state"
-WORTH_A_SNAPSHOT_BYTES = 64 << 10  # a tail of more than this is read slower at start than a snapshot
+WORTH_A_SNAPSHOT_BYTES = 64 << 10  # at start, a longer tail is slower to read than a snapshot
 SHORTAGE_TOLD_EVERY_MS = 60_000
 RECORDS_AT_ONCE_MAX = 100  # more are applied in pieces
-WATCHING_MAX = 10_000  # fetches that wait for something new
+WATCHING_MAX = 10_000  # fetches that wait for a change
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class MetadataReplica:
-    """All methods belong to the loop's thread."""
+    """Call it from the loop's thread only."""
 
     def __init__(
         self,
@@ -67,16 +67,16 @@ class MetadataReplica:
         self.pieces = Pieces(clock.work_s)
         self.local = local
         self.loaded: Loaded = metadata_loading.load(disk, log, membership, local)
-        # By offset: those behind a truncation are forgotten. The last is in force, committed or not.
+        # By offset; a truncation drops those after it. The last one is in force, committed or not.
         self._memberships = [(-1, membership), *self.loaded.memberships]
         self.election_state = self._load_election_state()
         self.image = self.loaded.image  # committed, as far as this node knows
         self.uncommitted = self.loaded.uncommitted
         self.error: KafkaError | None = None
         self.on_failure: Callable[[KafkaError], None] | None = (
-            None  # a node cannot go on without its metadata
+            None  # called once: a node cannot run without its metadata
         )
-        self._known_high_watermark = -1  # as the leader said
+        self._known_high_watermark = -1  # the leader's, as last fetched
         self._run_sync: RunSlow | None = None
         self._run_slow: RunSlow | None = None
         self._listeners: list[Listener] = []
@@ -104,7 +104,7 @@ class MetadataReplica:
 
     @property
     def last_epoch(self) -> int:
-        """Of the last batch, or of the snapshot that the log goes on from."""
+        """The epoch of the last batch, or of the snapshot before the log's start."""
         epoch = self._log.epochs.latest_epoch
         return epoch if epoch >= 0 else self.loaded.last_epoch
 
@@ -114,30 +114,29 @@ class MetadataReplica:
 
     @property
     def committed_membership(self) -> Membership:
-        """The last that is certain to stay."""
+        """The last membership that is below the high watermark."""
         upto = self.high_watermark
         return next(
             (found for at, found in reversed(self._memberships) if at < upto), self._memberships[0][1]
         )
 
     def add_listener(self, listener: Listener) -> None:
-        """Called in the order of the log with what each commit changed. It should not raise: what it does
-        then is only noted and counted, on leaders and followers alike. The image is right all the same, the
-        other listeners are told, and the next change of the same object is another chance; a node that
-        stopped instead would meet the same record, and the same exception, at its next start."""
+        """Call `listener` with what each commit changed, in the order of the log. It should not raise.
+        If it does, the error is logged and counted. The image is right all the same, other listeners are
+        called, and the next change of the same object is another chance. Stopping the node would not help: it
+        would read the same record, and raise the same exception, at its next start."""
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Listener) -> None:
         self._listeners.remove(listener)
 
     def run_slow_work_with(self, run_sync: RunSlow, run_slow: RunSlow | None = None) -> None:
-        """From now on syncs and snapshots run beside the loop, in threads of their own each: a quorum waits
-        for syncs, nobody for snapshots. Before that they are made where they fall: starting up there is
-        nobody to keep waiting, and no thread to wait for."""
+        """Run syncs and snapshots in threads from now on: one for syncs, which requests wait for, and one for
+        snapshots. Before this call they run on the loop: at start nobody waits, and no threads exist."""
         self._run_sync = run_sync
         self._run_slow = run_slow or run_sync
 
-    # What must not be forgotten
+    # Election state
 
     @property
     def _state_path(self) -> str:
@@ -150,7 +149,7 @@ class MetadataReplica:
             return ElectionState()
 
     def remember(self, state: ElectionState) -> None:
-        """Makes an epoch, a vote or a leader durable, before anybody hears of it."""
+        """Make an epoch, a vote or a leader durable, before any other node learns of it."""
         membership = self.membership
         text = election_state.encode(state, membership.kraft_version, membership.voters.ids)
         self._disk.replace_file(self._state_path, text.encode())
@@ -159,7 +158,7 @@ class MetadataReplica:
     # Following
 
     async def decode(self, data: bytes) -> dict[int, Batch]:
-        """The batches of a fetch by their positions, in pieces: ten thousand partitions take a while."""
+        """Decode the batches of a fetch by position, in pieces: ten thousand partitions take long."""
 
         def steps() -> Steps[dict[int, Batch]]:
             found = {}
@@ -172,18 +171,18 @@ class MetadataReplica:
         return await self.pieces.run(steps())
 
     def replicate(self, data: bytes, decoded: Mapping[int, Batch] = MappingProxyType({})) -> int:
-        """Appends batches of the leader as they are; where the log ends now. Not durable before `sync`.
-        `decoded` is what `decode` made of them."""
+        """Append the leader's batches unchanged and return the end offset. They are not durable before
+        `sync`. `decoded` is the result of `decode`."""
         now_ms = self._clock.now_ms()
-        self._log.prepare_write()  # or the fetch is made again
+        self._log.prepare_write()  # if it raises, the fetch is repeated
         view = memoryview(bytearray(data))
         for position, header in headers(data):
             if header.base_offset < self._log.end_offset:
-                continue  # a read gives whole batches: this one is here
+                continue  # a fetch returns whole batches: this one is already here
             if header.base_offset > self._log.end_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"the leader sent offset {header.base_offset}, wanted is {self._log.end_offset}",
+                    f"the leader sent offset {header.base_offset}, expected offset {self._log.end_offset}",
                 )
             batch = decoded.get(position)
             if batch is None:
@@ -210,7 +209,7 @@ class MetadataReplica:
             raise
 
     async def sync(self) -> None:
-        """Makes all that was appended durable: only then may the leader hear of it."""
+        """Make everything appended durable. Only then may the next fetch report it to the leader."""
         while True:
             try:
                 if self._run_sync is None:
@@ -234,14 +233,14 @@ class MetadataReplica:
             self._log.end_sync(work)
 
     def truncate(self, offset: int) -> None:
-        """The leader does not have what begins here."""
+        """Remove everything from this offset on, because the leader does not have it."""
         if offset < self.image.provenance.offset + 1:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"committed metadata would be lost: the leader's log ends at {offset}, "
-                f"{self.image.provenance.offset + 1} is committed here",
+                f"refused to truncate committed metadata: the leader's log ends at {offset}, "
+                f"{self.image.provenance.offset + 1} is committed on this node",
             )
-        logger.info("the metadata log is truncated from %d to %d", self._log.end_offset, offset)
+        logger.info("truncating the metadata log from %d to %d", self._log.end_offset, offset)
         try:
             self._log.truncate_to(offset)
         except KafkaError as error:
@@ -252,8 +251,8 @@ class MetadataReplica:
             self._memberships.pop()
 
     async def advance_in_pieces(self, high_watermark: int) -> None:
-        """The same, with much to apply. Should this node lead meanwhile, or be given a snapshot, the batches
-        are no more its to apply."""
+        """Like `advance`, in pieces when there is much to apply.
+        If this node becomes leader or installs a snapshot meanwhile, the result is discarded."""
         reached = min(high_watermark, self._log.end_offset)
         image, below = self.image, self.uncommitted.below(reached)
         if sum(len(batch.records) for batch in below) <= RECORDS_AT_ONCE_MAX:
@@ -266,7 +265,7 @@ class MetadataReplica:
             self._wake()
 
     def advance(self, high_watermark: int) -> None:
-        """The leader says that everything below is committed; what of it is here becomes the image."""
+        """Move the high watermark to the leader's, and apply to the image what it now commits."""
         reached = min(high_watermark, self._log.end_offset)
         if reached <= self._known_high_watermark:
             return
@@ -277,8 +276,8 @@ class MetadataReplica:
         self._wake()
 
     def install(self, snapshot: SnapshotId, data: bytes) -> None:
-        """A snapshot of the leader in place of all that is here."""
-        from barnabas.metadata.difference import difference  # rarely needed
+        """Replace the log and the image by a snapshot of the leader."""
+        from barnabas.metadata.difference import difference  # imported here because it is rarely needed
 
         snapshot_files.store(self._disk, self._log.directory, snapshot, data)
         path = f"{self._log.directory}/{snapshot.file_name}"
@@ -303,7 +302,7 @@ class MetadataReplica:
         delta = MetadataDelta(self.image)
         delta.replay_all(difference(self.image, image))
         self._tell(delta, image)
-        logger.info("the metadata log goes on from the leader's snapshot %s", snapshot.file_name)
+        logger.info("installed the leader's snapshot %s into the metadata log", snapshot.file_name)
 
     def _note_controls(self, controls: Sequence[tuple[int, Message]]) -> None:
         before = after = self.membership
@@ -320,16 +319,16 @@ class MetadataReplica:
                     listener(delta, image)
                 except Exception:
                     self.listener_errors += 1
-                    self.unexpected.note("telling of metadata up to offset", image.provenance.offset)
+                    self.unexpected.note("applying metadata up to offset", image.provenance.offset)
 
-    # Giving
+    # Serving other nodes
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from here on, committed or not."""
+        """Read whole batches from this offset on, committed or not."""
         return self._log.read(offset, max_bytes, self._log.end_offset).read()
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """The largest epoch not above this one, and where it ended in this log."""
+        """The largest epoch that is not above this one, and its end offset in this log."""
         latest = self.last_epoch
         if epoch >= latest:
             return EpochEnd(latest, self._log.end_offset)
@@ -341,16 +340,17 @@ class MetadataReplica:
         return EpochEnd(found, end_offset)
 
     def _epoch_before(self, start_offset: int) -> int:
-        """Of the snapshot that the log goes on from there; formatting made the one of the empty log."""
+        """The epoch of the snapshot that ends at this offset; 0 for the empty log of a formatted folder."""
         return next((known.epoch for known in self._snapshots.ids if known.end_offset == start_offset), 0)
 
     @property
     def snapshot_ids(self) -> list[SnapshotId]:
-        """The snapshots that others may fetch, the oldest first; not the one that formatting makes."""
+        """The snapshots that others may fetch, oldest first. The one that formatting writes is not among
+        them."""
         return [found for found in self._snapshots.ids if found.end_offset > 0]
 
     async def read_snapshot(self, snapshot: SnapshotId) -> bytes | None:
-        """A snapshot whole; None when there is none (any more)."""
+        """Read a whole snapshot; None if it does not exist or was deleted."""
         if snapshot not in self._snapshots.ids:
             return None
         path = f"{self._log.directory}/{snapshot.file_name}"
@@ -359,7 +359,7 @@ class MetadataReplica:
         return None
 
     async def changed(self, timeout_ms: int) -> None:
-        """Waits until something is appended or committed, or leadership changes; at most this long."""
+        """Wait until something is appended or committed, or leadership changes, at most `timeout_ms`."""
         if len(self._watching) >= WATCHING_MAX:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -378,11 +378,11 @@ class MetadataReplica:
     # Failing
 
     def give_up(self, error: KafkaError) -> None:
-        """Something of the quorum that must be durable is not: this node cannot go on."""
+        """Stop the node, because state of the quorum that must be durable is not."""
         self._fail(error)
 
     def _fail_unless_short(self, error: KafkaError) -> None:
-        """A shortage passes: what it interrupted is done again, as long as the log is in order."""
+        """Retry after a shortage, which passes, as long as the log is intact. Fail after any other error."""
         if is_shortage(error) and not self._log.has_failed:
             self._note_shortage(error)
         else:
@@ -392,10 +392,10 @@ class MetadataReplica:
         now_ms = self._clock.now_ms()
         if not 0 <= now_ms - self._shortage_told_ms < SHORTAGE_TOLD_EVERY_MS:
             self._shortage_told_ms = now_ms
-            logger.warning("the metadata log has to wait: %s; it is tried again every %.1f s", error, RETRY_S)
+            logger.warning("metadata log is short of a resource: %s; retrying every %.1f s", error, RETRY_S)
 
     def _fail(self, error: KafkaError) -> None:
-        """The disk failed: nothing can be appended any more."""
+        """Fail after a disk error: nothing can be appended any more."""
         if self.error is None:
             self.error = error
             logger.error("the metadata log in %s failed: %s", self._log.directory, error)
@@ -407,22 +407,24 @@ class MetadataReplica:
     # Snapshots
 
     def maybe_snapshot(self) -> None:
-        """Begins a snapshot of the committed image when enough was written, or enough time passed."""
+        """Begin a snapshot of the committed image when enough bytes were written or enough time has
+        passed."""
         due = self._snapshots.is_due(self._bytes_since_snapshot, self._clock.now_ms())
         if due and self._snapshotting is None and self.error is None:
             self._snapshotting = asyncio.get_running_loop().create_task(self.snapshot())
             self._snapshotting.add_done_callback(self._snapshot_done)
 
     async def snapshot(self) -> None:
-        """Writes a snapshot of the committed image, and deletes those that retention lets go, with the
-        segments that are older than all that stay."""
+        """Write a snapshot of the committed image. Delete snapshots past retention, and the segments that all
+        remaining snapshots cover."""
         image, now_ms = self.image, self._clock.now_ms()
         tail_bytes, self._bytes_since_snapshot = self._bytes_since_snapshot, 0
         snapshot = self._snapshots.begin(image, now_ms)
         if snapshot is None:
             return
         if snapshot.end_offset == self._log.end_offset and tail_bytes >= WORTH_A_SNAPSHOT_BYTES:
-            # All of it is synced. The next start has to check the log from its last segment on: from here.
+            # All of it is synced. The next start has to check the log only from its last segment on: from
+            # here.
             self._log.roll()
         log = self._log
         membership = next(
@@ -438,7 +440,7 @@ class MetadataReplica:
             await self._slowly(log.start_at(self._snapshots.first_end_offset, now_ms))
 
     async def _slowly(self, work: Callable[[], T]) -> T:
-        """Beside the loop, once there is one to keep free."""
+        """Run `work` in a thread, once threads were given."""
         if self._run_slow is None:
             return work()
         done: list[T] = []
@@ -448,4 +450,4 @@ class MetadataReplica:
     def _snapshot_done(self, task: asyncio.Task[None]) -> None:
         self._snapshotting = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("no snapshot of the metadata log could be written: %s", error)
+            logger.error("could not write a snapshot of the metadata log: %s", error)

@@ -1,7 +1,7 @@
-"""Snapshots of the metadata log in time: when one is due, written beside the loop, old ones deleted.
+"""Snapshots of the metadata log over time: when one is due, writing it in a thread, deleting old ones.
 
 In: the committed image, how much was written since the last snapshot. Out: `.checkpoint` files.
-Does not know: what is committed, appending; see `metadata_log`, whose part this is.
+Does not know: what is committed, appending. `metadata_replica` uses it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPolicy:
-    """`metadata.log.max.record.bytes.between.snapshots` and its relatives; a time of 0 means never."""
+    """`metadata.log.max.record.bytes.between.snapshots` and the settings beside it; an interval of 0 means
+    never."""
 
     bytes_between: int = 20 << 20
     interval_ms: int = 3_600_000
@@ -32,11 +33,12 @@ class SnapshotPolicy:
 class Written:
     snapshot: SnapshotId
     file: SnapshotFile
-    gone: tuple[SnapshotId, ...]
+    deleted: tuple[SnapshotId, ...]
 
 
 class MetadataSnapshots:
-    """The snapshots in one folder. `write` may run in a thread: it changes nothing here, `written` does."""
+    """The snapshots in one folder. `write` may run in a thread and changes no state; `written` does, on the
+    loop."""
 
     def __init__(
         self, disk: Disk, directory: str, policy: SnapshotPolicy, found: Mapping[SnapshotId, int], now_ms: int
@@ -44,7 +46,7 @@ class MetadataSnapshots:
         self._disk = disk
         self._directory = directory
         self._policy = policy
-        # When those that were found were made is not known before they are read: they count from now.
+        # The creation time of existing snapshots is unknown until they are read: they count from now.
         self._files = {snapshot: SnapshotFile(size, now_ms) for snapshot, size in found.items()}
         self._last_ms = now_ms
 
@@ -53,7 +55,7 @@ class MetadataSnapshots:
         return bytes_since >= self._policy.bytes_between or (by_time and bytes_since > 0)
 
     def begin(self, image: MetadataImage, now_ms: int) -> SnapshotId | None:
-        """The snapshot to write now; None when there is nothing new to tell."""
+        """The snapshot to write now; None when the image has not changed since the last one."""
         self._last_ms = now_ms
         snapshot = SnapshotId(image.provenance.offset + 1, image.provenance.epoch)
         return None if image.is_empty or snapshot in self._files else snapshot
@@ -64,12 +66,12 @@ class MetadataSnapshots:
         return sorted(self._files)
 
     def add(self, snapshot: SnapshotId, size_bytes: int, last_timestamp_ms: int) -> None:
-        """One that came from elsewhere."""
+        """Add a snapshot that was fetched from the leader."""
         self._files = {**self._files, snapshot: SnapshotFile(size_bytes, last_timestamp_ms)}
 
     @property
     def first_end_offset(self) -> int:
-        """Where the log may start: what is older is in every snapshot."""
+        """Where the log may start: every snapshot covers what is older."""
         return min(self._files).end_offset
 
     def write(
@@ -80,20 +82,20 @@ class MetadataSnapshots:
         log_bytes_from: Callable[[int], int],
         now_ms: int,
     ) -> Written:
-        """Write a snapshot, delete those that retention lets go."""
+        """Write a snapshot and delete those past retention."""
         snapshot_files.store(self._disk, self._directory, snapshot, data)
         size = len(data)
         file = SnapshotFile(size, last_timestamp_ms)
         files = {**self._files, snapshot: file}
         policy = self._policy
-        gone = to_delete(files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms)
-        for old in gone:
+        deleted = to_delete(files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms)
+        for old in deleted:
             self._disk.unlink(f"{self._directory}/{old.file_name}")
         logger.debug("wrote %s/%s, %d bytes", self._directory, snapshot.file_name, size)
-        return Written(snapshot, file, tuple(gone))
+        return Written(snapshot, file, tuple(deleted))
 
     def written(self, what: Written) -> bool:
-        """Note a snapshot that was written; whether older ones are gone."""
+        """Record a written snapshot; returns whether older ones were deleted."""
         files = {**self._files, what.snapshot: what.file}
-        self._files = {known: file for known, file in files.items() if known not in what.gone}
-        return bool(what.gone)
+        self._files = {known: file for known, file in files.items() if known not in what.deleted}
+        return bool(what.deleted)

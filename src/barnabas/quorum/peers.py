@@ -1,7 +1,7 @@
-"""Other nodes, as the quorum sees them: somebody at an address who answers requests, or does not.
+"""The port through which the quorum sends requests to other nodes.
 
-In: an address, a request. Out: its answer, or `PeerUnreachable`.
-Does not know: connections, who the nodes are.
+In: an address, a request. Out: the response, or `PeerUnreachable`.
+Does not know: connections, the nodes' identities.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from barnabas.settings.quorum import Address
 
 
 class PeerUnreachable(Exception):
-    """No answer: there is no connection, it broke, or time ran out. The request may have arrived."""
+    """No response: there is no connection, it broke, or the timeout passed. The request may have arrived."""
 
 
 class Peers(Protocol):
     async def ask(self, address: Address, request: Message, timeout_ms: float, lane: str = "") -> Any:
-        """The answer of the node there. Requests of different lanes do not wait for each other."""
+        """Send a request to the node at `address` and return its response. Requests of different lanes do not
+        wait for each other."""
 
     async def close(self) -> None: ...

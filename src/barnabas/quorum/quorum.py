@@ -1,8 +1,10 @@
-"""A node in the quorum: drives `raft.member` with time, requests and connections, and keeps the log with it.
+"""A node's part in the quorum: feeds `raft.member` with time, requests and responses, and carries out its
+output.
 
-In: the metadata log, where voters or bootstrap servers are, requests of other nodes. Out: the log kept like
-the leader's, or led; who leads; `on_lead` and `on_lose` when this node begins and ends to. Election states
-are durable before answers leave, everything fetched is before the next fetch.
+In: the metadata log, the addresses of voters or bootstrap servers, requests of other nodes. Out: a metadata
+log that follows the leader's, or leads; who leads; calls of `on_lead` and `on_lose` when this node starts and
+stops leading. Election state is durable before a response leaves; fetched batches are durable before the next
+fetch.
 Does not know: what the records mean, connections (`peers`), the controller's decisions.
 """
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 LANE = "quorum"
 LOOK_MS = 300
-RETRY_MS_MAX = 1000  # between attempts at what does not answer
+RETRY_MS_MAX = 1000  # between attempts to reach a voter
 NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
 
 logger = logging.getLogger(__name__)
@@ -53,7 +55,7 @@ class Quorum:
         clock: Clock,
         chance: Chance,
     ) -> None:
-        self.wall_ms = clock.now_ms  # as in the leader's books
+        self.wall_ms = clock.now_ms  # the wall clock, which the leader's progress records use
         self._settings = settings
         self.cluster_id = cluster_id
         self.log = log
@@ -68,18 +70,19 @@ class Quorum:
             settings["controller.quorum.fetch.timeout.ms"],
         )
         self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
-        self._unsaved: Ready | None = None  # what the member wants, and could not be kept for a shortage
+        self._unsaved: Ready | None = None  # output of the member that a shortage kept from being saved
         self._own_vote: asyncio.Task[None] | None = None
         self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
         self.on_lead: Callable[[], None] = lambda: None
         self.on_lose: Callable[[KafkaError], None] = lambda error: None
         self._following: asyncio.Task[None] | None = None
-        self._asking: dict[tuple[int, type[Ask]], asyncio.Task[None]] = {}  # one of a kind a voter
+        self._asking: dict[tuple[int, type[Ask]], asyncio.Task[None]] = {}  # one of each kind per voter
         self._timer: asyncio.TimerHandle | None = None
-        self._moved = asyncio.Event()  # the role has changed
+        self._moved = asyncio.Event()  # set when the role has changed
         self._caught_up = asyncio.Event()
         self._is_stopped = False
-        self._suspect = LeaderHint(epoch=-1)  # a leader that did not answer: not taken on hearsay for a while
+        # a leader that did not respond: hints at it are not believed for a while
+        self._suspect = LeaderHint(epoch=-1)
         self._suspect_until_ms = 0
         self._fetch_timeout_ms: int = settings["controller.quorum.fetch.timeout.ms"]
         self._last_role: Role = self.member.role
@@ -87,7 +90,7 @@ class Quorum:
         self._over: asyncio.Future[None] | None = None  # done when the role has changed
         self.on_leader_change: list[Callable[[LeaderHint], None]] = []
 
-    # What a node of its own never needs is brought in when it is: start-up stays short.
+    # A node that is its own quorum never needs these: importing them late keeps start-up short.
 
     @property
     def changes(self) -> VoterChanges:
@@ -108,12 +111,12 @@ class Quorum:
         return self._fetching
 
     def now_ms(self) -> int:
-        """Time that nobody can set."""
+        """Monotonic time, which nobody can set."""
         return int(asyncio.get_running_loop().time() * 1000)
 
     @property
     def is_alone(self) -> bool:
-        """Whether this node is the quorum."""
+        """Whether this node is the only voter."""
         local = self.log.local
         is_sole = self.log.membership.voters.is_sole(local.id, local.directory_id)
         return self._settings.is_controller and is_sole
@@ -126,10 +129,11 @@ class Quorum:
     def leading(self) -> LeaderHint:
         return self.member.leader
 
-    # Life
+    # Start and stop
 
     def start(self) -> None:
-        """Leads at once if there is nobody else, else looks for a leader and takes part in elections."""
+        """Lead at once if this node is the only voter. Otherwise look for a leader and take part in
+        elections."""
         if self.is_alone:
             self._lead(self.member.lead_alone(self.now_ms()))
         loop = asyncio.get_running_loop()
@@ -145,12 +149,12 @@ class Quorum:
         self._work()
 
     async def caught_up(self) -> None:
-        """Returns when this node's metadata is as new as a leader's was since it started."""
+        """Wait until this node's metadata is as new as the leader's was after this node started."""
         if self.log.leader is None or not self.is_alone:
             await self._caught_up.wait()
 
     async def stop(self) -> None:
-        """Leaves; a leader tells the others, so that they need not wait for its silence."""
+        """Stop. A leader tells the other voters first, so that they need not wait for a timeout."""
         member = self.member
         if isinstance(member.role, Elected) and not self.is_alone:
             member.resign(self._successors(), self.now_ms())
@@ -169,7 +173,7 @@ class Quorum:
             await asyncio.wait(tasks)
 
     def _successors(self) -> list[ReplicaKey]:
-        """The other voters, those that have most of the log first."""
+        """The other voters, the ones with the longest logs first."""
         leader = self.log.leader
         if leader is None:
             return []
@@ -181,18 +185,18 @@ class Quorum:
     # Voters
 
     def voters_changed(self) -> None:
-        """The leader wrote other voters down: they are in force."""
+        """Apply a change of voters that this leader has appended: it is in force at once."""
         self.member.voters_changed(self.now_ms())
         self.member.tick(self.now_ms())
         self._work()
 
     def resign_if_removed(self) -> None:
-        """A leader without a vote leads until it is committed that it has none."""
+        """Resign once it is committed that this leader is no voter any more. Until then it leads."""
         if isinstance(self.member.role, Elected) and not self.member.is_voter:
             self.member.resign(self._successors(), self.now_ms())
             self._work()
 
-    # Requests of others
+    # Requests of other nodes
 
     def vote(self, request: VoteRequest, version: int) -> Message:
         refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
@@ -225,18 +229,18 @@ class Quorum:
 
     def _answer(self, request: Message, version: int, verdict: Verdict) -> Message:
         try:
-            self._work()  # what the answer rests on is durable now
-        except KafkaError as error:  # it is not, and this node stops
+            self._work()  # makes durable what the response depends on
+        except KafkaError as error:  # it is not durable, and this node stops
             return quorum_messages.refusal_of(request, error.code)
         return quorum_messages.answer_to(request, version, verdict, self.member.leader)
 
     def _fetched_by(self, replica: ReplicaKey) -> None:
         self.member.fetched_by(replica, self.now_ms())
 
-    # What the member wants
+    # Output of the member
 
     def _work(self) -> None:
-        """Does all that is to be done after an input to the member."""
+        """Carry out what the member wants after an input."""
         if self._unsaved is not None:
             self._do(self._unsaved)
         self._do(self.member.ready())
@@ -245,8 +249,8 @@ class Quorum:
         self._notice_change()
 
     def _do(self, ready: Ready) -> None:
-        """Keeps what must be durable, then asks others. After a shortage it is done again, before all
-        else."""
+        """Save what must be durable, then send requests. After a shortage the same output is retried
+        first."""
         if ready.has_lost and ready is not self._unsaved:
             self._lose()
         try:
@@ -255,10 +259,10 @@ class Quorum:
             elif ready.save is not None:
                 self.log.remember(ready.save)
         except OSError as error:
-            reason = f"the quorum's state cannot be kept: {error}"
+            reason = f"could not save the quorum's state: {error}"
             if is_shortage(error):
                 if self._unsaved is None:
-                    logger.warning("%s; it is tried again", reason)
+                    logger.warning("%s; retrying", reason)
                     asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
                 self._unsaved = ready
                 raise Shortage(reason) from error
@@ -286,17 +290,18 @@ class Quorum:
         if leader != self._last_leader:
             self._last_leader = leader
             calls = self.on_leader_change
-            self.log.unexpected.call_all(calls, "telling of the quorum's leader", leader, leader)
+            self.log.unexpected.call_all(calls, "notifying listeners of the quorum's leader", leader, leader)
 
     async def _leave_when_over(self, asking: Awaitable[Any]) -> Any:
-        """The answer, unless this node's role changes before it comes: then there is somebody else to ask."""
+        """Return the response. Raises PeerUnreachable if this node's role changes first: another node is to
+        ask then."""
         task = asyncio.ensure_future(asking)
         over = self._over = asyncio.get_running_loop().create_future()
         try:
             await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise PeerUnreachable("it is not the one to ask any more")
+            raise PeerUnreachable("the role of this node has changed meanwhile")
         finally:
             task.cancel()
             over.cancel()
@@ -307,7 +312,7 @@ class Quorum:
         self.on_lead()
 
     def _lose(self) -> None:
-        logger.info("this node does not lead the quorum any more")
+        logger.info("this node no longer leads the quorum")
         self.log.renounce(NOT_LEADING)
         self.on_lose(NOT_LEADING)
 
@@ -326,11 +331,11 @@ class Quorum:
                 if not self._is_stopped:
                     self._work()
             except KafkaError:
-                pass  # its state cannot be kept: this node stops
+                pass  # its state could not be saved: this node stops
             except Exception as error:
-                # Without its clock it would neither vote nor lead, and look alive: it stops instead.
-                logger.exception("this node cannot take part in the quorum any more")
-                reason = f"the quorum's clock failed: {error}"
+                # Without its timer it would neither vote nor lead, yet look alive. So it stops.
+                logger.exception("this node can no longer take part in the quorum")
+                reason = f"the quorum's timer failed: {error}"
                 self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
 
     def _begin(self, ask: Ask) -> None:
@@ -345,7 +350,7 @@ class Quorum:
         if self._asking.get(slot) is done:
             del self._asking[slot]
         if not done.cancelled() and (error := done.exception()) is not None:
-            logger.error("asking voter %d failed: %s", slot[0], error)
+            logger.error("request to voter %d failed: %s", slot[0], error)
 
     async def _ask(self, ask: Ask) -> None:
         request = quorum_messages.request_for(ask, self.log.local, self.cluster_id)
@@ -369,7 +374,7 @@ class Quorum:
     # Following
 
     def _servers(self) -> list[Address]:
-        """Everybody who may know the leader, but this node."""
+        """The addresses of all nodes that may know the leader, except this one."""
         local = self.log.local
         own = {(each.host, each.port) for each in local.endpoints}
         found: dict[Address, None] = {}
@@ -382,7 +387,7 @@ class Quorum:
         return list(found)
 
     async def _follow(self) -> None:
-        """Fetches for as long as another leads, and looks for a leader while none is known."""
+        """Fetch while another node leads; look for a leader while none is known."""
         attempts = 0
         while self.log.error is None:
             role = self.member.role
@@ -406,12 +411,12 @@ class Quorum:
             except Exception as error:
                 if not isinstance(error, KafkaError) and not is_shortage(error):
                     raise
-                logger.error("metadata could not be taken over: %s", error)
+                logger.error("could not replicate the metadata log: %s", error)
                 await asyncio.sleep(self._retry_ms / 1000)
 
     def _follow_ended(self, done: asyncio.Task[None]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:
-            logger.error("this node cannot follow the quorum any more", exc_info=error)
+            logger.error("this node can no longer follow the quorum", exc_info=error)
             reason = f"following the quorum failed: {error}"
             self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
 
@@ -422,7 +427,7 @@ class Quorum:
         def is_current() -> bool:
             return member.role is role and member.epoch == epoch
 
-        # Who has no vote looks elsewhere sooner than voters stand for election: it disturbs nobody.
+        # An observer looks elsewhere sooner than voters start an election. That disturbs no election.
         patience_ms = self.request_ms if member.is_voter else self.request_ms // 2
         try:
             fetched = await self.fetching.fetch(address, epoch, is_current, patience_ms)
@@ -430,7 +435,7 @@ class Quorum:
             self._suspect = LeaderHint(role.leader_id, epoch)
             self._suspect_until_ms = self.now_ms() + self._fetch_timeout_ms
             if is_current():
-                logger.debug("the leader %d at %s does not answer: %s", role.leader_id, address, error)
+                logger.debug("the leader %d at %s does not respond: %s", role.leader_id, address, error)
                 member.leader_gone(epoch, self.now_ms())
                 self._work()
             await asyncio.sleep(self._retry_ms / 1000)
@@ -457,11 +462,11 @@ class Quorum:
         address = servers[attempts % len(servers)]
         rounds = attempts // len(servers)
         try:
-            # Some may hang: each gets little time at first, and more in every round.
+            # Some servers may hang: each gets a short timeout at first, and a longer one in every round.
             timeout_ms = min(LOOK_MS << min(rounds, 10), self.request_ms)
             fetched = await self.fetching.discover(address, self.member.epoch, timeout_ms)
         except PeerUnreachable as error:
-            logger.debug("no word of a leader from %s: %s", address, error)
+            logger.debug("%s does not name a leader: %s", address, error)
         else:
             if self._takes(fetched.hint, address) and self.member.hear_of(fetched.hint, self.now_ms()):
                 self._work()
@@ -471,14 +476,15 @@ class Quorum:
         await self._pause(longer_ms if is_round_over else self._retry_ms)
 
     def _takes(self, hint: LeaderHint, told_by: Address) -> bool:
-        """Whether to believe who leads: of a leader that did not answer, for a while only itself."""
+        """Whether to believe a hint. A leader that did not respond is believed for a while only if it names
+        itself."""
         if (hint.leader_id, hint.epoch) != (self._suspect.leader_id, self._suspect.epoch):
             return True
         is_itself = (hint.host, hint.port) == (told_by.host, told_by.port)
         return is_itself or self.now_ms() >= self._suspect_until_ms
 
     async def _pause(self, wait_ms: int) -> None:
-        """For a while, or until the role changes."""
+        """Sleep this long, or until the role changes."""
         try:
             async with asyncio.timeout(wait_ms / 1000):
                 await self._moved.wait()
@@ -487,5 +493,5 @@ class Quorum:
 
 
 def may_be_alone(settings: BrokerSettings) -> bool:
-    """A static quorum of this one node: there is nobody to tell anything."""
+    """Whether the static configuration names this node as the only voter."""
     return [voter.id for voter in settings.voters] == [settings.node_id]

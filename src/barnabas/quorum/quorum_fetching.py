@@ -1,8 +1,8 @@
-"""Fetching the metadata log from its leader: batches, snapshots, truncations, the high watermark.
+"""Fetches the metadata log from its leader: batches, snapshots, truncations, the high watermark.
 
-In: where the leader is and which epoch it leads. Out: this node's log made like the leader's, durable before
-the next fetch tells of it; the error and the hint at another leader that an answer carried.
-Does not know: whom to ask, what follows from an error.
+In: the leader's address and epoch. Out: this node's log, made like the leader's and durable before the next
+fetch; the error and the leader hint of the response.
+Does not know: which node to fetch from, what follows from an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.raft.snapshot_ids import SnapshotId
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.quorum import Address
 
-WAIT_MS = 500  # at the leader, for something new
+WAIT_MS = 500  # how long the leader may hold a fetch without news
 FETCH_LANE = "fetch"
 SNAPSHOT_BYTES_MAX = 1 << 30
 SNAPSHOT_LOST = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
@@ -35,7 +35,7 @@ PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 class Fetched(NamedTuple):
-    """What came of a fetch. Without an error the log is as far as the answer went."""
+    """The result of a fetch. Without an error, the log holds everything that the response carried."""
 
     error: ErrorCode = ErrorCode.NONE
     hint: LeaderHint = LeaderHint(epoch=-1)
@@ -46,7 +46,7 @@ Leave = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 
 class Fetching:
-    """`leave_when_over` waits for an answer, but not longer than the leader is followed."""
+    """`leave_when_over` awaits a response, but not longer than this node follows the leader."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Fetching:
         self._timeout_ms: int = settings["controller.quorum.request.timeout.ms"]
 
     async def discover(self, address: Address, epoch: int, timeout_ms: int) -> Fetched:
-        """Asks a node who leads, and takes nothing over."""
+        """Ask a node who leads. Replicates nothing."""
         request = self._request(epoch, wait_ms=0)
         answer = await self._leave_when_over(self._peers.ask(address, request, timeout_ms, lane=FETCH_LANE))
         if answer.error_code != ErrorCode.NONE or not answer.responses or not answer.responses[0].partitions:
@@ -79,8 +79,8 @@ class Fetching:
     async def fetch(
         self, address: Address, epoch: int, is_current: Callable[[], bool], timeout_ms: int
     ) -> Fetched:
-        """One fetch and what follows from it, as long as that leader is still the one to follow.
-        `PeerUnreachable`, or KafkaError when the disk fails."""
+        """Make one fetch and apply its response, as long as this leader is still the one to follow.
+        Raises `PeerUnreachable`, or KafkaError when the disk fails."""
         answer = await self._leave_when_over(
             self._peers.ask(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
         )
@@ -152,7 +152,7 @@ class Fetching:
         return Fetched(hint=hint, high_watermark=partition.high_watermark)
 
     def _truncate(self, epoch: int, end_offset: int) -> None:
-        """Back to where the leader's log and this one may still agree."""
+        """Truncate to the last offset where the leader's log and this one may agree."""
         own = self._log.end_of_epoch(epoch)
         offset = min(own.end_offset, end_offset) if own.epoch == epoch else own.end_offset
         self._log.truncate(min(offset, self._log.end_offset))
@@ -172,13 +172,14 @@ class Fetching:
             leader = part.current_leader
             hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
             if part.error_code in SNAPSHOT_LOST:
-                return Fetched(hint=hint)  # the next fetch names another one
+                return Fetched(hint=hint)  # the next fetch names another snapshot
             if part.error_code != ErrorCode.NONE:
                 return Fetched(ErrorCode(part.error_code), hint)
             received += part.unaligned_records or b""
             if part.size > SNAPSHOT_BYTES_MAX:
                 raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, f"the leader's snapshot has {part.size} bytes"
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"the leader's snapshot of {part.size} bytes exceeds {SNAPSHOT_BYTES_MAX}",
                 )
             if len(received) >= part.size:
                 self._log.install(snapshot, bytes(received))

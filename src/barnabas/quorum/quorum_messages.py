@@ -1,8 +1,9 @@
-"""The quorum's values as Kafka's messages: Vote, BeginQuorumEpoch, EndQuorumEpoch, in all versions.
+"""Converts between the quorum's values and Kafka's messages: Vote, BeginQuorumEpoch, EndQuorumEpoch, all
+versions.
 
-In: requests and answers of the protocol, or values of `raft.asks`. Out: the other of the two. A request that
-is not about the metadata partition, or is of another cluster, is refused here.
-Does not know: what to answer.
+In: requests and responses of the protocol, or values of `raft.asks`. Out: the other of the two. It refuses
+requests of another cluster and requests that do not name the metadata partition.
+Does not know: how to respond.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from barnabas.raft.leader_hint import LeaderHint, hint_from
 from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
 from barnabas.raft.voters import Voter, VoterEndpoint
 
-PRE_VOTE = 2  # the first version of Vote that has it
+PRE_VOTE = 2  # the first version of Vote with pre-votes
 
 
 def request_for(ask: Ask, local: Voter, cluster_id: str) -> Message:
-    """What an ask says on the wire."""
+    """The request that carries this value."""
     if isinstance(ask, AskVote):
         vote = VoteRequest.TopicData
         return VoteRequest(
@@ -105,7 +106,7 @@ def _end_request(ask: TellEnd, local: Voter, cluster_id: str) -> EndQuorumEpochR
 
 
 def verdict_in(answer: Any) -> tuple[Verdict, LeaderHint]:
-    """What an answer to any of the three says; an error of the request as a whole has no hint."""
+    """Read a response to any of the three requests. An error of the whole request has no leader hint."""
     if answer.error_code != ErrorCode.NONE or not answer.topics or not answer.topics[0].partitions:
         return Verdict(ErrorCode(answer.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR), LeaderHint(epoch=-1)
     partition = answer.topics[0].partitions[0]
@@ -115,7 +116,7 @@ def verdict_in(answer: Any) -> tuple[Verdict, LeaderHint]:
 
 
 def reason_to_refuse(request: Any, cluster_id: str) -> ErrorCode:
-    """What is wrong with a request as a whole, of the three and their like."""
+    """The error of a request as a whole, or NONE."""
     if request.cluster_id is not None and request.cluster_id != cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     named = [
@@ -162,7 +163,7 @@ def _endpoints(request: Any, version: int) -> list[VoterEndpoint]:
 
 
 def answer_to(request: Message, version: int, verdict: Verdict, leader: LeaderHint) -> Message:
-    """The answer to any of the three."""
+    """The response to any of the three requests."""
     response: Any = {
         VoteRequest: VoteResponse,
         BeginQuorumEpochRequest: BeginQuorumEpochResponse,

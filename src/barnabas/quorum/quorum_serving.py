@@ -1,7 +1,7 @@
-"""What a node of the quorum gives to others: batches and snapshots of the metadata log, and who leads.
+"""Serves the metadata log to other nodes: batches, snapshots, and who leads.
 
-In: Fetch and FetchSnapshot requests of voters, observers and brokers. Out: their answers: at once where there
-is something to tell, else when something is appended or committed, or the wait is over.
+In: Fetch and FetchSnapshot requests of voters, observers and brokers. Out: their responses. A fetch without
+news waits until something is appended or committed, or until its wait time passes.
 Does not know: elections, connections.
 """
 
@@ -33,7 +33,7 @@ SnapshotPart = SnapshotTopic.PartitionSnapshot
 
 
 class Serving:
-    """`on_fetch` hears of every replica that fetches from this leader."""
+    """`on_fetch` is called for every replica that fetches from this leader."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Serving:
         self._on_fetch = on_fetch
         self._cluster_id = cluster_id
         self._leading = leading
-        self._snapshot: tuple[SnapshotId, bytes] | None = None  # the one that is being fetched
+        self._snapshot: tuple[SnapshotId, bytes] | None = None  # the one that a node is fetching
 
     # Fetch
 
@@ -73,7 +73,7 @@ class Serving:
                 return self._answer(version, self._refusal(asked.current_leader_epoch))
 
     def _try(self, request: FetchRequest, asked: Any, version: int) -> FetchResponse | None:
-        """The answer, or None while there is nothing to tell."""
+        """The response, or None while there is nothing new."""
         refusal = self._refusal(asked.current_leader_epoch)
         if refusal != ErrorCode.NONE:
             return self._answer(version, refusal)
@@ -198,7 +198,7 @@ class Serving:
 
 
 def _only_partition(request: FetchRequest, version: int) -> Any:
-    """The metadata partition, if the request asks for it and for nothing else."""
+    """The metadata partition, if the request names it and nothing else."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic = request.topics[0]

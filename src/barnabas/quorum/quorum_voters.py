@@ -1,9 +1,10 @@
-"""Voters of the quorum while it runs: the leader adds, removes and updates them; a controller asks to be one.
+"""Changes of the voters at run time: the leader adds, removes and updates them; a controller may ask to be
+one.
 
-In: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter. Out: VotersRecords in the log, answers when they are
-committed. A voter that listens elsewhere than the voters say tells the leader; a controller without a vote
-adds itself where `controller.quorum.auto.join.enable` says so (KIP-1186).
-Does not know: elections, what a change needs (`raft.voter_changes`).
+In: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter. Out: VotersRecords in the log, and responses when these
+are committed. A voter reports a new address to the leader. A controller that is no voter adds itself if
+`controller.quorum.auto.join.enable` is set (KIP-1186).
+Does not know: elections, the conditions of a change (`raft.voter_changes`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class VoterChanges:
         self._quorum = quorum
         self._log = quorum.log
         self._is_busy = False
-        self._told: dict[int, Voter] = {}  # what static voters said of themselves, for kraft.version 1
+        self._told: dict[int, Voter] = {}  # what static voters reported, for the upgrade to kraft.version 1
 
     async def add(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
         endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
@@ -114,7 +115,8 @@ class VoterChanges:
         )
 
     async def before_features(self, request: UpdateFeaturesRequest) -> None:
-        """The quorum keeps `kraft.version` itself: an upgrade of it is made before the rest is decided."""
+        """Upgrade `kraft.version`, which the quorum keeps itself, before the controller decides the other
+        features."""
         wanted = [each for each in request.feature_updates if each.feature == KRAFT_VERSION]
         if request.validate_only or not wanted or self._quorum.kraft_version != 0:
             return
@@ -125,7 +127,7 @@ class VoterChanges:
             voters = voter_changes.dynamic(self._log.membership.voters, self._log.local, self._told)
             records = [KRaftVersionRecord(version=0, kraft_version=KRAFT_VERSION_MAX), voters.to_record()]
             end_offset = self._log.append_controls(records)
-            logger.info("kraft.version is %d from here on", KRAFT_VERSION_MAX)
+            logger.info("upgraded kraft.version to %d", KRAFT_VERSION_MAX)
             self._quorum.voters_changed()
             return end_offset
 
@@ -136,7 +138,7 @@ class VoterChanges:
     async def _change(
         self, cluster_id: str | None, change: Callable[[Leader], Awaitable[int]], *, wait: bool = True
     ) -> KafkaError | None:
-        """Makes one change and waits until it is committed; the refusal if it cannot be made."""
+        """Make one change and wait until it is committed. Returns the error if it cannot be made."""
         log = self._log
         try:
             if cluster_id is not None and cluster_id != self._quorum.cluster_id:
@@ -165,11 +167,11 @@ class VoterChanges:
 
     def _write(self, voters: VoterSet) -> int:
         end_offset = self._log.append_controls([voters.to_record()])
-        logger.info("the voters of the quorum are %s from here on", ", ".join(map(str, voters.ids)))
+        logger.info("the voters of the quorum are now %s", ", ".join(map(str, voters.ids)))
         self._quorum.voters_changed()
         if voters.is_voter(self._log.local.id, self._log.local.directory_id):
             return end_offset
-        committing = self._log.committed(end_offset)  # whether or not somebody still waits for the answer
+        committing = self._log.committed(end_offset)  # even if no request waits for it any more
         if committing is None:
             self._quorum.resign_if_removed()
         else:
@@ -181,7 +183,7 @@ class VoterChanges:
             self._quorum.resign_if_removed()
 
     def _endpoint(self, voter: Voter, what: str) -> VoterEndpoint:
-        """Where the quorum reaches it: its address for this leader's listener."""
+        """The voter's address on this leader's listener."""
         own = self._log.local.endpoints[0].name
         for endpoint in voter.endpoints:
             if endpoint.name == own:
@@ -191,7 +193,7 @@ class VoterChanges:
         )
 
     async def _kraft_versions(self, voter: Voter, at: VoterEndpoint) -> tuple[int, int]:
-        """What the new voter supports, from its own mouth."""
+        """Ask the new voter which kraft.version it supports."""
         name, version = SOFTWARE
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         timeout_ms = self._quorum.request_ms
@@ -233,7 +235,8 @@ class VoterChanges:
 
 
 class OwnVote:
-    """What this controller tells the leader of itself from time to time: its address, its wish for a vote."""
+    """Reports this controller to the leader periodically: a changed address, or a request to become a
+    voter."""
 
     def __init__(self, quorum: Quorum, auto_join: bool, period_ms: int) -> None:
         self._quorum = quorum
@@ -253,11 +256,11 @@ class OwnVote:
                     address, request, self._quorum.request_ms * 2, LANE
                 )
             except PeerUnreachable as error:
-                logger.debug("the leader does not hear of this voter: %s", error)
+                logger.debug("could not report this voter to the leader: %s", error)
                 continue
             if answer.error_code != ErrorCode.NONE:
                 logger.info(
-                    "%s was answered with %s", type(request).__name__, ErrorCode(answer.error_code).name
+                    "the leader refused %s: %s", type(request).__name__, ErrorCode(answer.error_code).name
                 )
 
     def _next(self) -> Any:
@@ -270,7 +273,7 @@ class OwnVote:
             return None if known == local else self._update_request(local, quorum.leading)
         if not self._auto_join:
             return None
-        if known is not None:  # this controller's place is taken by the disk it had before
+        if known is not None:  # this controller's earlier disk still holds the vote
             return RemoveRaftVoterRequest(
                 cluster_id=quorum.cluster_id, voter_id=known.id, voter_directory_id=known.directory_id
             )

@@ -1,11 +1,11 @@
-"""The host of a core in decide/apply form: decide, append, apply, wait for commit, answer.
+"""Runs decisions for a state machine: decide, append, apply, wait for the commit, return the reply.
 
-In: a machine (`apply(records, first_offset)`, which cannot fail) and a journal to append to. Out: answers,
-each given only when everything it rests on is committed. Decisions see what was appended before them,
-committed or not, so many can be on their way at once; when a commit fails, all of them are refused and the
-shard is closed: its owner drops it and replays the journal into a new one.
-A decision may come in steps, and thousands of records are prepared in steps: then it takes several turns of
-the loop, and the next decision waits for its turn. What takes effect does so at once, at the end.
+In: a state machine (`apply(records, first_offset)`, which cannot fail) and a journal to append to. Out:
+replies, each returned only when everything it depends on is committed. A decision sees everything appended
+before it, committed or not, so many decisions can wait for their commit at once. When a commit fails, all of
+them are refused and the host is closed: its owner drops it and replays the journal into a new one.
+A decision may come in steps, and thousands of records are prepared in steps. That takes several turns of the
+loop, and the next decision waits meanwhile. All records take effect at once, at the end.
 Does not know: what the records mean, how the journal commits.
 """
 
@@ -20,7 +20,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.pieces import Pieces, Steps, Work
 
 RECORDS_AT_ONCE_MAX = 100  # more are prepared in pieces
-ATTEMPTS_MAX = 3  # of a decision in pieces
+ATTEMPTS_MAX = 3  # for a decision made in pieces
 
 Record = TypeVar("Record")
 RecordIn = TypeVar("RecordIn", contravariant=True)
@@ -31,7 +31,7 @@ ReplyOut = TypeVar("ReplyOut", covariant=True)
 
 
 class Decided(Protocol[RecordOut, ReplyOut]):
-    """A decision: records to append, and the answer for when they are committed."""
+    """A decision: records to append, and the reply for when they are committed."""
 
     @property
     def records(self) -> Sequence[RecordOut]: ...
@@ -41,26 +41,27 @@ class Decided(Protocol[RecordOut, ReplyOut]):
 
 class Machine(Protocol[RecordIn]):
     def apply(self, records: Sequence[RecordIn], first_offset: int) -> None:
-        """Take over records that were decided or replayed. Cannot fail, does not look at the clock."""
+        """Apply records that were decided or replayed. Cannot fail, does not look at the clock."""
 
 
 class Journal(Protocol[RecordIn]):
-    """The log of one shard."""
+    """The log that one host appends to."""
 
     @property
     def end_offset(self) -> int:
-        """Where the next record will stand."""
+        """The offset of the next record."""
 
     def append(self, records: Sequence[RecordIn]) -> int:
-        """Append together, or raise a KafkaError and leave everything as it was; the offset behind them."""
+        """Append the records together and return the offset after them. Raises KafkaError and changes nothing
+        if it cannot."""
 
     def committed(self, offset: int) -> Awaitable[None] | None:
-        """Waits until everything below `offset` is committed; None when it is already."""
+        """Wait until everything below `offset` is committed; None when it is already."""
 
 
 Prepare = Callable[[Sequence[Record]], Steps[Callable[[], int]]]
-"""Does what records need before they take effect; what it gives appends and applies them, at once, and says
-where they end."""
+"""Does the slow work for many records. Its result appends and applies them at once and returns the end
+offset."""
 Decide = Callable[[], Decided[Record, Reply] | Steps[Decided[Record, Reply]]]
 
 
@@ -74,28 +75,29 @@ class Shard(Generic[Record]):
         pieces: Pieces | None = None,
         prepare: Prepare[Record] | None = None,
     ) -> None:
-        """`prepare` is for many records; without it, they are appended and applied as few are."""
+        """`prepare` does the slow work for many records; without it they are appended and applied like
+        few."""
         self.machine = machine
         self._journal = journal
-        # Without: a piece that never ends, so that everything is done at once.
+        # The default never ends a piece, so that everything is done at once.
         self._pieces = pieces if pieces is not None else Pieces(lambda: 0.0)
         self._prepare = prepare
         self._error: KafkaError | None = None
-        self._is_busy = False  # a decision takes several turns of the loop
-        self._turns: deque[asyncio.Future[None]] = deque()  # who decides next
+        self._is_busy = False  # whether a decision takes several turns of the loop
+        self._turns: deque[asyncio.Future[None]] = deque()  # decisions that wait, in order
 
     @property
     def error(self) -> KafkaError | None:
-        """Why this shard takes nothing any more; None while it does."""
+        """The reason why this host refuses everything; None while it is open."""
         return self._error
 
     @property
     def is_busy(self) -> bool:
-        """Whether a decision is under way that others have to wait for."""
+        """Whether a decision is in progress that others wait for."""
         return self._is_busy
 
     def close(self, error: KafkaError) -> None:
-        """Refuse everything from now on: this node has lost the shard, or its journal has failed."""
+        """Refuse everything from now on: this node has lost the state, or its journal has failed."""
         if self._error is None:
             self._error = error
 
@@ -104,8 +106,8 @@ class Shard(Generic[Record]):
             raise self._error
 
     async def write(self, decide: Decide[Record, Reply]) -> Reply:
-        """Runs a decision and waits for its commit. Errors wait too: they may rest on what is not committed
-        yet."""
+        """Make a decision and wait for its commit. Errors wait too: they may depend on uncommitted
+        records."""
         self._check()
         if self._is_busy:
             await self._take_turn()
@@ -119,7 +121,7 @@ class Shard(Generic[Record]):
         return reply
 
     async def read(self, look: Callable[[], Reply]) -> Reply:
-        """Looks at the state, and answers once what was seen is committed."""
+        """Read the state, and return once everything read is committed."""
         self._check()
         reply = look()
         await self._settled(self._journal.end_offset)
@@ -128,7 +130,7 @@ class Shard(Generic[Record]):
     # -- deciding --------------------------------------------------------------------------------
 
     async def _decide(self, decide: Decide[Record, Reply]) -> tuple[Reply, int]:
-        """The reply, and up to where the journal has to be committed for it."""
+        """The reply, and the offset below which the journal must be committed for it."""
         self._check()
         try:
             work = self._begin(decide)
@@ -151,8 +153,8 @@ class Shard(Generic[Record]):
     async def _decide_slowly(
         self, decide: Decide[Record, Reply], work: Work[Decided[Record, Reply]]
     ) -> tuple[Reply, int]:
-        """Others wait meanwhile, except those that append without asking (the quorum's own records). A
-        decision may rest on where its records will stand: then it is taken anew."""
+        """Make a decision in pieces. Other decisions wait; the quorum's own records do not. A decision may
+        depend on the offset of its records, so it is repeated if something was appended meanwhile."""
         for _ in range(ATTEMPTS_MAX):
             begin = self._journal.end_offset
             try:
@@ -165,7 +167,7 @@ class Shard(Generic[Record]):
             if begin == self._journal.end_offset:
                 return decided.reply, append()
             work = self._begin(decide)
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too much was written beside a decision")
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "every attempt at this decision was overtaken")
 
     def _begin(self, decide: Decide[Record, Reply]) -> Work[Decided[Record, Reply]]:
         decided = decide()
@@ -194,7 +196,7 @@ class Shard(Generic[Record]):
         except KafkaError:
             raise  # nothing was appended
         except BaseException:
-            # It never should; going on would decide on a state that the journal does not tell.
+            # A bug. Continuing would decide on a state that differs from the journal.
             self.close(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a decision could not be applied"))
             raise
 

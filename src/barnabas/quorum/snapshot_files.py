@@ -1,8 +1,8 @@
 """Snapshots of the metadata log as files: `<end offset>-<epoch>.checkpoint` beside the log's segments.
 
-In: an image, what the quorum says of itself. Out: a file that Apache Kafka loads: a control batch with the
-header, batches of records, a control batch with the footer. Written under another name first, so that it is
-whole or absent.
+In: an image, the voters. Out: a file that Apache Kafka loads: a control batch with the header, batches of
+records, a control batch with the footer. It is written under another name first, so that a snapshot is whole
+or absent.
 Does not know: when to write one (see `metadata_log`), what the records mean.
 """
 
@@ -32,12 +32,12 @@ PART = ".part"
 
 
 class CorruptSnapshot(ValueError):
-    """A snapshot file that is not whole, or not a snapshot."""
+    """A snapshot file that is incomplete, damaged, or no snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a snapshot file holds."""
+    """The content of a snapshot file."""
 
     last_timestamp_ms: int
     membership: Membership
@@ -50,7 +50,7 @@ class Snapshot:
 
 
 def list_snapshots(disk: Disk, directory: str) -> dict[SnapshotId, int]:
-    """The snapshots of a folder with their sizes, the oldest first; unfinished ones are removed."""
+    """The snapshots of a folder with their sizes, oldest first. Removes unfinished ones."""
     found: dict[SnapshotId, int] = {}
     for name, size in disk.sizes(directory).items():
         snapshot = parse_name(name)
@@ -69,7 +69,7 @@ def encode(
     last_timestamp_ms: int,
     now_ms: int,
 ) -> bytes:
-    """The bytes of a snapshot; `level` is the `metadata.version` that its records are written with."""
+    """Encode a snapshot; `level` is the `metadata.version` that its records are written with."""
     return at_once(encode_in_steps(records, level, epoch, membership, last_timestamp_ms, now_ms))
 
 
@@ -105,7 +105,7 @@ def _batches(records: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def store(disk: Disk, directory: str, snapshot: SnapshotId, data: bytes) -> None:
-    """Writes a snapshot durably: first under a name that nobody reads, then under its own."""
+    """Write a snapshot durably: first under a temporary name, then rename it."""
     path = f"{directory}/{snapshot.file_name}"
     disk.create(path + PART, data, sync=True)
     disk.replace(path + PART, path)
@@ -113,7 +113,8 @@ def store(disk: Disk, directory: str, snapshot: SnapshotId, data: bytes) -> None
 
 
 def encode_image(image: MetadataImage, membership: Membership, now_ms: int) -> Steps[bytes]:
-    """A snapshot of an image, which does not change meanwhile."""
+    """Encode a snapshot of an image. Images are immutable, so the loop may do other work between the
+    steps."""
     at, level = image.provenance, image.features.metadata_level
     data = yield from encode_in_steps(
         image_records(image), level, at.epoch, membership, at.timestamp_ms, now_ms
@@ -122,7 +123,7 @@ def encode_image(image: MetadataImage, membership: Membership, now_ms: int) -> S
 
 
 def load(disk: Disk, path: str, membership: Membership) -> Snapshot:
-    """Reads a snapshot file; `membership` is what holds where it says nothing of the quorum."""
+    """Read a snapshot file. `membership` applies where the file has no records of the quorum."""
     data = disk.read(path)
     records: list[Message] = []
     last_timestamp_ms = -1
@@ -145,5 +146,5 @@ def load(disk: Disk, path: str, membership: Membership) -> Snapshot:
     except (KafkaError, ProtocolError, ValueError) as error:
         raise CorruptSnapshot(f"{path} is damaged: {error}") from error
     if not ended:
-        raise CorruptSnapshot(f"{path} has no end")
+        raise CorruptSnapshot(f"{path} is incomplete: its footer is missing")
     return Snapshot(last_timestamp_ms, membership, records)

@@ -1,8 +1,9 @@
-"""The end of the metadata log that may not be committed yet, decoded: it becomes image when it is.
+"""The tail of the metadata log that may not be committed yet, decoded; it becomes part of the image on
+commit.
 
-In: batches as they were appended, by the leader or from it. Out: the delta and image of those that are
-committed; what would be the image if all were; the voters that a batch names. Batches that a new leader does
-not have are dropped again.
+In: batches, as this leader appended or as this follower fetched them. Out: the delta and the image when
+batches are committed; the image as it would be if all were. A truncation drops batches that a new leader does
+not have.
 Does not know: the file, who leads.
 """
 
@@ -24,7 +25,7 @@ from barnabas.records.control import read_control
 from barnabas.records.record import iter_records
 
 RECORDS_A_STEP = 16
-Replayed = tuple[MetadataDelta, TransactionFilter]  # what changes, what is open behind it
+Replayed = tuple[MetadataDelta, TransactionFilter]  # the changes, and the transactions open after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,12 @@ class Batch:
     end_offset: int
     epoch: int
     timestamp_ms: int
-    records: Sequence[Message]  # none in a control batch
+    records: Sequence[Message]  # empty in a control batch
     controls: Sequence[tuple[int, Message]] = ()  # with their offsets
 
 
 def read_batch(data: bytes, position: int, header: BatchHeader) -> Batch:
-    """A batch of the log, decoded."""
+    """Decode a batch of the log."""
     return at_once(read_in_steps(data, position, header))
 
 
@@ -67,7 +68,7 @@ def read_in_steps(data: bytes, position: int, header: BatchHeader) -> Steps[Batc
 
 
 class Uncommitted:
-    """Invariant: batches follow each other in the log, and the first begins where the image ends."""
+    """Invariant: batches are consecutive, and the first begins where the image ends."""
 
     def __init__(self, transactions: TransactionFilter, registered_at: dict[int, int]) -> None:
         self.batches: deque[Batch] = deque()
@@ -82,12 +83,13 @@ class Uncommitted:
             self.batches.pop()
 
     def commit(self, image: MetadataImage, high_watermark: int) -> tuple[MetadataDelta, MetadataImage] | None:
-        """The image with all that is below the high watermark; None when that is nothing new."""
+        """Commit what is below the high watermark. Returns the delta and the new image; None if nothing is
+        new."""
         below = self.below(high_watermark)
         return self.committed(below, at_once(self.replay_in_steps(image, below))) if below else None
 
     def below(self, high_watermark: int) -> list[Batch]:
-        """The batches that are committed, as of this high watermark."""
+        """The batches that this high watermark commits."""
         found = []
         for batch in self.batches:
             if batch.end_offset > high_watermark:
@@ -96,20 +98,20 @@ class Uncommitted:
         return found
 
     def replay_in_steps(self, image: MetadataImage, batches: Sequence[Batch]) -> Steps[Replayed]:
-        """What the first batches change; nothing is changed yet."""
+        """Compute what the first batches change. Changes nothing yet."""
         delta, transactions = MetadataDelta(image), self.transactions.copy()
         for batch in batches:
             yield from delta.replay_in_steps(transactions.pass_on(batch.records))
         return delta, transactions
 
     def begins_with(self, batches: Sequence[Batch]) -> bool:
-        """Whether these are still the first ones."""
+        """Whether these batches are still the first ones."""
         return len(self.batches) >= len(batches) and all(
             ours is theirs for ours, theirs in zip(self.batches, batches, strict=False)
         )
 
     def committed(self, batches: Sequence[Batch], replayed: Replayed) -> tuple[MetadataDelta, MetadataImage]:
-        """The first batches are the image's from now on."""
+        """Remove the first batches, which are committed, and return the image that holds them."""
         delta, self.transactions = replayed
         for batch in batches:
             self.batches.popleft()
@@ -118,8 +120,8 @@ class Uncommitted:
         return delta, delta.apply(Provenance(last.end_offset - 1, last.epoch, last.timestamp_ms))
 
     def take_all(self, image: MetadataImage) -> tuple[MetadataDelta, MetadataImage, Sequence[Batch]]:
-        """The image as a new leader sees it: with all that is there, which it will commit with its own first
-        records. What is uncommitted is the caller's from now on."""
+        """Remove all batches and return the image with them, as a new leader sees it. The new leader commits
+        them together with its own first records."""
         taken, self.batches = self.batches, deque()
         delta = MetadataDelta(image)
         self.transactions = self.transactions.copy()

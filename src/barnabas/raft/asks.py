@@ -1,7 +1,7 @@
-"""What members of the quorum say to each other about who leads; fetching is apart.
+"""The messages that members of the quorum exchange about who leads. Fetching is separate.
 
-In: nothing. Out: the values that `member` takes in and gives out, free of versions and encodings.
-Does not know: the protocol's messages (`quorum_messages` in `runtime` translates), connections.
+In: nothing. Out: the values that `member` receives and sends, without versions and encodings.
+Does not know: the protocol's messages (`quorum.quorum_messages` converts), connections.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ class ReplicaKey(NamedTuple):
 
 
 class AskVote(NamedTuple):
-    """May I lead `epoch`? As a pre-vote: would you say yes (KIP-996)?"""
+    """A request for a vote in `epoch`, or for a pre-vote: would you vote for me (KIP-996)?"""
 
     to: Voter
     epoch: int
     is_pre_vote: bool
-    last_epoch: int  # of the asker's log
+    last_epoch: int  # of the sender's log
     end_offset: int
 
 
 class TellBegin(NamedTuple):
-    """I lead `epoch`."""
+    """Tells a voter that this node leads `epoch`."""
 
     to: Voter
     epoch: int
 
 
 class TellEnd(NamedTuple):
-    """I led `epoch` and do not any more; the first of these should follow me."""
+    """Tells a voter that this node no longer leads `epoch`. The first successor should stand for election
+    first."""
 
     to: Voter
     epoch: int
@@ -49,14 +50,14 @@ Ask = AskVote | TellBegin | TellEnd
 
 
 class VoteAsked(NamedTuple):
-    """A vote request as it arrives."""
+    """A received vote request."""
 
     candidate: ReplicaKey
     epoch: int
     is_pre_vote: bool
     last_epoch: int
     end_offset: int
-    voter: ReplicaKey | None = None  # whom it was meant for, from version 1 on
+    voter: ReplicaKey | None = None  # the intended receiver, from version 1 on
 
 
 class BeginTold(NamedTuple):
@@ -74,16 +75,16 @@ class EndTold(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The answer to any of them; who leads is told with it."""
+    """The response to any of the three requests. The leader hint travels beside it."""
 
     error: ErrorCode = ErrorCode.NONE
     is_granted: bool = False
 
 
 class Ready(NamedTuple):
-    """All that is to be done, in this order: give up leading, remember, lead, ask."""
+    """Everything to do after an input, in this order: stop leading, save, lead, send."""
 
     has_lost: bool = False
-    save: ElectionState | None = None  # durable before anybody hears of it
+    save: ElectionState | None = None  # durable before any other node learns of it
     victory: Victory | None = None
     asks: Sequence[Ask] = ()

@@ -1,9 +1,9 @@
-"""How a node comes to lead: what it must remember first, and what it writes first.
+"""How a node becomes leader: the state it must save first, and the records it writes first.
 
-In: the state that was remembered, the voters, the end of the log. Out: the state to remember before anything
-else, and the control records that open the epoch: LeaderChange, and the voters where the log does not have
-them yet. A sole voter needs nobody's vote.
-Does not know: files, requests, how votes are asked for (`member`).
+In: the saved state, the voters, the end of the log. Out: the state to save before anything else, and the
+control records that open the epoch: LeaderChange, and the voters if the log does not have them yet. A sole
+voter needs no other vote.
+Does not know: files, requests, how votes are collected (`member`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEADER_CHANGE_VERSION = 0
 
 @dataclass(frozen=True, slots=True)
 class Victory:
-    state: ElectionState  # to be durable before the records are written
+    state: ElectionState  # must be durable before the records are written
     membership: Membership
     control_records: list[Message]
 
@@ -30,7 +30,7 @@ class Victory:
 def elect_sole_voter(
     remembered: ElectionState, last_log_epoch: int, local: Voter, membership: Membership
 ) -> Victory:
-    """The only voter votes for itself, in an epoch that nobody has seen."""
+    """Elect the only voter in an epoch that no node has seen."""
     if not membership.voters.is_sole(local.id, local.directory_id):
         raise ValueError(f"node {local.id} cannot elect itself: the voters are {list(membership.voters.ids)}")
     epoch = max(remembered.epoch, last_log_epoch, 0) + 1
@@ -38,7 +38,7 @@ def elect_sole_voter(
 
 
 def elected(epoch: int, local: Voter, membership: Membership, granting_ids: Sequence[int]) -> Victory:
-    """What follows from winning an epoch with these votes."""
+    """The state and records that follow from winning an epoch with these votes."""
     state = ElectionState(epoch, leader_id=local.id, voted_id=NOBODY)
     records: list[Message] = [leader_change(local.id, membership.voters.ids, granting_ids)]
     if membership.kraft_version > 0 and _must_tell(membership, local):
@@ -50,7 +50,7 @@ def elected(epoch: int, local: Voter, membership: Membership, granting_ids: Sequ
 
 
 def _must_tell(membership: Membership, local: Voter) -> bool:
-    """The log has no voters yet, or ours are not where we listen now."""
+    """Whether the log has no voters yet, or has an outdated address of this one."""
     known = membership.voters.voters.get(local.id)
     return membership.offset == BOOTSTRAP_OFFSET or known != local
 

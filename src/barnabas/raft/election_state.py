@@ -1,4 +1,4 @@
-"""What a node of the quorum must not forget across restarts: the epoch, its vote, whom it knows to lead.
+"""What a node of the quorum must keep across restarts: the epoch, its vote, the leader it knows.
 
 In and out: the JSON text of `quorum-state`, version 0 (static voters, kraft.version 0) and 1 (kraft.version
 1).
@@ -19,7 +19,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """Invariant: within an epoch the vote is given once, and a leader, once known, does not change."""
+    """Invariant: in an epoch a node votes once, and a leader, once known, does not change."""
 
     epoch: int = 0
     leader_id: int = NOBODY
@@ -28,11 +28,11 @@ class ElectionState:
 
 
 class CorruptElectionState(ValueError):
-    """`quorum-state` holds something else than it should."""
+    """The content of `quorum-state` is not valid."""
 
 
 def encode(state: ElectionState, kraft_version: int, voter_ids: Sequence[int]) -> str:
-    """The text as Apache Kafka writes it: one line, no blanks, these names in this order."""
+    """Encode the text as Apache Kafka writes it: one line, no blanks, these names in this order."""
     fields: dict[str, object]
     if kraft_version == 0:
         fields = {
@@ -60,7 +60,7 @@ def decode(text: str) -> ElectionState:
         fields = json.loads(text)
         version = fields["data_version"]
         if version not in (0, 1):
-            raise CorruptElectionState(f"quorum-state has version {version}; 0 and 1 are known")
+            raise CorruptElectionState(f"quorum-state has version {version}; supported are 0 and 1")
         return ElectionState(
             epoch=int(fields["leaderEpoch"]),
             leader_id=int(fields["leaderId"]),

@@ -1,7 +1,7 @@
-"""The leader's books: how far every voter has synced the log, and with it what is committed.
+"""The leader's record of every voter's progress, from which the high watermark follows.
 
-In: ends of logs, reported by fetches of followers and by our own disk. Out: the high watermark, which never
-moves back and never rests on entries of older epochs alone; what DescribeQuorum tells.
+In: log end offsets, from followers' fetches and from our own disk. Out: the high watermark, which never moves
+back and never commits entries of older epochs alone; the content of DescribeQuorum.
 Does not know: fetching, elections, the clock.
 """
 
@@ -13,19 +13,20 @@ from barnabas.protocol import NULL_UUID
 from barnabas.raft.voters import VoterSet
 
 OBSERVERS_MAX = 10_000
-OBSERVER_MS = 300_000  # without a fetch, then it is forgotten
+OBSERVER_MS = 300_000  # an observer that has not fetched for this long is removed
 
 
 @dataclass(slots=True)
 class ReplicaProgress:
     directory_id: bytes = NULL_UUID
-    end_offset: int = -1  # below it everything is durable on that node
+    end_offset: int = -1  # everything below it is durable on that node
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
-    fetched_leader_end: int = -1  # where the leader's log ended at the fetch before
+    fetched_leader_end: int = -1  # the leader's log end offset at the previous fetch
 
     def note(self, end_offset: int, now_ms: int, leader_end_offset: int) -> None:
-        """A fetch from here. Caught up is who has all that was there when it fetched before."""
+        """Record a fetch. A replica is caught up if it has everything that the leader had at its previous
+        fetch."""
         if end_offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
         elif 0 <= self.fetched_leader_end <= end_offset:
@@ -59,13 +60,13 @@ class Leader:
         self._progress = {voter.id: ReplicaProgress(voter.directory_id) for voter in voters.voters.values()}
 
     def synced(self, end_offset: int, now_ms: int) -> bool:
-        """Our own log is durable up to here; True when that committed something."""
+        """Record that our own log is durable up to here; True when that committed something."""
         return self.replicated(self.node_id, end_offset, now_ms, end_offset)
 
     def fetched(
         self, node_id: int, directory_id: bytes, end_offset: int, now_ms: int, leader_end_offset: int
     ) -> bool:
-        """A fetch of a voter or observer; True when it committed something."""
+        """Record a fetch of a voter or observer; True when that committed something."""
         if node_id < 0:
             return False
         if self.voters.is_voter(node_id, directory_id):
@@ -79,13 +80,13 @@ class Leader:
         return False
 
     def forget_observers(self, now_ms: int) -> None:
-        """Those that have not fetched for minutes are gone, as far as anybody knows."""
+        """Remove observers that have not fetched for minutes."""
         for key, observer in list(self.observers.items()):
             if now_ms - observer.last_fetch_ms > OBSERVER_MS:
                 del self.observers[key]
 
     def replicated(self, node_id: int, end_offset: int, now_ms: int, leader_end_offset: int) -> bool:
-        """A voter's log is durable up to here; True when that committed something."""
+        """Record that a voter's log is durable up to here; True when that committed something."""
         progress = self._progress.get(node_id)
         if progress is None:
             return False
@@ -93,7 +94,7 @@ class Leader:
         return self._advance()
 
     def change_voters(self, voters: VoterSet) -> None:
-        """Other voters count from now on; what is known of each is kept."""
+        """Count other voters from now on. The progress of voters that remain is kept."""
         before, self.voters = self._progress, voters
         self._progress = {}
         for voter in voters.voters.values():

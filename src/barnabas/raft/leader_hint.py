@@ -1,7 +1,7 @@
-"""Who leads, as an answer of the quorum tells it: an id, an epoch, and where newer versions know it.
+"""Who leads, as a response of the quorum says: an id, an epoch, and an address in newer versions.
 
-In: the fields of Fetch, FetchSnapshot, Vote and their relatives. Out: `LeaderHint`.
-Does not know: whether it is still true.
+In: the fields of Fetch, FetchSnapshot, Vote and similar responses. Out: `LeaderHint`.
+Does not know: whether the hint is still true.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 class LeaderHint(NamedTuple):
     leader_id: int = -1
     epoch: int = 0
-    host: str = ""  # empty: the voters tell, or nobody
+    host: str = ""  # empty: the voters' endpoints may know it
     port: int = 0
 
 

@@ -1,7 +1,7 @@
-"""Where logs end and where they part: whether a replica's log is a beginning of the leader's.
+"""Compares the ends of logs: whether a replica's log is a prefix of the leader's.
 
-In: the offset and epoch at which a replica wants to go on, what the leader's log holds. Out: that it may,
-where it must truncate, or which snapshot it needs first.
+In: the offset and epoch at which a replica wants to continue, what the leader's log holds. Out: that it may
+continue, where it must truncate, or which snapshot it needs first.
 Does not know: reading, requests.
 """
 
@@ -14,14 +14,14 @@ from barnabas.raft.snapshot_ids import SnapshotId
 
 
 class EpochEnd(NamedTuple):
-    """An epoch, and the offset behind its last record."""
+    """An epoch, and the offset after its last record."""
 
     epoch: int
     end_offset: int
 
 
 class Agreement(NamedTuple):
-    """All None: the logs agree up to the offset."""
+    """With both None, the logs agree up to the offset."""
 
     diverging: EpochEnd | None = None
     snapshot: SnapshotId | None = None
@@ -34,7 +34,8 @@ def compare(
     snapshots: Sequence[SnapshotId],
     end_of_epoch: Callable[[int], EpochEnd],
 ) -> Agreement:
-    """Whether a replica whose log ends at `offset`, with a last record of `epoch`, can go on from here."""
+    """Whether a replica whose log ends at `offset`, with a last record of `epoch`, can continue from
+    there."""
     if start_offset == 0 and offset == 0 and epoch == 0:
         return Agreement()
     if snapshots:
@@ -49,5 +50,5 @@ def compare(
 
 
 def is_up_to_date(last_epoch: int, end_offset: int, own_last_epoch: int, own_end_offset: int) -> bool:
-    """Whether a candidate's log has all that ours has."""
+    """Whether a candidate's log holds everything that ours does."""
     return (last_epoch, end_offset) >= (own_last_epoch, own_end_offset)

@@ -1,9 +1,9 @@
-"""A member of the quorum: votes, stands for election, leads, follows. All of it that can be wrong; no I/O.
+"""A member of the quorum: votes, stands for election, leads, follows. Decides everything, does no I/O.
 
-In: requests and answers of other members, fetches, and the time (`tick`). Out: the answers, and after every
-input one `Ready` value with all that is to be done. Roles and their order: see `roles`.
-Invariants: in an epoch a member votes once, and knows one leader; what it answers rests on what `Ready.save`
-made durable. A member that would not win does not raise the epoch (pre-vote, KIP-996).
+In: requests and responses of other members, fetches, and the time (`tick`). Out: responses, and after every
+input one `Ready` value with everything to do. For the roles and their transitions see `roles`.
+Invariants: in an epoch a member votes once and knows one leader. Its responses depend only on state that
+`Ready.save` made durable. A member that would not win does not raise the epoch (pre-vote, KIP-996).
 Does not know: the log's content, connections, the controller.
 """
 
@@ -44,11 +44,12 @@ from barnabas.raft.voters import Membership, Voter, VoterEndpoint
 
 NEVER_MS = 2**62
 BACKOFF_BASE_MS = 50
-SUSPICION_MS = 150  # after its leader's connection broke, a follower stands within this time
+# after the connection to its leader broke, a follower stands for election within this time
+SUSPICION_MS = 150
 
 
 class LogView(Protocol):
-    """What a member must know of its log."""
+    """The part of its log that a member reads."""
 
     @property
     def end_offset(self) -> int: ...
@@ -74,7 +75,7 @@ class Timing:
 
 
 class Member:
-    """`local` as it is now: its directory and where it listens."""
+    """`local` is this node as it is now: its directory and where it listens."""
 
     def __init__(
         self, local: Voter, log: LogView, state: ElectionState, timing: Timing, chance: Chance, now_ms: int
@@ -92,10 +93,10 @@ class Member:
             self._keep(ElectionState(log.last_epoch))
         self.role: Role = Unattached(now_ms + self._election_wait_ms())
         if self.state.leader_id == local.id:
-            # It led before it stopped: nobody else may have its vote in that epoch.
+            # It led this epoch before it stopped: it must not vote for another node in it.
             self.role = Resigned(now_ms + self._election_wait_ms(), ())
 
-    # What is known
+    # State
 
     @property
     def epoch(self) -> int:
@@ -111,7 +112,7 @@ class Member:
 
     @property
     def leader(self) -> LeaderHint:
-        """Who leads the epoch, as far as this member knows, and where."""
+        """The leader of the epoch and its address, as far as this member knows."""
         role, state = self.role, self.state
         if isinstance(role, Follower):
             return LeaderHint(role.leader_id, state.epoch, role.host, role.port)
@@ -124,12 +125,12 @@ class Member:
 
     @property
     def is_led(self) -> bool:
-        """Whether there is a leader now, for all that this member knows: it, or one that it follows."""
+        """Whether this member leads, or follows a leader."""
         return isinstance(self.role, Follower | Elected)
 
     @property
     def deadline_ms(self) -> int:
-        """When `tick` has something to do; for ever away for an observer."""
+        """When `tick` has something to do; never for an observer."""
         role = self.role
         if isinstance(role, Elected):
             return min(role.check_deadline_ms, role.begin_at_ms)
@@ -150,7 +151,7 @@ class Member:
         return found
 
     def is_wanted(self, ask: Ask) -> bool:
-        """Whether an ask that got no answer should be repeated."""
+        """Whether to send a request again that got no response."""
         role = self.role
         if ask.epoch != self.epoch:
             return False
@@ -161,7 +162,7 @@ class Member:
             return isinstance(role, Elected) and ask.to.id not in role.fetched
         return isinstance(role, Resigned) and ask.to.id not in role.told
 
-    # Requests of others
+    # Requests of other members
 
     def vote(self, asked: VoteAsked, now_ms: int) -> Verdict:
         last = asked.last_epoch
@@ -221,7 +222,7 @@ class Member:
         return Verdict()
 
     def _succession_ms(self, successors: Sequence[ReplicaKey]) -> int:
-        """The first in the line stands at once, each of the others later than the one before."""
+        """How long to wait before standing: the first successor not at all, each next one longer."""
         longest = self._timing.election_backoff_max_ms
         for position, successor in enumerate(successors):
             if successor.id == self.local.id and successor.directory_id in (
@@ -246,7 +247,7 @@ class Member:
                 return LeaderHint(leader_id, epoch, endpoint.host, endpoint.port)
         return LeaderHint(leader_id, epoch)
 
-    # Answers of others
+    # Responses of other members
 
     def vote_answered(self, ask: AskVote, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
         if self.hear_of(hint, now_ms) or not self.is_wanted(ask) or verdict.error != ErrorCode.NONE:
@@ -257,7 +258,7 @@ class Member:
         self._count(role, now_ms)
 
     def told(self, ask: TellBegin | TellEnd, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
-        """An answer to what this member told: the other side knows."""
+        """Record a response to BeginQuorumEpoch or EndQuorumEpoch: the receiver knows now."""
         if self.hear_of(hint, now_ms) or verdict.error != ErrorCode.NONE:
             return
         role = self.role
@@ -265,8 +266,8 @@ class Member:
             role.told[ask.to.id] = None
 
     def hear_of(self, hint: LeaderHint, now_ms: int, *, from_leader: bool = False) -> bool:
-        """Somebody says who leads; True when that is news. An epoch that is over is none, nor is the leader
-        that a prospective candidate misses, unless it is that leader who says so."""
+        """Learn who leads; True when that is news. Ignored are hints of past epochs, and hints at the
+        leader that a prospective candidate lost, unless they come from that leader itself."""
         if hint.epoch < self.epoch:
             return False
         if hint.leader_id < 0 or hint.leader_id == self.local.id:
@@ -287,15 +288,16 @@ class Member:
     # Following
 
     def fetched(self, epoch: int, now_ms: int) -> None:
-        """The leader of this epoch answered a fetch."""
+        """Record that the leader of this epoch responded to a fetch."""
         role = self.role
         if isinstance(role, Follower) and epoch == self.epoch:
             role.has_fetched = True
             role.deadline_ms = now_ms + self._timing.fetch_timeout_ms
 
     def leader_gone(self, epoch: int, now_ms: int) -> None:
-        """The leader's connection was refused or broke: it will hardly answer again. Elections are safe at
-        any time; standing soon keeps the gap short, and asking first (pre-vote) keeps a living leader."""
+        """Record that the connection to the leader was refused or broke, so it will hardly respond again.
+        An election is safe at any time: standing soon shortens the gap, and the pre-vote protects a leader
+        that is alive."""
         role = self.role
         if not isinstance(role, Follower) or epoch != self.epoch:
             return
@@ -308,7 +310,7 @@ class Member:
     # Leading
 
     def fetched_by(self, replica: ReplicaKey, now_ms: int) -> None:
-        """A voter fetched: this leader is heard."""
+        """Record that a voter fetched from this leader."""
         role = self.role
         if not isinstance(role, Elected):
             return
@@ -321,14 +323,14 @@ class Member:
             role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
 
     def voters_changed(self, now_ms: int) -> None:
-        """Other voters are in force: a leader gives them time to find it."""
+        """Give new voters time to find this leader."""
         role = self.role
         if isinstance(role, Elected):
             role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
             role.begin_at_ms = now_ms
 
     def lead_alone(self, now_ms: int) -> Victory:
-        """The only voter leads without asking anybody."""
+        """Lead at once, as the only voter."""
         self._to_candidate(now_ms)
         victory = self._victory
         assert victory is not None
@@ -336,7 +338,7 @@ class Member:
         return victory
 
     def resign(self, successors: Sequence[ReplicaKey], now_ms: int) -> None:
-        """Stop leading, and say who should be next."""
+        """Stop leading, and name the preferred successors."""
         if isinstance(self.role, Elected):
             self._lost = True
             self.role = Resigned(now_ms + self._timing.election_timeout_ms, tuple(successors))
@@ -408,7 +410,7 @@ class Member:
             self._asks.append(AskVote(voter, self.epoch, is_pre_vote, log.last_epoch, log.end_offset))
 
     def _count(self, role: Campaign, now_ms: int) -> None:
-        """Votes of those who are voters now: enough to win, or too few left to win?"""
+        """Count the votes of the current voters: has it won, or can it no longer win?"""
         voters = self._log.membership.voters
         granted = [voter for voter in voters.ids if voter in role.granted]
         rejected = [voter for voter in voters.ids if voter in role.rejected]
@@ -421,7 +423,8 @@ class Member:
             self._failed(role, now_ms)
 
     def _failed(self, role: Campaign, now_ms: int) -> None:
-        """Not elected. It looks for a leader again, and stands again after a while that grows and varies."""
+        """Give up this election. The member looks for a leader, and stands again after a growing random
+        time."""
         failures = role.failures + 1
         longest = min(BACKOFF_BASE_MS << min(failures, 10), self._timing.election_backoff_max_ms)
         wait_ms = BACKOFF_BASE_MS + self._chance.randrange(max(longest, 1))

@@ -1,7 +1,7 @@
-"""DescribeQuorum: leader, voters and observers of the metadata partition, and how far each has come.
+"""DescribeQuorum: leader, voters and observers of the metadata partition, and how far each has replicated.
 
-In: the request, the leader's books. Out: the answer. A request must name the metadata partition and nothing
-else, or all it names is unknown.
+In: the request, the leader's record of progress. Out: the response. A request must name the metadata
+partition and nothing else; otherwise all its partitions are unknown.
 Does not know: the log, time (it comes in).
 """
 
@@ -13,7 +13,7 @@ from barnabas.raft.leader import Leader, ReplicaProgress
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0
-DIRECTORY_IDS = 2  # the first version that names directories and nodes
+DIRECTORY_IDS = 2  # the first version with directories and nodes
 
 TopicData = DescribeQuorumResponse.TopicData
 PartitionData = TopicData.PartitionData
@@ -38,7 +38,7 @@ def _partition(leader: Leader, version: int, end_offset: int, now_ms: int) -> Pa
     voters = []
     for voter, progress in leader.voter_progress().items():
         if voter == leader.node_id:
-            # The leader is where it is: its own end is what it has written, and it is never behind.
+            # The leader's own end is what it has written, and it is never behind.
             progress = ReplicaProgress(progress.directory_id, end_offset, now_ms, now_ms)
         voters.append(_state(voter, progress, version))
     return PartitionData(
@@ -62,7 +62,7 @@ def _state(node_id: int, progress: ReplicaProgress, version: int) -> DescribeQuo
 
 
 def not_led_here(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Only the leader can tell."""
+    """The response of a node that does not lead the quorum."""
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     message = (
         "For requests intended only for the leader, this error indicates that the broker is not the "

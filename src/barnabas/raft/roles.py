@@ -1,4 +1,4 @@
-"""The roles of a member of the quorum, and what each keeps in mind. `member` alone changes them.
+"""The roles of a member of the quorum, and the state of each. Only `member` changes them.
 
                        no leader in time               would win              wins
     UNATTACHED, FOLLOWER ---------------> PROSPECTIVE -----------> CANDIDATE ------> ELECTED
@@ -7,7 +7,7 @@
          |     +---------------------- a newer epoch, from anywhere -------------------+  |
          +-- RESIGNED <------------------ told to stop, or no majority fetches -----------+
 
-An observer is a member without a vote: it is unattached or follows, and its time never runs out.
+An observer is a member without a vote: it is unattached or a follower, and never stands for election.
 Does not know: when anything happens.
 """
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Unattached:
-    """Nobody to follow: it may have voted, in which case it waits for whoever wins."""
+    """Follows nobody. If it has voted in this epoch, it waits for the winner."""
 
     deadline_ms: int
-    failures: int = 0  # elections in a row that it did not win
+    failures: int = 0  # consecutive elections that it did not win
 
 
 @dataclass(slots=True)
 class Campaign:
-    """Asking for votes, its own counted. Who answered either way is not asked again."""
+    """Collects votes, beginning with its own. Voters that responded are not asked again."""
 
     deadline_ms: int
     failures: int
@@ -43,13 +43,13 @@ class Campaign:
 
 
 class Prospective(Campaign):
-    """Asks whether it would win, in the epoch that is: nothing is disturbed if not."""
+    """Asks whether it would win, without raising the epoch, so that a failure disturbs nobody."""
 
     __slots__ = ()
 
 
 class Candidate(Campaign):
-    """Stands for an epoch of its own."""
+    """Stands for election in a new epoch."""
 
     __slots__ = ()
 
@@ -59,17 +59,17 @@ class Follower:
     leader_id: int
     host: str
     port: int
-    deadline_ms: int  # of the next successful fetch
-    has_fetched: bool = False  # the leader lives: no reason to vote for another
+    deadline_ms: int  # for the next successful fetch
+    has_fetched: bool = False  # the leader is alive: no pre-vote for another
 
 
 @dataclass(slots=True)
 class Elected:
-    """Leads. A majority must fetch within a time, or others may have elected somebody already."""
+    """Leads. A majority must fetch before the deadline, or the others may have elected another leader."""
 
     check_deadline_ms: int
-    begin_at_ms: int  # when voters who have not fetched are told again
-    fetched: dict[int, int] = field(default_factory=dict)  # voter -> when last
+    begin_at_ms: int  # when to send BeginQuorumEpoch again to voters that have not fetched
+    fetched: dict[int, int] = field(default_factory=dict)  # voter -> time of its last fetch
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-"""Snapshots by name: the offset and epoch that one ends at, and which of several may be deleted.
+"""Names of snapshots: the end offset and epoch of each, and which of several may be deleted.
 
-In: file names, sizes, times. Out: `SnapshotId`s, and those that retention lets go, the oldest first; the
-newest stays.
+In: file names, sizes, times. Out: `SnapshotId`s, and those past retention, oldest first. The newest is never
+among them.
 Does not know: files themselves, what a snapshot holds.
 """
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotId(NamedTuple):
-    """A snapshot replaces all records below `end_offset`, the last of them of `epoch`."""
+    """A snapshot replaces all records below `end_offset`; the last of them has `epoch`."""
 
     end_offset: int
     epoch: int
@@ -48,20 +48,20 @@ def to_delete(
     retention_bytes: int,
     retention_ms: int,
 ) -> list[SnapshotId]:
-    """Old snapshots beyond `metadata.max.retention.bytes` or `.ms`; negative means without limit. The log
-    goes with them: it starts at the first snapshot that stays, and `log_bytes_from` says how large it is
-    then."""
+    """The old snapshots beyond `metadata.max.retention.bytes` or `.ms`; a negative limit means none.
+    Deleting snapshots shortens the log too: it starts at the first snapshot that remains, and
+    `log_bytes_from` returns its size then."""
     ordered = sorted(snapshots)
     snapshot_bytes = sum(file.size_bytes for file in snapshots.values())
     log_bytes = log_bytes_from(0)
-    gone: list[SnapshotId] = []
+    deleted: list[SnapshotId] = []
     for snapshot, following in pairwise(ordered):
         file = snapshots[snapshot]
         too_large = 0 <= retention_bytes < log_bytes + snapshot_bytes
         too_old = retention_ms >= 0 and now_ms - file.last_timestamp_ms > retention_ms
         if not too_large and not too_old:
             break
-        gone.append(snapshot)
+        deleted.append(snapshot)
         snapshot_bytes -= file.size_bytes
         log_bytes = log_bytes_from(following.end_offset)
-    return gone
+    return deleted

@@ -1,7 +1,7 @@
-"""Changes of who votes (KIP-853): one voter at a time, the next when the one before is committed.
+"""Changes of the voters (KIP-853): one voter at a time, each after the previous change is committed.
 
-In: the voters in force, what the leader knows of replicas, a voter to add, remove or update. Out: the voters
-to write down, or KafkaError in Kafka's words.
+In: the voters in force, the leader's record of replicas, a voter to add, remove or update. Out: the new voter
+set, or KafkaError with Kafka's messages.
 Does not know: requests, the log.
 """
 
@@ -15,11 +15,11 @@ from barnabas.raft.asks import ReplicaKey
 from barnabas.raft.leader import Leader
 from barnabas.raft.voters import Membership, Voter, VoterSet
 
-CAUGHT_UP_MS = 3_600_000  # who has fetched within this time is there
+CAUGHT_UP_MS = 3_600_000  # a new voter must have fetched within this time
 
 
 def check_ready(leader: Leader, membership: Membership, verb: str) -> None:
-    """Whether a change can be made now."""
+    """Raise KafkaError unless a change can be made now."""
     if leader.high_watermark < 0:
         raise _busy("Request timed out waiting for leader to establish HWM and fence previous voter changes")
     if membership.kraft_version < 1:
@@ -65,7 +65,8 @@ def with_updated(voters: VoterSet, voter: Voter) -> VoterSet:
 
 
 def dynamic(static: VoterSet, local: Voter, told: Mapping[int, Voter]) -> VoterSet:
-    """Static voters with their directories, as kraft.version 1 needs them: all must have told theirs."""
+    """The static voters with their directories, as kraft.version 1 needs them. Every voter must have
+    reported its directory."""
     known = {**told, local.id: local}
     missing = [str(voter) for voter in static.ids if voter not in known]
     if missing:
@@ -77,7 +78,7 @@ def dynamic(static: VoterSet, local: Voter, told: Mapping[int, Voter]) -> VoterS
 
 
 def is_caught_up(leader: Leader, key: ReplicaKey, now_ms: int) -> bool:
-    """Whether a replica without a vote has all, so that the quorum does not wait for it when it gets one."""
+    """Whether an observer has replicated everything, so that the quorum need not wait for it as a voter."""
     observer = leader.observers.get((key.id, key.directory_id))
     if observer is None:
         return False

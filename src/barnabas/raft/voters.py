@@ -1,7 +1,7 @@
-"""Voters: who has a vote in the quorum, where they listen, and since which offset of the log that is so.
+"""The voters of the quorum, their addresses, and the offset of the record that named them.
 
 In: `controller.quorum.voters`, or KRaftVersionRecord and VotersRecord from the log and snapshots (KIP-853).
-Out: the set in force, the records that tell it. A set from the configuration has no directory ids.
+Out: the set in force, and the records that describe it. A set from the configuration has no directory ids.
 Does not know: who is alive, elections.
 """
 
@@ -16,7 +16,7 @@ from barnabas.protocol.messages.kraft_version_record import KRaftVersionRecord
 from barnabas.protocol.messages.voters_record import VotersRecord
 
 KRAFT_VERSION_MAX = 1
-BOOTSTRAP_OFFSET = -1  # of voters that come from formatting or from the configuration, not from the log
+BOOTSTRAP_OFFSET = -1  # of voters from formatting or the configuration, which are not in the log
 
 
 class VoterEndpoint(NamedTuple):
@@ -28,7 +28,7 @@ class VoterEndpoint(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Voter:
     id: int
-    directory_id: bytes = NULL_UUID  # unknown where voters are static
+    directory_id: bytes = NULL_UUID  # unknown for static voters
     endpoints: tuple[VoterEndpoint, ...] = ()
     kraft_versions: tuple[int, int] = (0, KRAFT_VERSION_MAX)
 
@@ -82,15 +82,14 @@ class VoterSet:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The kraft.version and voters in force, and the offset of the record that said so."""
+    """The kraft.version and voters in force, and the offset of the record that named the voters."""
 
     kraft_version: int = 0
     voters: VoterSet = VoterSet()
     offset: int = BOOTSTRAP_OFFSET
 
     def replay(self, message: Message, offset: int) -> Membership:
-        """The membership after a control record of the log or of a snapshot; others than these two change
-        nothing."""
+        """The membership after a control record. Records of other types change nothing."""
         if isinstance(message, KRaftVersionRecord):
             return Membership(message.kraft_version, self.voters, self.offset)
         if isinstance(message, VotersRecord):
@@ -98,7 +97,7 @@ class Membership:
         return self
 
     def control_records(self) -> list[Message]:
-        """What a snapshot says about the quorum; nothing while voters are static."""
+        """The records of the quorum in a snapshot; none while voters are static."""
         if self.kraft_version == 0:
             return []
         version = KRaftVersionRecord(version=0, kraft_version=self.kraft_version)

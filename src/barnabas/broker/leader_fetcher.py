@@ -174,6 +174,7 @@ class LeaderFetcher:
             return "its address is not known"
         client_id = f"broker-{broker.node_id}-fetcher-{self._number}"
         timeout_ms: int = settings["replica.socket.timeout.ms"]
+        link: LeaderLink | None = None
         try:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
                 _, link = await broker.loop.create_connection(
@@ -181,13 +182,18 @@ class LeaderFetcher:
                     endpoint.host,
                     endpoint.port,
                 )
-                self._link = link
                 await link.greet()
-        except (OSError, TimeoutError, KafkaError) as error:
-            if self._link is not None:
-                self._link.abort(str(error))
+        except BaseException as error:
+            if link is not None:
+                link.abort(str(error))
+            if not isinstance(error, OSError | TimeoutError | KafkaError):
+                raise
             return str(error) or type(error).__name__
-        return None if self._link is link else "the connection was lost at once"
+        if link.is_closed:
+            return "the connection was lost at once"
+        # Not before: partitions are added meanwhile, and a fetch needs to know the leader's versions.
+        self._link = link
+        return None
 
     def _lost(self, link: LeaderLink, reason: str) -> None:
         if self._link is not link:

@@ -45,8 +45,8 @@ class Way:
 
 class LeaderLink(asyncio.BufferedProtocol):
     __slots__ = (
-        "_asked_at", "_client_id", "_correlation_id", "_is_closed", "_is_handling", "_loop", "_lost",
-        "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "_ways", "inbox",
+        "_asked_at", "_client_id", "_correlation_id", "_greeting", "_is_closed", "_is_handling", "_loop",
+        "_lost", "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "_ways", "inbox",
     )  # fmt: skip
 
     def __init__(
@@ -65,14 +65,20 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._waiting: deque[tuple[int, Way, Then]] = deque()  # in the order of requests
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._greeting: asyncio.Future[ApiVersionsResponse] | None = None
         self._is_closed = False
         self._is_handling = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
 
     # -- asking ----------------------------------------------------------------------------------
 
     async def greet(self) -> None:
-        """Learn which versions the leader speaks."""
+        """Learn which versions the leader speaks. OSError: the connection is lost."""
         future: asyncio.Future[ApiVersionsResponse] = self._loop.create_future()
+        self._greeting = future
 
         def answered(response: ApiVersionsResponse) -> None:
             if not future.done():
@@ -81,6 +87,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         way = Way(ApiVersionsResponse, ASK_VERSION_MAX)
         self._send(versions_request(way.version).encode_parts(way.version), way, answered)
         response = await future
+        self._greeting = None
         if response.error_code:
             raise KafkaError(ErrorCode(response.error_code), "the leader does not tell its API versions")
         self._offers = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
@@ -140,6 +147,8 @@ class LeaderLink(asyncio.BufferedProtocol):
             self._timer.cancel()
         if not self._is_handling:  # what is being handled may be staged
             self.inbox.closed()
+        if self._greeting is not None and not self._greeting.done():
+            self._greeting.set_exception(ConnectionResetError(reason))
         self._lost(self, reason)
 
     # -- what asyncio calls ----------------------------------------------------------------------

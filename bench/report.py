@@ -151,7 +151,9 @@ MEANING = """
   heap, after collecting garbage).
 - **longest wait**: of one producer that writes a record at a time, while somebody else creates 100 topics of
   100 partitions, sends a record to each in one request, asks for the metadata and the end offsets of all,
-  commits an offset for each in one request, deletes them; while 50,000 groups commit, are listed and loaded;
-  while a group of 500 members is assigned 5,000 partitions. `python -m bench.stalls` shows what of it is the
-  broker's own work.
+  commits an offset for each in one request, deletes them; while 64 logs are read and written that the page
+  cache has forgotten; while 50,000 groups commit, are listed and loaded; while a group of 500 members is
+  assigned 5,000 partitions. `python -m bench.stalls` shows what of it is the broker's own work, and what the
+  file system alone takes for the files of a new partition. A cluster of three with 100,000 partitions has a
+  command of its own, `python -m bench.cluster_stalls` (or `python -m bench.cluster many-100k`).
 """

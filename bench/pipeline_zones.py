@@ -19,7 +19,7 @@ from typing import Any
 
 from barnabas.pipeline import SparkPart
 from barnabas.pipeline.engine.session import session as pipeline_session
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.views.layers import Views
 from barnabas.testing import spark_connector
@@ -91,7 +91,7 @@ class Zones:
 
     def ours(self, topic: str, lake: Path) -> None:
         pipeline = pipeline_of(self.broker.bootstrap, topic, lake, self.scale.rows_per_batch)
-        Feed(self.spark, pipeline, "orders").drain()
+        SourceRunner(self.spark, pipeline, "orders").drain()
 
     def by_hand(self, topic: str, lake: Path) -> None:
         Job(self.spark, self.broker.bootstrap, topic, lake, self.scale.rows_per_batch).run()
@@ -163,10 +163,10 @@ class Zones:
         """Microseconds a row through the zones and for the view, and the seconds of each batch."""
         lake = self.lake()
         pipeline = pipeline_of(self.broker.bootstrap, topic, lake, per_batch)
-        feed = Feed(self.spark, pipeline, "orders")
+        runner = SourceRunner(self.spark, pipeline, "orders")
         steps: list[float] = []
         started = time.perf_counter()
-        while feed.step() is not None:
+        while runner.step() is not None:
             steps.append(time.perf_counter() - started - sum(steps))
         zones = sum(steps) / sent * 1e6
         store = open_store("duckdb", name="bench", folder=lake / "store")

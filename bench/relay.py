@@ -23,7 +23,7 @@ from bench import frames, generator
 from bench.generator import Plan
 
 FOLLOWERS = 2
-HELLO, DONE = b"follower", b"d" * 120  # about as long as a fetch
+HELLO, DONE = b"listener", b"d" * 120  # about as long as a fetch
 ANSWER = (54).to_bytes(4, "big") + bytes(54)
 
 
@@ -51,8 +51,8 @@ class Leading(End):
         else:
             Leading.client, Leading.missing = self.transport, FOLLOWERS
             os.pwrite(self.file, data, 0)
-            for follower in Leading.followers:
-                follower.write(data)
+            for listener in Leading.followers:
+                listener.write(data)
 
 
 class Following(End):

@@ -80,7 +80,7 @@ def order(number: int, **changes: Any) -> dict[str, Any]:
 
 def rows(spark: Any, pipeline: Pipeline, zone: str, name: str, *columns: str) -> list[tuple[Any, ...]]:
     """Of a table, sorted."""
-    frame = pipeline.the_lake.read(spark, Table(Zone(zone), name)).select(*columns)
+    frame = pipeline.lake_location.read(spark, Table(Zone(zone), name)).select(*columns)
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 

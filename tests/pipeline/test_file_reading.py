@@ -86,10 +86,10 @@ def test_every_part_of_the_file_is_understood() -> None:
     assert isinstance(orders, TopicSource) and isinstance(customers, TableSource)
     assert isinstance(photos, FilesSource)
     assert (orders.lateness_s, orders.bandwidth_bytes_s, orders.frequency.pace) == (600, 1e7, Pace.REAL_TIME)
-    assert customers.password == Secret("${env:PGPASSWORD}") and customers.merging is Merging.LAST
+    assert customers.password == Secret("${env:PGPASSWORD}") and customers.merging is Merging.UPSERT
     assert photos.frequency.interval_s == 60
     assert [rule.label for rule in pipeline.trusted[0].rules][:2] == ["not_null_order_id", "range_amount"]
-    assert pipeline.the_lake.root == "/etc/pipelines/lake"
+    assert pipeline.lake_location.root == "/etc/pipelines/lake"
     assert pipeline.retention_s == {"raw": 90 * 86400.0}
 
 

@@ -13,8 +13,8 @@ import fastavro
 import pytest
 
 from barnabas.pipeline import FileKind, FilesSource, Pipeline, Schema, Staging, Trusted, not_null
-from barnabas.pipeline.engine.errors import FeedError, Interrupted, SourceAway
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.engine.errors import CommitConflict, IngestError, SourceUnavailable
+from barnabas.pipeline.ingest.source_runner import SourceRunner
 from pipeline.orders import rows
 
 pytestmark = pytest.mark.timeout(300)  # Spark takes its time on a machine that is busy
@@ -46,31 +46,31 @@ def test_lines_of_json_also_in_gz_come_once_and_with_their_numbers(
 ) -> None:
     folder = tmp_path / "in"
     pipeline = of_files(lake, folder)
-    feed = Feed(spark, pipeline, "people")
-    with pytest.raises(SourceAway, match="is not there"):
-        feed.step()
+    runner = SourceRunner(spark, pipeline, "people")
+    with pytest.raises(SourceUnavailable, match="is not there"):
+        runner.step()
     folder.mkdir()
     (folder / "a.json").write_text('{"id": 1, "name": "a"}\n\n{"id": 2}\nbroken\n')
     (folder / "b.json.gz").write_bytes(gzip.compress(b'{"id": 1, "name": "again"}\n{"id": 3, "name": "c"}\n'))
     (folder / "c.json.tmp").write_text('{"id": 9, "name": "unfinished"}\n')
-    [batch] = feed.drain()
+    [batch] = runner.drain()
     assert (batch.rows_in, batch.duplicates, batch.malformed, batch.accepted) == (5, 1, 1, 2)
     refused = rows(spark, pipeline, "quarantine", "people", "offset", "topic", "reason")
     assert [(line, path.rpartition("/")[2]) for line, path, _ in refused] == [(3, "a.json"), (4, "a.json")]
     (folder / "d.json").write_text('{"id": 4, "name": "d"}\n')
-    assert [each.rows_in for each in Feed(spark, pipeline, "people").drain()] == [1]
-    with pytest.raises(Interrupted, match="by another run"):  # which was quicker
-        feed.step()
-    assert feed.step() is None
+    assert [each.rows_in for each in SourceRunner(spark, pipeline, "people").drain()] == [1]
+    with pytest.raises(CommitConflict, match="by another run"):  # which was quicker
+        runner.step()
+    assert runner.step() is None
     # One that cannot be read does not keep the others.
     (folder / "e.json.gz").write_bytes(b"\x1f\x8b no gzip at all")
     (folder / "f.json").write_text('{"id": 6, "name": "f"}\n')
-    again = Feed(spark, pipeline, "people")
+    again = SourceRunner(spark, pipeline, "people")
     accepted = 0
     for _ in range(6):
         try:
             found = again.step()
-        except FeedError:
+        except IngestError:
             continue
         if found is None:
             break
@@ -85,7 +85,7 @@ def test_csv_parquet_and_avro(spark: Any, lake: str, tmp_path: Path) -> None:
     (folder / "a.csv").write_text('id;name\n1;a\nx;b\n3;"c;d"\n')
     settings = {"header": "true", "sep": ";"}
     csv = of_files(f"{lake}-csv", folder, kind=FileKind.CSV, settings=settings)
-    [batch] = Feed(spark, csv, "people").drain()
+    [batch] = SourceRunner(spark, csv, "people").drain()
     assert (batch.rows_in, batch.malformed) == (3, 1)
     assert rows(spark, csv, "trusted", "people", "id", "name") == [(1, "a"), (3, "c;d")]
     folder = tmp_path / "rows"
@@ -96,10 +96,10 @@ def test_csv_parquet_and_avro(spark: Any, lake: str, tmp_path: Path) -> None:
     with (folder / "a.avro").open("wb") as out:
         fastavro.writer(out, schema, [{"id": 7, "name": "g"}])
     parquet = of_files(f"{lake}-parquet", folder, kind=FileKind.PARQUET, pattern="*.parquet")
-    [batch] = Feed(spark, parquet, "people").drain()
+    [batch] = SourceRunner(spark, parquet, "people").drain()
     assert (batch.rows_in, batch.accepted, batch.quarantined) == (2, 1, 1)
     avro = of_files(f"{lake}-avro", folder, kind=FileKind.AVRO, pattern="*.avro")
-    Feed(spark, avro, "people").drain()
+    SourceRunner(spark, avro, "people").drain()
     assert rows(spark, avro, "trusted", "people", "id", "name") == [(7, "g")]
 
 
@@ -109,7 +109,7 @@ def test_binaries_are_kept_with_what_is_known_of_them(spark: Any, lake: str, tmp
     (folder / "photo one.png").write_bytes(png(640, 480))
     (folder / "notes.pdf").write_bytes(b"%PDF-1.7 and so on")
     pipeline = of_files(lake, folder, kind=FileKind.BINARY, schema=Schema())
-    Feed(spark, pipeline, "people").drain()
+    SourceRunner(spark, pipeline, "people").drain()
     found = rows(spark, pipeline, "trusted", "people", "name", "media_type", "width", "height", "size_bytes")
     assert found == [
         ("notes.pdf", "application/pdf", None, None, 18),

@@ -14,8 +14,8 @@ import pytest
 
 from barnabas.pipeline import Pipeline, Schema, Secret, Staging, TableMode, TableSource, Trusted, in_range
 from barnabas.pipeline.demo import postgres
-from barnabas.pipeline.engine.errors import SourceAway, Stopped
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable
+from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.testing import mysql
 from pipeline.orders import rows
 
@@ -52,13 +52,13 @@ def test_a_small_table_is_mirrored_and_read_again_only_when_it_changed(
     execute("INSERT INTO customers VALUES (1, 'a', '2026-01-01 00:00:00'), (2, 'b', NULL), (500, 'x', NULL)")
     # The mode is another one, the table is small.
     pipeline = customers(lake, url, mode=TableMode.INCREMENTING, incrementing="id", snapshot_below=100)
-    feed = Feed(spark, pipeline, "customers")
-    [batch] = feed.drain()
+    runner = SourceRunner(spark, pipeline, "customers")
+    [batch] = runner.drain()
     assert (batch.rows_in, batch.staged, batch.accepted, batch.quarantined) == (3, 3, 2, 1)
-    assert feed.step() is None
+    assert runner.step() is None
     execute("UPDATE customers SET name = 'c' WHERE id = 2")
     execute("DELETE FROM customers WHERE id = 1")
-    [batch] = feed.drain()
+    [batch] = runner.drain()
     assert batch.rows_in == 2
     assert rows(spark, pipeline, "staging", "customers", "id", "name") == [(2, "c"), (500, "x")]
     assert rows(spark, pipeline, "trusted", "customers", "id", "name") == [(2, "c")]
@@ -66,7 +66,7 @@ def test_a_small_table_is_mirrored_and_read_again_only_when_it_changed(
         len(rows(spark, pipeline, "quarantine", "customers", "reason")) == 1
     )  # what is wrong now, not twice
     assert len(rows(spark, pipeline, "raw", "customers", "value")) == 5
-    again = Feed(spark, pipeline, "customers")
+    again = SourceRunner(spark, pipeline, "customers")
     assert again.step() is None and again.step() is None
 
 
@@ -84,7 +84,7 @@ def test_new_and_changed_rows_are_found_by_number_and_time(
         timestamp="updated_at",
         event_time="updated_at",
     )
-    first, second = Feed(spark, by_number, "customers"), Feed(spark, both, "customers")
+    first, second = SourceRunner(spark, by_number, "customers"), SourceRunner(spark, both, "customers")
     assert [batch.rows_in for batch in first.drain()] == [2] and [
         batch.rows_in for batch in second.drain()
     ] == [2]
@@ -123,21 +123,21 @@ def test_a_real_postgresql_with_secrets_by_reference(
         connection.execute("INSERT INTO customers (name) SELECT 'c' || n FROM generate_series(1, 5) n")
         access = {"user": server.user, "password": Secret("${env:SHOP_PASSWORD}")}
         pipeline = customers(lake, url, mode=TableMode.TIMESTAMP, timestamp="updated_at", **access)
-        feed = Feed(spark, pipeline, "customers")
-        assert [batch.rows_in for batch in feed.drain()] == [5]
+        runner = SourceRunner(spark, pipeline, "customers")
+        assert [batch.rows_in for batch in runner.drain()] == [5]
         connection.execute("UPDATE customers SET name = 'changed', updated_at = now() WHERE id = 2")
-        [batch] = feed.drain()
+        [batch] = runner.drain()
         assert batch.rows_in >= 1
         assert rows(spark, pipeline, "trusted", "customers", "id", "name")[:2] == [(1, "c1"), (2, "changed")]
         wrong = replace(pipeline, sources=[replace(pipeline.sources[0], table="nobody_made_this")])
-        with pytest.raises(SourceAway, match="nobody_made_this"):
-            Feed(spark, replace(wrong, lake=f"{lake}-wrong"), "customers").step()
-    with pytest.raises(SourceAway) as caught:
-        feed.step()
+        with pytest.raises(SourceUnavailable, match="nobody_made_this"):
+            SourceRunner(spark, replace(wrong, lake=f"{lake}-wrong"), "customers").step()
+    with pytest.raises(SourceUnavailable) as caught:
+        runner.step()
     assert password not in str(caught.value)
     monkeypatch.delenv("SHOP_PASSWORD")
-    with pytest.raises(Stopped, match="SHOP_PASSWORD is not set"):
-        feed.step()
+    with pytest.raises(NeedsDecision, match="SHOP_PASSWORD is not set"):
+        runner.step()
 
 
 def test_a_real_mysql_in_every_mode(spark: Any, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,17 +165,17 @@ def test_a_real_mysql_in_every_mode(spark: Any, lake: str, monkeypatch: pytest.M
             mode: customers(f"{lake}-{mode.name}", server.url, mode=mode, **given, **access)
             for mode, given in modes.items()
         }
-        feeds = {mode: Feed(spark, pipeline, "customers") for mode, pipeline in pipelines.items()}
-        for feed in feeds.values():
-            assert [batch.rows_in for batch in feed.drain()] == [2]
+        runners = {mode: SourceRunner(spark, pipeline, "customers") for mode, pipeline in pipelines.items()}
+        for runner in runners.values():
+            assert [batch.rows_in for batch in runner.drain()] == [2]
         server.execute(
             "UPDATE customers SET name = 'A', updated_at = '2026-01-01 00:00:04.5' WHERE id = 1;"
             " INSERT INTO customers VALUES (3, 'c', 3, '2026-01-01 00:00:01'),"
             " (4, 'd', 4, '2026-01-01 00:00:05'); DELETE FROM customers WHERE id = 2"
         )
-        for feed in feeds.values():
-            assert len(feed.drain()) == 1
-            assert feed.step() is None
+        for runner in runners.values():
+            assert len(runner.drain()) == 1
+            assert runner.step() is None
         found = {
             mode: rows(spark, pipeline, "trusted", "customers", "id", "name")
             for mode, pipeline in pipelines.items()
@@ -187,6 +187,6 @@ def test_a_real_mysql_in_every_mode(spark: Any, lake: str, monkeypatch: pytest.M
         assert found[TableMode.BOTH] == found[TableMode.TIMESTAMP] == [there[0], (2, "b\u00fc"), *there[1:]]
         exact = rows(spark, pipelines[TableMode.SNAPSHOT], "staging", "customers", "note", "updated_at")
         assert (Decimal("3.00"), datetime(2026, 1, 1, 0, 0, 1)) in exact
-    with pytest.raises(SourceAway) as caught:
-        feeds[TableMode.SNAPSHOT].step()
+    with pytest.raises(SourceUnavailable) as caught:
+        runners[TableMode.SNAPSHOT].step()
     assert server.password not in str(caught.value)

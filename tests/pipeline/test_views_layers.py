@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.pipeline import Pipeline, Staging, Table, TopicSource, Trusted, View
-from barnabas.pipeline.ingest.results import Added
+from barnabas.pipeline.ingest.results import AddedRows
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import Store
 from barnabas.pipeline.serving.store.query import Query
@@ -73,7 +73,7 @@ class Shop:
             trusted=[Trusted(name="orders", staging="orders"), Trusted(name="customers", staging="orders")],
             views=views,
         )
-        self.path = pipeline.the_lake.path(ORDERS)
+        self.path = pipeline.lake_location.path(ORDERS)
         self.pipeline = pipeline
         return Views(self.spark, pipeline, parts or self.store)
 
@@ -95,7 +95,7 @@ class Shop:
         assert by_key(self.rows("revenue")) == expected(orders)
 
     def version(self) -> int:
-        return self.pipeline.the_lake.version(self.spark, ORDERS)
+        return self.pipeline.lake_location.version(self.spark, ORDERS)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_rows_that_were_just_added_need_not_be_read_again(shop: Shop) -> None:
     increments = shop.views.increments(ORDERS, rows)
     assert set(increments) == {"revenue", "total"}
     shop.add(order(2, "paris", 5), number=7)  # others, so that one can see which were taken
-    assert brief(shop.views.catch_up("revenue", [Added(ORDERS, 1, "shop", 7, increments)])) == (
+    assert brief(shop.views.catch_up("revenue", [AddedRows(ORDERS, 1, "shop", 7, increments)])) == (
         Layer.SPEED,
         0,
         1,
@@ -205,7 +205,7 @@ def test_rows_that_were_just_added_need_not_be_read_again(shop: Shop) -> None:
     # Of a version that another transaction made they are of no use.
     shop.add(order(3))
     shop.add(order(4), number=8)
-    told = [Added(ORDERS, 2, "shop", 7, increments), Added(ORDERS, 3, "shop", 7, increments)]
+    told = [AddedRows(ORDERS, 2, "shop", 7, increments), AddedRows(ORDERS, 3, "shop", 7, increments)]
     assert brief(shop.views.catch_up("revenue", told)) == (Layer.SPEED, 1, 3)
     shop.check([order(1), order(2, "rome", 4), order(3), order(4)])
 
@@ -241,7 +241,7 @@ def test_a_table_without_a_feed_of_changes_one_that_is_made_anew_and_another_sql
 
 def test_other_tables_are_looked_up_and_keys_may_be_times(spark: Any, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, LANDS, REVENUE)
-    customers = shop.pipeline.the_lake.path(Table.parse("trusted.customers"))
+    customers = shop.pipeline.lake_location.path(Table.parse("trusted.customers"))
     rows = [("c1", "de"), ("c2", "fr")]
     spark.createDataFrame(rows, "customer STRING, land STRING").write.format("delta").save(customers)
     shop.add(order(1), order(2, minute=61))

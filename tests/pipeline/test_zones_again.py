@@ -17,9 +17,9 @@ import pytest
 from barnabas.pipeline import Schema, Table, View, Zone, in_range, refers_to
 from barnabas.pipeline.ingest.maintenance import maintain
 from barnabas.pipeline.ingest.replay import backfill, release, replay
-from barnabas.pipeline.ingest.source_locks import turn
-from barnabas.pipeline.ingest.source_runner import Feed
-from barnabas.pipeline.ingest.zone_writer import Landing
+from barnabas.pipeline.ingest.source_locks import source_lock
+from barnabas.pipeline.ingest.source_runner import SourceRunner
+from barnabas.pipeline.ingest.zone_writer import ZoneWriter
 from barnabas.testing.waiting import wait_until
 from pipeline.orders import DDL, DOUBLED, order, orders_pipeline, rows
 
@@ -41,11 +41,11 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
         lake, broker.bootstrap, name, trusted={"rules": [in_range("amount", 0, 10)]},
         refined=[DOUBLED], views=[VIEW],
     )  # fmt: skip
-    feed = Feed(spark, pipeline, "orders")
+    runner = SourceRunner(spark, pipeline, "orders")
     produce(name, [order(1), order(20), order(300), order(4, amount="5")])
-    feed.drain()
+    runner.drain()
     produce(name, [order(5), order(6)])
-    feed.drain()
+    runner.drain()
     assert len(rows(spark, pipeline, "quarantine", "orders", "rule")) == 3
     # The rule is changed: one of two passes now. The text becomes a number by another schema.
     fixed = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 100)])])
@@ -54,24 +54,26 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
         assert rows(spark, fixed, "trusted", "orders", "order_id") == expected
         assert (done.refined, done.views) in ((("doubled",), ("revenue",)), ((), ()))
     assert rows(spark, fixed, "refined", "doubled", "order_id") == [("o20",), ("o5",), ("o6",)]
-    waiting = pipeline.the_lake.read(spark, Table(Zone.QUARANTINE, "orders")).where("released_at IS NULL")
+    waiting = pipeline.lake_location.read(spark, Table(Zone.QUARANTINE, "orders")).where(
+        "released_at IS NULL"
+    )
     assert waiting.count() == 2
     # Somebody mends a record that could not be parsed: it goes through staging and trusted.
     mended = json.dumps(order(4, amount=5.0)).replace("'", "")
     spark.sql(
-        f"UPDATE {fixed.the_lake.identifier(Table(Zone.QUARANTINE, 'orders'))}"
+        f"UPDATE {fixed.lake_location.identifier(Table(Zone.QUARANTINE, 'orders'))}"
         f" SET value = CAST('{mended}' AS BINARY) WHERE zone = 'staging'"
     )
     done = release(spark, fixed, "orders", ["malformed"])
     assert (done.rows_in, done.staged, done.accepted) == (1, 1, 1)
     assert ("o4",) in rows(spark, fixed, "trusted", "orders", "order_id")
-    # The feed sees that somebody else wrote.
+    # The runner sees that somebody else wrote.
     produce(name, [order(20), order(7), order(4)])
-    [batch] = feed.drain()
+    [batch] = runner.drain()
     assert (batch.duplicates, batch.accepted) == (2, 1)
     # Replay of the second batch with a rule that refuses one of its rows: the other batches stay.
     strict = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 5)])])
-    before = pipeline.the_lake.version(spark, Table(Zone.STAGING, "orders"))
+    before = pipeline.lake_location.version(spark, Table(Zone.STAGING, "orders"))
     done = replay(spark, strict, "orders", 2, 2)
     assert (done.rows_in, done.staged, done.accepted, done.quarantined) == (2, 2, 1, 1)
     assert done.views == ("revenue",)
@@ -80,7 +82,7 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
     changes = (
         spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1)
     )
-    touched = changes.load(pipeline.the_lake.table_path("staging", "orders")).select("_batch").distinct()
+    touched = changes.load(pipeline.lake_location.table_path("staging", "orders")).select("_batch").distinct()
     assert [row[0] for row in touched.collect()] == [2]
     # A column gets another type: the table is made anew out of raw.
     texts = Schema(DDL.replace("amount DOUBLE", "amount STRING"))
@@ -99,10 +101,10 @@ def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
         lake, broker.bootstrap, name, source={"starting": "latest"}, trusted={"rules": ()}
     )
     produce(name, [order(1), order(2)])
-    feed = Feed(spark, pipeline, "orders")
-    assert feed.step() is None  # it begins at the end
+    runner = SourceRunner(spark, pipeline, "orders")
+    assert runner.step() is None  # it begins at the end
     produce(name, [order(2), order(3)])
-    feed.drain()
+    runner.drain()
     assert rows(spark, pipeline, "staging", "orders", "order_id") == [("o2",), ("o3",)]
     now = datetime.now(UTC)
     done = backfill(spark, pipeline, "orders", now - timedelta(hours=1), now + timedelta(hours=1))
@@ -113,7 +115,7 @@ def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
     assert (again.rows_in, again.staged) == (4, 3) and again.changed[0].table.zone is Zone.STAGING
     assert backfill(spark, pipeline, "orders", now - timedelta(days=2), now - timedelta(days=1)).rows_in == 0
     produce(name, [order(1), order(9)])
-    [batch] = feed.drain()
+    [batch] = runner.drain()
     assert (batch.batch, batch.duplicates, batch.staged) == (2, 1, 1)
 
 
@@ -122,22 +124,22 @@ def test_a_batch_that_died_is_finished_before_it_is_replayed(
 ) -> None:
     name = topic(partitions=1)
     pipeline = orders_pipeline(lake, broker.bootstrap, name, trusted={"rules": ()}, refined=[DOUBLED])
-    feed = Feed(spark, pipeline, "orders")
+    runner = SourceRunner(spark, pipeline, "orders")
     produce(name, [order(1), order(2)])
-    feed.drain()
+    runner.drain()
     produce(name, [order(3), order(4)])
 
     def dies(*_: Any, **__: Any) -> Any:
         raise OSError("killed")
 
     with monkeypatch.context() as patch, pytest.raises(Exception, match="killed"):
-        patch.setattr(Landing, "land", dies)
-        feed.step()
+        patch.setattr(ZoneWriter, "write", dies)
+        runner.step()
     assert len(rows(spark, pipeline, "raw", "orders", "offset")) == 4
     done = replay(spark, pipeline, "orders")
     assert (done.rows_in, done.accepted) == (4, 4)
     produce(name, [order(5)])
-    for again in (feed, Feed(spark, pipeline, "orders")):
+    for again in (runner, SourceRunner(spark, pipeline, "orders")):
         again.drain()
     everything = [(f"o{number}",) for number in range(1, 6)]
     assert rows(spark, pipeline, "staging", "orders", "order_id") == everything
@@ -166,7 +168,7 @@ def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -
         had = threading.Event()
 
         def take() -> None:
-            with turn(pipeline, "orders"), turn(pipeline, "orders"):  # in one thread twice
+            with source_lock(pipeline, "orders"), source_lock(pipeline, "orders"):  # in one thread twice
                 had.set()
 
         thread = threading.Thread(target=take)
@@ -187,10 +189,10 @@ def test_references_are_checked_against_other_tables_and_maintenance_keeps_every
     )
     known = replace(pipeline.trusted[0], name="known", rules=[refers_to("shop", "orders.shop")])
     pipeline = replace(pipeline, trusted=[*pipeline.trusted, known])
-    feed = Feed(spark, pipeline, "orders")
+    runner = SourceRunner(spark, pipeline, "orders")
     for numbers in ([1], [4, 2]):
         produce(name, [order(number) for number in numbers])
-        feed.drain()
+        runner.drain()
     assert rows(spark, pipeline, "trusted", "known", "order_id") == [("o4",)]
     assert rows(spark, pipeline, "quarantine", "known", "reason")[0] == (
         "shop is b, which orders.shop does not have",
@@ -203,5 +205,5 @@ def test_references_are_checked_against_other_tables_and_maintenance_keeps_every
     later = maintain(spark, pipeline, compact=False, vacuum=False, now=datetime.now(UTC) + timedelta(hours=2))
     assert [(str(each.table), each.removed) for each in later] == [("raw.orders", 3)]
     produce(name, [order(4), order(10)])
-    [batch] = Feed(spark, pipeline, "orders").drain()
+    [batch] = SourceRunner(spark, pipeline, "orders").drain()
     assert (batch.batch, batch.rows_in, batch.duplicates) == (3, 2, 1)

@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from barnabas.pipeline import Drift, Schema, Staging, Table, Zone
-from barnabas.pipeline.engine.errors import ForeignLake, LakeAway, SourceAway, Stopped, explained
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.engine.errors import (
+    ForeignLake,
+    LakeUnavailable,
+    NeedsDecision,
+    SourceUnavailable,
+    classified,
+)
+from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.sources.topic import TopicReader
 from pipeline.orders import DOUBLED, RULES, order, orders_pipeline, rows
 
@@ -29,8 +35,8 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
         lake, broker.bootstrap, name, source={"lateness_s": 3600.0}, trusted={"mask": {"card": "last4"}},
         refined=[DOUBLED],
     )  # fmt: skip
-    feed = Feed(spark, pipeline, "orders")
-    assert feed.step() is None  # a topic without data
+    runner = SourceRunner(spark, pipeline, "orders")
+    assert runner.step() is None  # a topic without data
     good = [order(number) for number in range(10)]
     produce(name, good, partition=0)
     produce(
@@ -49,7 +55,7 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
         ],
         partition=1,
     )
-    batch = feed.step()
+    batch = runner.step()
     assert batch is not None
     assert (batch.batch, batch.rows_in, batch.duplicates, batch.malformed) == (1, 20, 1, 4)
     assert (batch.staged, batch.accepted, batch.quarantined) == (15, 10, 9)
@@ -76,13 +82,13 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
     assert 'amount is "many", which is no double' in reasons and "there is no value" in reasons
     # A duplicate in a later batch, a late row, and a value that is taken.
     produce(name, [good[5], order(30, at="2025-12-31T00:00:00Z"), order(31, email="u2@example.org")])
-    batch = feed.step()
+    batch = runner.step()
     assert batch is not None
     assert (batch.rows_in, batch.duplicates, batch.staged, batch.accepted, batch.late) == (3, 1, 2, 1, 1)
-    assert feed.step() is None and feed.lag() == 0
+    assert runner.step() is None and runner.lag() == 0
     # Another process goes on where this one was.
     produce(name, [order(5), order(40)])
-    again = Feed(spark, pipeline, "orders")
+    again = SourceRunner(spark, pipeline, "orders")
     batch = again.step()
     assert batch is not None and (batch.batch, batch.duplicates, batch.staged) == (3, 1, 1)
     assert not batch.recovered
@@ -113,11 +119,11 @@ def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
 
     name = topic(partitions=1)
     pipeline = orders_pipeline(lake, broker.bootstrap, name, refined=[DOUBLED])
-    feed = Feed(spark, pipeline, "orders")
+    runner = SourceRunner(spark, pipeline, "orders")
     earlier = [order(8), order(9)] if which == "later" else []
     if earlier:
         produce(name, [*earlier, b"broken"])
-        feed.drain()
+        runner.drain()
     produce(name, [order(1), order(2), order(2), order(3, amount=-1.0), b"broken"])
     part = {"before raw": "/raw/", "behind raw": "/staging/", "behind trusted": "/refined/"}[where]
     died: list[str] = []
@@ -139,14 +145,14 @@ def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
     with monkeypatch.context() as patch, pytest.raises(Exception, match="killed"):
         patch.setattr(commits, "append", dies_in_append)
         patch.setattr(commits, "append_after", dies_in_append_after)
-        feed.step()
+        runner.step()
     assert died == [which]
-    # The same feed, or one of another process: both look into the lake.
-    feed = feed if where == "behind raw" else Feed(spark, pipeline, "orders")
-    batch = feed.step()
+    # The same runner, or one of another process: both look into the lake.
+    runner = runner if where == "behind raw" else SourceRunner(spark, pipeline, "orders")
+    batch = runner.step()
     assert batch is not None and batch.recovered == (where != "before raw")
-    assert feed.step() is None
-    for again in (feed, Feed(spark, pipeline, "orders")):
+    assert runner.step() is None
+    for again in (runner, SourceRunner(spark, pipeline, "orders")):
         assert again.step() is None
     before = [(each["order_id"],) for each in earlier]
     assert len(rows(spark, pipeline, "raw", "orders", "offset")) == 5 + len(earlier) + bool(earlier)
@@ -164,28 +170,28 @@ def test_fields_that_drift_are_rescued_added_or_stop_the_source(
     strict = replace(pipeline, lake=f"{lake}-stop", staging=[replace(pipeline.staging[0], drift=Drift.STOP)])
     adding = replace(pipeline, lake=f"{lake}-add", staging=[replace(pipeline.staging[0], drift=Drift.ADD)])
     produce(name, [order(1), order(2, more={"a": 1}, count=7, text="5")])
-    Feed(spark, pipeline, "orders").drain()
+    SourceRunner(spark, pipeline, "orders").drain()
     assert rows(spark, pipeline, "staging", "orders", "order_id", "_rescued") == [
         ("o1", None), ("o2", '{"more":"{\\"a\\":1}","count":"7","text":"5"}'),
     ]  # fmt: skip
-    with pytest.raises(Stopped, match="count, more, text"):
-        Feed(spark, strict, "orders").step()
-    feed = Feed(spark, adding, "orders")
-    feed.drain()
+    with pytest.raises(NeedsDecision, match="count, more, text"):
+        SourceRunner(spark, strict, "orders").step()
+    runner = SourceRunner(spark, adding, "orders")
+    runner.drain()
     assert rows(spark, adding, "trusted", "orders", "order_id", "more.a", "count", "text") == [
         ("o1", None, None, None), ("o2", 1, 7, "5"),
     ]  # fmt: skip
     # A column that changes its type: the row is refused, the others go on, also after a restart.
     produce(name, [order(3, count="many"), order(4, count=8)])
-    for each in (feed, Feed(spark, adding, "orders")):
+    for each in (runner, SourceRunner(spark, adding, "orders")):
         each.drain()
     assert rows(spark, adding, "trusted", "orders", "order_id", "count")[-1] == ("o4", 8)
     assert rows(spark, adding, "quarantine", "orders", "reason") == [('count is "many", which is no bigint',)]
     changed = replace(
         adding, sources=[replace(adding.sources[0], schema=Schema("order_id STRING, amount STRING"))]
     )
-    with pytest.raises(Stopped, match="amount is double in the table and string in the file"):
-        Feed(spark, changed, "orders").step()
+    with pytest.raises(NeedsDecision, match="amount is double in the table and string in the file"):
+        SourceRunner(spark, changed, "orders").step()
 
 
 def test_a_schema_is_inferred_from_samples(
@@ -197,13 +203,13 @@ def test_a_schema_is_inferred_from_samples(
         source={"schema": Schema(infer_samples=2), "event_time": ""},
     )  # fmt: skip
     produce(name, [order(1), order(2, tags=["x"], place={"x": 1.5}), b"broken"])
-    [batch] = Feed(spark, pipeline, "orders").drain()
+    [batch] = SourceRunner(spark, pipeline, "orders").drain()
     assert (batch.staged, batch.malformed) == (2, 1)
     assert rows(spark, pipeline, "trusted", "orders", "order_id", "at", "place.x")[1][2] == 1.5
-    types = dict(pipeline.the_lake.read(spark, Table(Zone.STAGING, "orders")).dtypes)
+    types = dict(pipeline.lake_location.read(spark, Table(Zone.STAGING, "orders")).dtypes)
     assert (types["amount"], types["at"], types["tags"]) == ("double", "timestamp", "array<string>")
     produce(name, [order(3)])
-    assert len(Feed(spark, pipeline, "orders").drain()) == 1
+    assert len(SourceRunner(spark, pipeline, "orders").drain()) == 1
 
 
 def test_change_events_of_debezium_are_applied_in_order(
@@ -230,8 +236,8 @@ def test_change_events_of_debezium_are_applied_in_order(
             change("u", None, row(1, "c")),
         ],
     )
-    feed = Feed(spark, pipeline, "orders")
-    [batch] = feed.drain()
+    runner = SourceRunner(spark, pipeline, "orders")
+    [batch] = runner.drain()
     assert (batch.rows_in, batch.staged, batch.duplicates) == (3, 2, 1)
     produce(
         name,
@@ -241,7 +247,7 @@ def test_change_events_of_debezium_are_applied_in_order(
             change("u", row(3, "e"), {**row(3, "f"), "amount": -5.0}), change("t", None, None), b"broken",
         ],
     )  # fmt: skip
-    [batch] = feed.drain()
+    [batch] = runner.drain()
     assert (batch.malformed, batch.quarantined) == (2, 3)
     assert rows(spark, pipeline, "staging", "orders", "order_id", "shop") == [("o2", "d"), ("o3", "f")]
     # The last good version stays until one passes.
@@ -254,22 +260,22 @@ def test_a_lake_of_another_pipeline_is_left_alone(
     name = topic(partitions=1)
     pipeline = orders_pipeline(lake, broker.bootstrap, name)
     produce(name, [order(1)])
-    Feed(spark, pipeline, "orders").drain()
+    SourceRunner(spark, pipeline, "orders").drain()
     with pytest.raises(ForeignLake, match="of pipeline shop, this is orders of other"):
-        Feed(spark, replace(pipeline, name="other"), "orders").step()
+        SourceRunner(spark, replace(pipeline, name="other"), "orders").step()
 
 
 def test_a_source_that_is_away_is_tried_again(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
     away = orders_pipeline(lake, "127.0.0.1:1", "orders")
-    feed = Feed(spark, away, "orders")
-    with pytest.raises(SourceAway, match="orders cannot be asked") as caught:
-        feed.step()
+    runner = SourceRunner(spark, away, "orders")
+    with pytest.raises(SourceUnavailable, match="orders cannot be asked") as caught:
+        runner.step()
     assert caught.value.retryable
     missing = orders_pipeline(lake, broker.bootstrap, "nobody-made-this")
-    with pytest.raises(SourceAway, match="there is no such topic"):
-        Feed(spark, missing, "orders").step()
+    with pytest.raises(SourceUnavailable, match="there is no such topic"):
+        SourceRunner(spark, missing, "orders").step()
 
 
 def test_bandwidth_limits_what_a_batch_reads(
@@ -279,7 +285,7 @@ def test_bandwidth_limits_what_a_batch_reads(
     source = {"bandwidth_bytes_s": 60_000.0, "rows_per_batch_max": 1000}
     pipeline = orders_pipeline(lake, broker.bootstrap, name, source=source, trusted={"rules": ()})
     produce(name, [order(number) for number in range(1500)])
-    batches = Feed(spark, pipeline, "orders").drain()
+    batches = SourceRunner(spark, pipeline, "orders").drain()
     assert batches[0].rows_in == 1000 and sum(batch.rows_in for batch in batches) == 1500
     seconds = (batches[-1].started - batches[0].ended).total_seconds()
     assert seconds >= batches[0].bytes / 60_000.0 - 1.0
@@ -299,19 +305,19 @@ def test_what_comes_while_a_source_is_read_is_for_the_next_time(
 
     produce(name, [order(1)])
     monkeypatch.setattr(TopicReader, "next", busy)
-    [batch] = Feed(spark, pipeline, "orders").drain()
+    [batch] = SourceRunner(spark, pipeline, "orders").drain()
     assert batch.rows_in == 2
 
 
 def test_what_spark_says_becomes_a_state_for_people() -> None:
-    assert isinstance(explained(OSError("x: No space left on device"), "writing"), LakeAway)
-    assert "disk is full" in str(explained(OSError("No space left on device"), "writing"))
-    secret = explained(ValueError("jdbc:mysql://me:hunter2@h/x failed\nat java"), "reading")
+    assert isinstance(classified(OSError("x: No space left on device"), "writing"), LakeUnavailable)
+    assert "disk is full" in str(classified(OSError("No space left on device"), "writing"))
+    secret = classified(ValueError("jdbc:mysql://me:hunter2@h/x failed\nat java"), "reading")
     assert "hunter2" not in str(secret) and "at java" not in str(secret)
     java = ValueError(
         "An error occurred while calling o1.load.\n: org.sqlite.SQLiteException: no such table: x\n\tat y"
     )
-    assert str(explained(java, "reading")).endswith("(org.sqlite.SQLiteException: no such table: x)")
+    assert str(classified(java, "reading")).endswith("(org.sqlite.SQLiteException: no such table: x)")
 
 
 def test_two_stagings_of_one_source_have_keys_of_their_own(
@@ -323,6 +329,6 @@ def test_two_stagings_of_one_source_have_keys_of_their_own(
         pipeline, staging=[*pipeline.staging, Staging(name="shops", source="orders", key=["shop"])]
     )
     produce(name, [order(1), order(4), order(2)])
-    Feed(spark, pipeline, "orders").drain()
+    SourceRunner(spark, pipeline, "orders").drain()
     assert len(rows(spark, pipeline, "staging", "orders", "shop")) == 3
     assert rows(spark, pipeline, "staging", "shops", "shop") == [("b",), ("c",)]

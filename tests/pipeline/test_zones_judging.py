@@ -59,7 +59,7 @@ def test_batches_are_judged_as_a_plain_model_judges_them(
         values = hashes([row[4] for row in rows])
         fine = np.array([row[1] for row in rows], np.bool_)
         broken = np.array([row[3] if row[3] < 3 else 0 for row in rows], np.int64)
-        staged = judge_staging(fine, keys, Merging.FIRST, index)
+        staged = judge_staging(fine, keys, Merging.INSERT_NEW, index)
         none = np.zeros(len(rows), np.bool_)
         trusted = judge_trusted(staged.staged, none, broken, {5: (values, unique)})
         expected_staged, expected_accepted, expected_refused = [], [], []
@@ -87,7 +87,7 @@ def test_batches_are_judged_as_a_plain_model_judges_them(
 def test_of_changes_the_last_of_a_key_counts_and_deletes_pass_every_rule() -> None:
     keys = hashes([1, 2, 1, 2])
     fine = np.ones(4, np.bool_)
-    staged = judge_staging(fine, keys, Merging.LAST, None)
+    staged = judge_staging(fine, keys, Merging.UPSERT, None)
     assert staged.staged.tolist() == [False, False, True, True]
     deletes = np.array([False, False, False, True])
     verdict = judge_trusted(staged.staged, deletes, np.array([0, 0, 1, 1]), {})

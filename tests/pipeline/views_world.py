@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.pipeline import Pipeline, Schema, Staging, Table, TopicSource, Trusted, View, in_range, not_null
-from barnabas.pipeline.ingest.results import Added
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.ingest.results import AddedRows
+from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import Store
 from barnabas.pipeline.serving.store.query import Query
@@ -110,7 +110,7 @@ class World:
 
     def ingest(self) -> None:
         """What was sent goes through the zones: once each key, broken ones into quarantine."""
-        self.feed.drain()
+        self.runner.drain()
         for order in self._sent:
             if order is not None and order.order_id not in self._staged:
                 self._staged[order.order_id] = order
@@ -125,7 +125,7 @@ class World:
         """A `Follower`, as the streaming application is one."""
         return self.views.increments(table, rows)
 
-    def added(self, added: Added) -> None:
+    def added(self, added: AddedRows) -> None:
         self._added.append(added)
 
     def catch_up(self) -> None:
@@ -166,7 +166,7 @@ class World:
             return
         gone = self._rng.sample(known, min(2, len(known)))
         moved = self._rng.choice(known)
-        path = self.pipeline.the_lake.identifier(ORDERS)
+        path = self.pipeline.lake_location.identifier(ORDERS)
         listed = ", ".join(f"'{name}'" for name in gone)
         shop = self._rng.choice(SHOPS)
         self._place.spark.sql(f"UPDATE {path} SET shop = '{shop}' WHERE order_id = '{moved}'")
@@ -195,7 +195,7 @@ class World:
 
         self._amount_max = AMOUNT_MAX + 1
         self.restart()
-        if not self.pipeline.the_lake.exists(self._place.spark, QUARANTINE):
+        if not self.pipeline.lake_location.exists(self._place.spark, QUARANTINE):
             return
         replay.release(self._place.spark, self.pipeline, "orders")
         for name in [name for name in self._refused if self._is_good(self._staged[name])]:
@@ -205,7 +205,7 @@ class World:
 
     def compact(self) -> None:
         if self.version() >= 0:
-            self._place.spark.sql(f"OPTIMIZE {self.pipeline.the_lake.identifier(ORDERS)}")
+            self._place.spark.sql(f"OPTIMIZE {self.pipeline.lake_location.identifier(ORDERS)}")
             self._note()
 
     # -- what must be true -------------------------------------------------------------------------
@@ -222,14 +222,14 @@ class World:
         assert answer.freshness[0].position.version == state.position.version
 
     def version(self) -> int:
-        return self.pipeline.the_lake.version(self._place.spark, ORDERS)
+        return self.pipeline.lake_location.version(self._place.spark, ORDERS)
 
     # -- how it is made ----------------------------------------------------------------------------
 
     def _open(self) -> None:
         self.pipeline = self._described()
-        self.feed = Feed(self._place.spark, self.pipeline, "orders", follower=self)
-        self._added: list[Added] = []
+        self.runner = SourceRunner(self._place.spark, self.pipeline, "orders", listener=self)
+        self._added: list[AddedRows] = []
         self.store: Store = open_store("duckdb", name="shop", folder=self._place.folder / "store")
         self.views = Views(self._place.spark, self.pipeline, self.store)
 

@@ -16,13 +16,13 @@ from typing import Any
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
-from barnabas.pipeline.engine.errors import FeedError
+from barnabas.pipeline.engine.errors import IngestError
 from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
 from barnabas.pipeline.engine.secrets import SecretError, reveal
 from barnabas.pipeline.engine.session import SessionError
 from barnabas.pipeline.engine.supervisor import Supervisor
 from barnabas.pipeline.file.plan import LakeOfAnother
-from barnabas.pipeline.ingest.results import Rewritten
+from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.metrics import NoEndpoint
 from barnabas.pipeline.run.start import Progress, run_once, supervise
 from barnabas.pipeline.serving.access import the_store
@@ -30,7 +30,7 @@ from barnabas.pipeline.serving.store.port import StoreError
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
 
-REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, FeedError)
+REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, IngestError)
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def backfill(options: argparse.Namespace, out: Output) -> int:
     if start >= end:
         raise UsageError(f"--from {options.start} is not before --to {options.end}")
 
-    def body(spark: Any) -> Rewritten:
+    def body(spark: Any) -> RewriteResult:
         from barnabas.pipeline.ingest.replay import backfill as read_again
 
         return read_again(spark, pipeline, options.source, start, end)
@@ -124,7 +124,7 @@ def replay(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
     known(pipeline, "sources", options.source)
 
-    def body(spark: Any) -> Rewritten:
+    def body(spark: Any) -> RewriteResult:
         from barnabas.pipeline.ingest.replay import replay as carry_again
 
         first, last = options.from_batch, options.to_batch
@@ -139,7 +139,7 @@ def release(options: argparse.Namespace, out: Output) -> int:
     if options.table not in tables:
         raise UsageError(f"there is no table {options.table}: there are {', '.join(tables)}")
 
-    def body(spark: Any) -> Rewritten:
+    def body(spark: Any) -> RewriteResult:
         from barnabas.pipeline.ingest.replay import release as let_in
 
         return let_in(spark, pipeline, options.table, options.rule)
@@ -147,7 +147,7 @@ def release(options: argparse.Namespace, out: Output) -> int:
     return rewritten(pipeline, f"release {options.table}", body, out)
 
 
-def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], Rewritten], out: Output) -> int:
+def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult], out: Output) -> int:
     from barnabas.pipeline.run.rewriting import rewrite
 
     with told(), telling(what) as say:
@@ -177,7 +177,7 @@ def moment(text: str, option: str) -> datetime:
 
 def destroy(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     if not lake.is_local:
         raise ToolError(f"{lake.root} is not on this machine: delete it where it is")
     root = Path(lake.root)

@@ -61,7 +61,7 @@ def plan(options: argparse.Namespace, out: Output) -> int:
         found = planning.changes(planning.read_applied(folder), planning.described(pipeline))
     except planning.LakeOfAnother as error:
         raise ToolError(str(error)) from error
-    lines = [f"{pipeline.name}: lake {pipeline.the_lake.root}", "", *planning.lines(found)]
+    lines = [f"{pipeline.name}: lake {pipeline.lake_location.root}", "", *planning.lines(found)]
     if not sys.stdout.isatty():
         for line in lines:
             out.line(line)

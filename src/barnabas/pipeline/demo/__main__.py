@@ -105,7 +105,7 @@ class Clock:
         """Whether all that was sent was read, and every view has seen the last version of its table."""
         if self._rows() < self._feeder.sent:
             return False
-        lake = self._pipeline.the_lake
+        lake = self._pipeline.lake_location
         tables = {view.name: Path(lake.path(view.table)) for view in self._pipeline.views}
         try:
             with asking(self._pipeline) as serving:

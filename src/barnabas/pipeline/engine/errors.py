@@ -23,31 +23,31 @@ AWAY = re.compile(
 MESSAGE_CHARS_MAX = 500
 
 
-class FeedError(Exception):
+class IngestError(Exception):
     """A batch could not be carried through the zones; nothing of it is lost or doubled."""
 
     retryable = True
 
 
-class SourceAway(FeedError):
+class SourceUnavailable(IngestError):
     """The source does not answer now: the rest goes on, this one is tried again."""
 
 
-class LakeAway(FeedError):
+class LakeUnavailable(IngestError):
     """The lake cannot be written now: full, read-only, or not reachable."""
 
 
-class Interrupted(FeedError):
+class CommitConflict(IngestError):
     """Somebody else changed a table at the same time: the batch is finished by the next attempt."""
 
 
-class Stopped(FeedError):
+class NeedsDecision(IngestError):
     """Somebody has to decide: fields that drift, a lake of another pipeline, a column of another type."""
 
     retryable = False
 
 
-class ForeignLake(Stopped):
+class ForeignLake(NeedsDecision):
     """The lake's commits were made by another pipeline."""
 
 
@@ -63,19 +63,19 @@ def brief(error: BaseException) -> str:
     return scrubbed(text)[:MESSAGE_CHARS_MAX]
 
 
-def explained(error: BaseException, doing: str) -> FeedError:
+def classified(error: BaseException, doing: str) -> IngestError:
     """What an error of Spark or Delta means for the one who waits for the batch."""
-    if isinstance(error, FeedError):
+    if isinstance(error, IngestError):
         return error
     text = str(error)
     if isinstance(error, MemoryError) or FULL_DISK.search(text):
-        return LakeAway(
+        return LakeUnavailable(
             f"{doing}: the disk is full; the batch is repeated when there is room ({brief(error)})"
         )
     if CONFLICT.search(text):
-        return Interrupted(f"{doing}: another commit came first ({brief(error)})")
+        return CommitConflict(f"{doing}: another commit came first ({brief(error)})")
     if AWAY.search(text):
-        return SourceAway(f"{doing}: the source does not answer ({brief(error)})")
+        return SourceUnavailable(f"{doing}: the source does not answer ({brief(error)})")
     if re.search(r"Permission denied|Read-only file system|UnknownHost|Connection refused", text):
-        return LakeAway(f"{doing}: the lake cannot be written ({brief(error)})")
-    return FeedError(f"{doing}: {brief(error)}")
+        return LakeUnavailable(f"{doing}: the lake cannot be written ({brief(error)})")
+    return IngestError(f"{doing}: {brief(error)}")

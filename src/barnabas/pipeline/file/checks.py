@@ -134,7 +134,7 @@ def staging_problems(pipeline: Pipeline, staging: Staging) -> Iterator[Problem]:
         if name.startswith("_"):
             hint = "such names belong to the platform; rename the field"
             yield Problem(f"sources.{source.name}.schema", f"the column {name!r} begins with _", hint)
-    if source.merging is Merging.LAST and not staging.key:
+    if source.merging is Merging.UPSERT and not staging.key:
         yield Problem(f"{path}.key", "is missing", "changes are applied to the row of their key")
 
 

@@ -37,7 +37,7 @@ def to_yaml(pipeline: Pipeline) -> str:
 
 def document(pipeline: Pipeline) -> Document:
     """Only what differs from what is there anyway; the lake's place as it will be used."""
-    found: Document = {"name": pipeline.name, "lake": pipeline.the_lake.root}
+    found: Document = {"name": pipeline.name, "lake": pipeline.lake_location.root}
     spark = pipeline.spark
     found["spark"] = without_empty(
         {"master": spark.master, "remote": spark.remote, "settings": dict(spark.settings)}

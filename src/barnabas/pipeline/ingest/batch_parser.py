@@ -1,9 +1,8 @@
-"""A batch on its way from bytes to the trusted zone: parsed, judged, written to every table behind its
-source.
+"""Parses a batch and hands it to the tables behind its source.
 
 In: rows of the raw zone. Out: commits in staging, trusted and quarantine, and counts. Spark makes one pass
-over the bytes; what becomes of each row is judged from a few numbers a row in the driver, so that no table is
-joined or shuffled. Does not know: sources, positions, the raw zone's commits.
+over the bytes. The driver decides what becomes of each row from a few facts per row, so that Spark joins and
+shuffles no table. Does not know: sources, positions, the raw zone's commits.
 """
 
 from __future__ import annotations
@@ -19,9 +18,11 @@ from pyspark.sql.types import StructType
 from barnabas.pipeline.ingest import drift, known_keys, parsing, quarantine, refined_zone, rules, schemas
 from barnabas.pipeline.ingest import zone_rows as zone
 from barnabas.pipeline.ingest.masking import masked
+from barnabas.pipeline.ingest.parsed_batch import ROW, ParsedBatch
 from barnabas.pipeline.ingest.parsing import MALFORMED, raw
-from barnabas.pipeline.ingest.results import Follower
-from barnabas.pipeline.ingest.zone_writer import ROW, Carried, Cover, Landing, Memory, Prepared, Way
+from barnabas.pipeline.ingest.results import CommitListener
+from barnabas.pipeline.ingest.write_mode import ReplayRange, WriteMode, WriteResult
+from barnabas.pipeline.ingest.zone_writer import WriterState, ZoneWriter
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import DELETE, IGNORE, LATE, OP, RESCUED
 from barnabas.pipeline.lake.tables import Table, Zone
@@ -33,31 +34,31 @@ if TYPE_CHECKING:
 RESCUED_SAMPLES = 200
 
 
-class Carrier:
+class BatchParser:
     """The tables behind one source."""
 
     def __init__(
-        self, spark: SparkSession, pipeline: Pipeline, source: Source, follower: Follower | None = None
+        self, spark: SparkSession, pipeline: Pipeline, source: Source, listener: CommitListener | None = None
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._source = source
-        self._lake = pipeline.the_lake
+        self._lake = pipeline.lake_location
         self.staging = pipeline.staging_of(source.name)
         self.trusted = [
             (each, trusted) for each in self.staging for trusted in pipeline.trusted_of(each.name)
         ]
         self._schema: StructType | None = None
-        self._memory = Memory(
+        self._writer_state = WriterState(
             {trusted.name: refined_zone.appended_by(pipeline, trusted.name) for _, trusted in self.trusted},
             commits.Appender(self._lake.is_local),
-            follower,
+            listener,
         )
 
     # -- tables ------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Tables are made where they are missing; a schema that is to be inferred waits for samples."""
+        """Find out the columns of the tables. A schema that is to be inferred waits for samples."""
         if not self.staging:
             return
         found = schemas.declared(self._source)
@@ -65,19 +66,19 @@ class Carrier:
             table = Table(Zone.STAGING, each.name)
             if self._lake.exists(self._spark, table):
                 there = self._lake.read(self._spark, table).schema
-                found = drift.together(found or StructType(), there, each.name)
+                found = drift.together(found or StructType(), there, each.name, self._source.name)
         if found is not None and found.fields:
             self._adopt(found)
 
     def _adopt(self, schema: StructType) -> None:
-        """The columns from now on; tables that are there get the columns that they lack."""
+        """Use this schema from now on; add the columns that existing tables lack."""
         self._schema = schema
         for table, columns in self._tables(schema):
             if table.zone is not Zone.QUARANTINE and self._lake.exists(self._spark, table):
                 commits.add_columns(self._spark, self._lake.path(table), columns)
 
     def make_tables(self) -> None:
-        """Tables that have no rows yet are made empty, so that everybody can read them."""
+        """Make tables that have no rows yet, so that they can be read."""
         for table, columns in self._tables(self._schema) if self._schema is not None else ():
             if not self._lake.exists(self._spark, table):
                 commits.ensure(self._spark, self._lake.path(table), columns, commits.CHANGES)
@@ -99,10 +100,10 @@ class Carrier:
         )
         return zone.with_system(empty.schema.fields)
 
-    # -- parsing and judging -----------------------------------------------------------------------
+    # -- parsing  -----------------------------------------------------------------------
 
-    def prepare(self, rows: DataFrame) -> Prepared:
-        """`rows` have the columns of the raw zone and `late_before`. Runs the one pass over them."""
+    def parse(self, rows: DataFrame) -> ParsedBatch:
+        """Parse rows that have the columns of the raw zone and `late_before`, in one pass."""
         rows = parsing.prefixed(rows).withColumn(ROW, F.monotonically_increasing_id())
         if not self.staging:
             return self._pass(rows.withColumn(MALFORMED, F.lit(False)), StructType(), [], widened=False)
@@ -111,7 +112,7 @@ class Carrier:
             sampled = rows = rows.persist()
             schema = self._inferred(rows)
         found = self._parsed(rows, schema, widened=sampled is not None)
-        rescued = np.flatnonzero(found.numbers["rescued"]) if self._sees_drift else ()
+        rescued = np.flatnonzero(found.row_facts["rescued"]) if self._sees_drift else ()
         if len(rescued) and any(each.drift is not Drift.RESCUE for each in self.staging):
             found = self._drifted(rows, found, schema)
         if sampled is not None:
@@ -132,7 +133,7 @@ class Carrier:
         self._adopt(schema)
         return schema
 
-    def _drifted(self, rows: DataFrame, found: Prepared, schema: StructType) -> Prepared:
+    def _drifted(self, rows: DataFrame, found: ParsedBatch, schema: StructType) -> ParsedBatch:
         strict = [each for each in self.staging if each.drift is Drift.STOP]
         samples = (
             found.frame.where(F.col(RESCUED).isNotNull() & ~F.col(MALFORMED))
@@ -153,14 +154,14 @@ class Carrier:
         self._adopt(wider)
         return self._parsed(rows, wider, widened=True)
 
-    def _parsed(self, rows: DataFrame, schema: StructType, *, widened: bool) -> Prepared:
+    def _parsed(self, rows: DataFrame, schema: StructType, *, widened: bool) -> ParsedBatch:
         frame = parsing.parsed(rows, self._source, schema)
         frame = frame.withColumn(LATE, self._late(schema))
         for index, (_, trusted) in enumerate(self.trusted):
             frame = frame.withColumn(
                 f"_broken{index}", rules.broken(trusted.rules, str(index), raw("ingested_at"))
             )
-        return self._pass(frame, schema, self._number_columns(), widened=widened)
+        return self._pass(frame, schema, self._fact_columns(), widened=widened)
 
     def _late(self, schema: StructType) -> Column:
         name = self._source.event_time
@@ -168,7 +169,7 @@ class Carrier:
             return F.lit(False)
         return F.coalesce(F.col(f"`{name}`").cast("timestamp") < raw("late_before"), F.lit(False))
 
-    def _number_columns(self) -> list[Column]:
+    def _fact_columns(self) -> list[Column]:
         found: list[Column] = [
             F.col(LATE).alias("late"),
             (F.col(OP) == IGNORE).alias("ignored"),
@@ -191,50 +192,54 @@ class Carrier:
                     found += named_hashes(shown, f"u{index}_{number}")
         return found
 
-    def _pass(self, frame: DataFrame, schema: StructType, wanted: list[Column], *, widened: bool) -> Prepared:
+    def _pass(
+        self, frame: DataFrame, schema: StructType, wanted: list[Column], *, widened: bool
+    ) -> ParsedBatch:
         frame = frame.persist()
         rows = frame
         for index, (_, trusted) in enumerate(self.trusted if schema.fields else ()):
             rows = rules.with_references(self._spark, self._lake, rows, trusted.rules, str(index))
         size = F.coalesce(F.length(raw("value")), F.lit(0)).alias("bytes")
         table = rows.select(ROW, F.col(MALFORMED).alias("malformed"), size, *wanted).toArrow()
-        numbers = {name: to_numpy(table.column(name)) for name in table.column_names}
-        order = np.argsort(numbers[ROW], kind="stable")
+        row_facts = {name: to_numpy(table.column(name)) for name in table.column_names}
+        order = np.argsort(row_facts[ROW], kind="stable")
         if len(order) and not np.array_equal(order, np.arange(len(order))):
-            numbers = {name: values[order] for name, values in numbers.items()}
-        return Prepared(frame, numbers, schema, widened)
+            row_facts = {name: values[order] for name, values in row_facts.items()}
+        return ParsedBatch(frame, row_facts, schema, widened)
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def carry(
+    def write(
         self,
-        found: Prepared,
+        found: ParsedBatch,
         batch: int,
         merging: Merging,
         *,
         writer: str = "",
         is_staged: bool = False,
-        cover: Cover | None = None,
-    ) -> Carried:
-        """Into every table. `is_staged`: the rows are in staging already, only trusted judges again. `writer`
-        is set when it is no batch of the source; with a `cover` rows replace what came from the same part of
-        raw."""
+        replay_range: ReplayRange | None = None,
+    ) -> WriteResult:
+        """Write a parsed batch to every table.
+
+        `is_staged`: staging has the rows already, only the trusted tables are written. `writer` names a
+        command that is no batch of the source. With a `replay_range` the rows replace those of the same
+        part of raw."""
         if not self.staging:
-            return Carried()
-        way = Way(batch, merging, writer, cover)
-        if not way.adds or merging is not Merging.FIRST:
+            return WriteResult()
+        mode = WriteMode(batch, merging, writer, replay_range)
+        if not mode.adds or merging is not Merging.INSERT_NEW:
             self.make_tables()
-        landing = Landing(self._spark, self._pipeline, self._source, self._memory, found, way)
-        return landing.land(self.staging, self.trusted, is_staged=is_staged)
+        zone_writer = ZoneWriter(self._spark, self._pipeline, self._source, self._writer_state, found, mode)
+        return zone_writer.write(self.staging, self.trusted, is_staged=is_staged)
 
 
 def named_hashes(columns: list[Column], name: str) -> list[Column]:
-    first, second, whole = known_keys.hashes(columns)
+    first, second, whole = known_keys.key_hashes(columns)
     return [first.alias(f"{name}a"), second.alias(f"{name}b"), whole.alias(f"{name}n")]
 
 
 def to_numpy(column: Any) -> Any:
-    """Nulls of numbers become the least one."""
+    """A column as an array; a null becomes the least value."""
     import pyarrow as pa
 
     is_flag = pa.types.is_boolean(column.type)
@@ -243,8 +248,8 @@ def to_numpy(column: Any) -> Any:
     return np.asarray(column.to_numpy(), np.bool_ if is_flag else np.int64)
 
 
-def newest_of(numbers: dict[str, Any]) -> datetime | None:
-    times = numbers.get("event_time")
+def newest_event_time(row_facts: dict[str, Any]) -> datetime | None:
+    times = row_facts.get("event_time")
     if times is None or not len(times) or (top := int(times.max())) == np.iinfo(np.int64).min:
         return None
     try:

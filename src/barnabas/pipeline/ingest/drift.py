@@ -1,7 +1,7 @@
-"""Fields that the schema does not name: added as columns, kept in the rescue column, or a reason to stop.
+"""Schema drift: fields that the schema does not name become columns, are rescued, or stop the source.
 
-In: what a batch brought beside its schema, the table as it is. Out: the columns that the table has from now
-on. Does not know: how rows are parsed.
+In: samples of a batch with unknown fields, the table as it is. Out: the columns that the table has from
+now on. Does not know: how rows are parsed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import Stopped
+from barnabas.pipeline.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest import schemas
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
 from barnabas.pipeline.spec.model import Drift, Staging
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 FIELDS_SHOWN_MAX = 10
 
 
-def together(declared: StructType, there: StructType, name: str) -> StructType:
-    """The declared columns and those that were added before. Stopped where a type has changed."""
+def together(declared: StructType, there: StructType, name: str, source: str) -> StructType:
+    """The declared columns and those that drift added. NeedsDecision where a type has changed."""
     from pyspark.sql.types import StructType
 
     known = {each.name.lower(): each for each in there.fields}
     for each in declared.fields:
         old = known.get(each.name.lower())
         if old is not None and old.dataType != each.dataType:
-            raise Stopped(
+            raise NeedsDecision(
                 f"staging.{name}: the column {each.name} is {old.dataType.simpleString()} in the table and"
                 f" {each.dataType.simpleString()} in the file: put the type back, or rebuild the table from"
-                f" the raw zone with: barnabas pipeline replay --staging {name} --rebuild"
+                f" the raw zone with: barnabas pipeline replay {source} --rebuild"
             )
     names = {each.name.lower() for each in declared.fields}
     added = [
@@ -42,7 +42,7 @@ def together(declared: StructType, there: StructType, name: str) -> StructType:
 
 
 def columns_to_add(values: Iterable[bytes], known: Iterable[str]) -> str:
-    """DDL of columns for the fields that records have beside those that are known."""
+    """DDL of columns for the fields of records that are not known yet."""
     names = set(known)
     kinds: dict[str, object] = {}
     for value in values:
@@ -52,10 +52,10 @@ def columns_to_add(values: Iterable[bytes], known: Iterable[str]) -> str:
     return ", ".join(f"`{name.replace('`', '')}` {schemas.type_text(kind)}" for name, kind in kinds.items())
 
 
-def stop(staging: Staging, rescued: Iterable[str]) -> Stopped:
+def stop(staging: Staging, rescued: Iterable[str]) -> NeedsDecision:
     names = sorted({name for text in rescued for name in json.loads(text)})
     shown = ", ".join(names[:FIELDS_SHOWN_MAX])
-    return Stopped(
+    return NeedsDecision(
         f"staging.{staging.name}: records have fields that the schema does not name: {shown}; add them to the"
         f" schema, or set drift to {Drift.ADD} or {Drift.RESCUE}"
     )

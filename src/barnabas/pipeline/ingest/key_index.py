@@ -1,9 +1,9 @@
-"""Which keys were seen: an index in memory, so that finding duplicates costs the same however much there is.
+"""An index of keys in memory: finding duplicates costs the same however many keys a table has.
 
-In: keys as pairs of 64-bit hashes. Out: which rows of a batch are new. Two independent hashes of 64 bits
-stand for a key: that two keys share them is less likely than a disk that lies. Sorted runs of doubling size
-are searched, so that adding n keys one batch after the other costs n log n. Pure. Does not know: what keys
-are made of, tables.
+In: keys as pairs of 64-bit hashes. Out: which rows of a batch have new keys. Two independent 64-bit hashes
+identify a key; a collision of both is less likely than an undetected disk error. The index searches sorted
+runs of doubling size, so that adding n keys batch by batch costs n log n. Pure.
+Does not know: the columns of keys, tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-# 16 bytes a key: a bound of about a gigabyte. What has more keys is joined by Spark instead.
+# 16 bytes a key: about a gigabyte. Spark looks up the keys of larger tables.
 KEYS_MAX = 60_000_000
 
 
@@ -28,7 +28,7 @@ class KeyIndex:
         found = np.zeros(len(first), np.bool_)
         for firsts, seconds in self._runs:
             at = np.searchsorted(firsts, first)
-            # Equal first hashes of different keys stand beside each other: look until they end.
+            # Different keys may share the first hash: compare all entries with this hash.
             open_ = ~found & (at < len(firsts))
             while open_.any():
                 index = at[open_]
@@ -60,7 +60,7 @@ def sorted_run(first: Longs, second: Longs) -> tuple[Longs, Longs]:
 
 
 def first_of_each(first: Longs, second: Longs, rows: Flags, *, last: bool = False) -> Flags:
-    """Of the rows that count, the first of every key (or the last), in the order that they stand in."""
+    """Flags the first (or the last) of the given rows for each key, in the order of the rows."""
     where = np.flatnonzero(rows)
     if last:
         where = where[::-1]

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-def hashes(parts: Sequence[Column]) -> list[Column]:
-    """Two hashes of a key, and whether no part of it is null."""
+def key_hashes(parts: Sequence[Column]) -> list[Column]:
+    """Two hashes of a key, and whether none of its columns is null."""
     whole = parts[0].isNotNull()
     for part in parts[1:]:
         whole = whole & part.isNotNull()
     return [F.xxhash64(*parts), F.xxhash64(F.lit("second"), *parts), whole]
 
 
-class Tracked:
-    """The keys of a table, as long as nobody else changes it."""
+class KnownKeys:
+    """The keys of a table. They are read again after a commit of another writer."""
 
     def __init__(
         self, spark: SparkSession, lake: Lake, table: Table, columns: Sequence[str], where: str = "true"
@@ -43,8 +43,9 @@ class Tracked:
         self._is_large = False
 
     def index(self, without_batch: int, first: Longs, second: Longs) -> KeyIndex:
-        """For a batch with these keys. Rows of the batch itself do not count. Where there are too many keys
-        for memory, those that the batch has are looked up."""
+        """The keys that the table has without the rows of `without_batch`.
+
+        If the table has more than `KEYS_MAX` keys, Spark looks up only those of the batch."""
         version = self._lake.version(self._spark, self._table)
         if version != self._version:
             self._index = KeyIndex()
@@ -68,12 +69,13 @@ class Tracked:
         return index
 
     def _keys(self) -> DataFrame:
-        first, second, whole = hashes([F.col(f"`{name}`") for name in self._columns])
+        first, second, whole = key_hashes([F.col(f"`{name}`") for name in self._columns])
         rows = self._lake.read(self._spark, self._table).where(self._where).where(whole)
         return rows.select(first.alias("a"), second.alias("b"), BATCH)
 
     def add(self, first: Any, second: Any, version: int) -> None:
-        """Keys of our own commit, and the version that it made. A version in between was somebody else's."""
+        """Add the keys of our own commit. If its version is not the next one, another writer has
+        committed."""
         if not self._is_large:
             self._index.add(first, second)
         self._version = version if version - self._version <= 1 else -2

@@ -1,7 +1,7 @@
-"""Looking after tables: small files become large ones, what nobody needs goes, zones forget what is too old.
+"""Maintenance of tables: compaction, vacuum, and retention.
 
-In: a session, a pipeline. Out: what was done to which table. Compaction and vacuum change no rows, and
-readers of changes see none; retention deletes rows. Does not know: schedules.
+In: a session, a pipeline. Out: what was done to which table. Compaction and vacuum change no rows and no
+change feed; retention deletes rows. Does not know: schedules.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import Interrupted, explained
+from barnabas.pipeline.engine.errors import CommitConflict, classified
 from barnabas.pipeline.engine.session import apart
 from barnabas.pipeline.ingest import raw_zone
 from barnabas.pipeline.ingest.replay import TIME
@@ -23,7 +23,7 @@ from barnabas.pipeline.spec.model import Pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# By what rows of a zone are old.
+# The column by which rows of a zone get too old.
 AGES = {
     Zone.RAW: "ingested_at",
     Zone.STAGING: INGESTED_AT,
@@ -36,7 +36,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """`before` and `after` count files when it compacts; `removed` rows when it forgets."""
+    """`before` and `after` count files of a compaction; `removed` counts rows of a retention."""
 
     table: Table
     what: str
@@ -65,10 +65,9 @@ def maintain(
     now: datetime | None = None,
     progress: Progress | None = None,
 ) -> list[Maintained]:
-    """All tables, one after the other. A table that somebody else changes at the moment is done the next
-    time."""
+    """Maintain all tables, one by one. A table with a commit conflict is left for the next time."""
     spark = apart(spark)
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     tables = [table for table in tables_of(pipeline) if lake.exists(spark, table)]
     found: list[Maintained] = []
     for index, table in enumerate(tables):
@@ -82,20 +81,20 @@ def maintain(
             if vacuum:
                 found.append(vacuumed(spark, pipeline, table))
         except Exception as error:
-            meaning = explained(error, f"maintenance of {table}")
-            if not isinstance(meaning, Interrupted):
+            meaning = classified(error, f"maintenance of {table}")
+            if not isinstance(meaning, CommitConflict):
                 raise meaning from error
             found.append(Maintained(table, "later", problem=str(meaning)))
     return found
 
 
 def compacted(spark: SparkSession, pipeline: Pipeline, table: Table) -> Iterator[Maintained]:
-    name = pipeline.the_lake.identifier(table)
+    name = pipeline.lake_location.identifier(table)
     before = files_of(spark, name)
     if before < FILES_TO_COMPACT_MIN:
         return
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(pipeline.maintenance.file_bytes_target))
-    with marked(spark, pipeline, table):
+    with keeping_checkpoint(spark, pipeline, table):
         spark.sql(f"OPTIMIZE {name}")
     yield Maintained(table, "compact", before, files_of(spark, name))
 
@@ -107,8 +106,8 @@ def files_of(spark: SparkSession, name: str) -> int:
 
 def vacuumed(spark: SparkSession, pipeline: Pipeline, table: Table) -> Maintained:
     hours = pipeline.maintenance.vacuum_s / 3600
-    with marked(spark, pipeline, table):
-        spark.sql(f"VACUUM {pipeline.the_lake.identifier(table)} RETAIN {hours:.4f} HOURS")
+    with keeping_checkpoint(spark, pipeline, table):
+        spark.sql(f"VACUUM {pipeline.lake_location.identifier(table)} RETAIN {hours:.4f} HOURS")
     return Maintained(table, "vacuum")
 
 
@@ -119,13 +118,13 @@ def forget(spark: SparkSession, pipeline: Pipeline, table: Table, now: datetime)
         return
     until = (now - timedelta(seconds=age_s)).astimezone(UTC).strftime(TIME)
     old = f"{column} < TIMESTAMP '{until}'"
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     if lake.read(spark, table).where(old).isEmpty():
         return
     name = lake.identifier(table)
-    with marked(spark, pipeline, table):
+    with keeping_checkpoint(spark, pipeline, table):
         if table.zone is Zone.RAW:
-            # Raw is never changed, except by its retention.
+            # Only retention may delete from raw.
             spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
         try:
             row = spark.sql(f"DELETE FROM {name} WHERE {old}").first()
@@ -135,21 +134,23 @@ def forget(spark: SparkSession, pipeline: Pipeline, table: Table, now: datetime)
     yield Maintained(table, "retention", removed=int(row[0]) if row is not None else 0)
 
 
-class marked:
-    """Commits of maintenance on raw tables carry the newest position on: logs are cleaned, it must not get
-    lost."""
+class keeping_checkpoint:
+    """Repeat the newest checkpoint in commits of maintenance on raw tables: Delta removes old log entries,
+    and the position must not get lost."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, table: Table) -> None:
         self._spark = spark
-        self._mark: str | None = None
+        self._checkpoint: str | None = None
         if table.zone is Zone.RAW:
-            mark = raw_zone.RawZone(spark, pipeline.the_lake, pipeline.name, table.name).newest_mark()
-            self._mark = mark.text() if mark is not None else None
+            checkpoint = raw_zone.RawZone(
+                spark, pipeline.lake_location, pipeline.name, table.name
+            ).newest_checkpoint()
+            self._checkpoint = checkpoint.text() if checkpoint is not None else None
 
     def __enter__(self) -> None:
-        if self._mark is not None:
-            self._spark.conf.set(commits.METADATA_CONF, self._mark)
+        if self._checkpoint is not None:
+            self._spark.conf.set(commits.METADATA_CONF, self._checkpoint)
 
     def __exit__(self, *problem: object) -> None:
-        if self._mark is not None:
+        if self._checkpoint is not None:
             self._spark.conf.unset(commits.METADATA_CONF)

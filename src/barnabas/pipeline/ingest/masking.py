@@ -1,8 +1,7 @@
-"""Personal fields: masked or hashed on their way into the trusted zone.
+"""Masks or hashes personal fields on their way into the trusted zone.
 
-In: which columns, how. Out: columns of Spark. Hashes are SHA-256 of a salt and the value, so that the same
-value has the same hash, and nobody without the salt can try all telephone numbers.
-Does not know: rules, tables.
+In: which columns, and how. Out: Spark columns. A hash is SHA-256 of a salt and the value: equal values have
+equal hashes, and without the salt values cannot be found by trying. Does not know: rules, tables.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def masked(trusted: Trusted, name: str) -> Column:
-    """The column as the trusted zone shows it."""
+    """The column as the trusted table has it."""
     column = F.col(f"`{name}`")
     if name in trusted.hash:
         salted = F.concat(F.lit(reveal(trusted.salt)), column.cast("string"))
@@ -43,7 +42,7 @@ def mask(column: Column, way: str) -> Column:
         raise ValueError(f"{way!r} is no way to mask: {HINT}")
     kept = int(match[2])
     stars = F.repeat(F.lit("*"), F.greatest(F.length(text) - F.lit(kept), F.lit(0)))
-    # What is not longer than what would be shown is hidden as a whole.
+    # A value that is not longer than the visible part is hidden completely.
     hidden = F.repeat(F.lit("*"), F.length(text))
     shown = (
         F.concat(stars, F.substring(text, -kept, kept))

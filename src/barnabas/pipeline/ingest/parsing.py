@@ -1,8 +1,8 @@
-"""Bytes become typed columns, in Spark: what the format and the schema say.
+"""Parses bytes into typed columns, in Spark, by the format and schema of the source.
 
-In: rows of the raw zone, a source, its columns. Out: the same rows with the columns, `_malformed`, `_rescued`
-(fields that the schema does not name) and `_op` (of change events). JSON and CSV are parsed by the JVM, Avro
-and Protobuf by our codecs in Python workers. Does not know: keys, rules, where rows go.
+In: rows of the raw zone, a source, its columns. Out: the rows with their columns, `_malformed`, `_rescued`
+(fields that the schema does not name) and `_op` (of change events). The JVM parses JSON and CSV; our codecs
+parse Avro and Protobuf in Python workers. Does not know: keys, rules, where rows go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MALFORMED = "_malformed"
 CORRUPT = "_corrupt"
 PARSED = "_parsed"
-RAW_PREFIX = "__"  # of the raw columns while they stand beside parsed ones
+RAW_PREFIX = "__"  # of raw columns in frames that also have parsed columns
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][.SSS][XXX]"
 
 
@@ -36,7 +36,7 @@ def prefixed(rows: DataFrame) -> DataFrame:
 
 
 def parsed(rows: DataFrame, source: Source, schema: StructType, *, sees_drift: bool = True) -> DataFrame:
-    """`rows` have prefixed raw columns. `schema` holds the columns of the table alone."""
+    """`rows` have prefixed raw columns; `schema` has the columns of the table, without the platform's."""
     if source.changes:
         return parsed_changes(rows, schema)
     kind = Format.BINARY if is_binary(source) else effective_format(source)
@@ -57,14 +57,14 @@ def parsed(rows: DataFrame, source: Source, schema: StructType, *, sees_drift: b
         return flattened(found, schema, broken, F.lit(None).cast("string"))
     options = {"columnNameOfCorruptRecord": CORRUPT}
     found = rows.select("*", F.from_json(text, wide, options).alias(PARSED))
-    # An array of objects would be taken for its first one.
+    # Spark parses an array of objects as its first object.
     broken = F.col(PARSED).isNull() | F.col(f"{PARSED}.{CORRUPT}").isNotNull() | F.ltrim(text).startswith("[")
     rescued = rescue(text, schema.names) if sees_drift else F.lit(None).cast("string")
     return flattened(found, schema, broken, rescued)
 
 
 def effective_format(source: Source) -> Format:
-    """Rows of tables, Parquet and Avro files come as JSON, whatever the source's format is."""
+    """The format of raw's values. Readers of tables, Parquet and Avro files give JSON."""
     if isinstance(source, FilesSource):
         kinds = {FileKind.CSV: Format.CSV, FileKind.TEXT: Format.STRING, FileKind.BINARY: Format.BINARY}
         if source.kind is FileKind.CSV and source.settings.get("multiLine", "").lower() == "true":
@@ -112,7 +112,7 @@ def with_verdict(rows: DataFrame, broken: Column) -> DataFrame:
 
 
 def parsed_changes(rows: DataFrame, schema: StructType) -> DataFrame:
-    """Debezium's envelope, with or without its schema around it; a delete keeps what was before it."""
+    """Parse Debezium's envelope, with or without its schema. A delete gives the row before it."""
     envelope = StructType(
         [
             StructField("before", schema),
@@ -158,7 +158,7 @@ def parsed_changes(rows: DataFrame, schema: StructType) -> DataFrame:
 
 
 def parsed_binaries(rows: DataFrame, schema: StructType) -> DataFrame:
-    """What is known of a binary; the bytes themselves stay in the raw zone."""
+    """Columns from the metadata of a binary file; its bytes stay in the raw zone."""
     if (RAW_PREFIX + "metadata") not in rows.columns:
         return with_verdict(
             rows.select("*", raw("value").alias(schema.fields[0].name)), raw("value").isNull()
@@ -168,11 +168,11 @@ def parsed_binaries(rows: DataFrame, schema: StructType) -> DataFrame:
 
 
 def parsed_by_codec(rows: DataFrame, source: Source, schema: StructType) -> DataFrame:
-    """Avro and Protobuf: the codecs of the data source `barnabas`, in Python workers."""
-    from barnabas.spark.formats import Format as Declared
+    """Parse Avro and Protobuf with the codecs of the data source `barnabas`, in Python workers."""
+    from barnabas.spark.formats import Format as SparkFormat
 
     declared = source.schema.avro or source.schema.protobuf
-    codec = Declared("value", str(source.format), declared, source.schema.message)
+    codec = SparkFormat("value", str(source.format), declared, source.schema.message)
     result = StructType(
         [*rows.schema.fields, StructField(PARSED, schema), StructField("_error", StringType())]
     )

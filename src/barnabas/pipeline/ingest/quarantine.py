@@ -1,7 +1,7 @@
-"""The quarantine: rows that could not be parsed or that break rules, with rule and reason, until released.
+"""The quarantine: rows that could not be parsed or that break rules, with rule and reason.
 
-In: rows with their bytes, what was wrong. Out: a table for each staging or trusted table. The bytes are kept,
-so that a release takes the same way as a batch. Does not know: rules, who releases.
+In: rows with their bytes, what was wrong. Out: a table for each staging or trusted table. It keeps the bytes,
+so that a release can parse them again. Does not know: rules, releases.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def table_of(name: str) -> Table:
 
 
 def refused(rows: DataFrame, table: Table, rules: Column, reasons: Column) -> DataFrame:
-    """Rows with prefixed raw columns, as the quarantine keeps them. `rules` and `reasons` are arrays."""
+    """Rows of the quarantine, from rows with prefixed raw columns. `rules` and `reasons` are arrays."""
     return rows.select(
         F.lit(str(table.zone)).alias("zone"),
         F.lit(table.name).alias("table"),
@@ -51,14 +51,14 @@ def refused(rows: DataFrame, table: Table, rules: Column, reasons: Column) -> Da
 
 
 def malformed(rows: DataFrame, table: Table, schema: StructType, form: str) -> DataFrame:
-    """Rows that could not be parsed; what could be parsed of them stands beside their bytes."""
+    """Rows of the quarantine for rows that could not be parsed."""
     why = reason_of(schema) if form == "json" else F.lit(f"these bytes are no {form} of this schema")
     why = F.when(raw("value").isNull(), F.lit("there is no value")).otherwise(why)
     return refused(rows, table, F.array(F.lit(MALFORMED)), F.array(F.substring(why, 1, REASON_CHARS_MAX)))
 
 
 def reason_of(schema: StructType) -> Column:
-    """Why a value is no JSON of this schema: one sentence, with a name where there is one."""
+    """Why a value is no JSON of this schema, in one sentence."""
     text = raw("value").cast("string")
     found = F.when(F.trim(text) == "", F.lit("the value is empty"))
     found = found.when(F.ltrim(text).startswith("["), F.lit("no JSON object but a list"))
@@ -66,7 +66,7 @@ def reason_of(schema: StructType) -> Column:
         F.try_parse_json(text).isNull(), F.concat(F.lit("no JSON: "), F.substring(text, 1, VALUE_CHARS_MAX))
     )
     for each in schema.fields:
-        # What is there in the text and not in the column does not fit its type.
+        # A field in the text without a value in its column does not fit the type.
         written = F.get_json_object(text, f"$['{each.name}']")
         kind = each.dataType.simpleString()
         shown = F.concat(

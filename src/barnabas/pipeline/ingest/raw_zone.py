@@ -1,7 +1,7 @@
-"""The raw zone: bytes as they came. Its commits also hold how far the source was read.
+"""The raw zone: bytes as the source gave them. Each commit also holds the source's position behind its rows.
 
-In: rows, the position behind them. Out: one commit with both, so that neither is without the other; and the
-newest mark after a restart. Does not know: what is in the bytes.
+In: rows and the position behind them. Out: one commit with both; after a restart the newest checkpoint.
+Does not know: what is in the bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.errors import ForeignLake, Interrupted
+from barnabas.pipeline.engine.errors import CommitConflict, ForeignLake
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.tables import Lake, Table, Zone
 from barnabas.pipeline.sources.source_slice import Position
@@ -27,26 +27,28 @@ DDL = (
 PROPERTIES = {"delta.appendOnly": "true", **commits.CHANGES}
 COLUMNS = tuple(part.split()[0] for part in DDL.split(", "))
 COORDINATES = ("topic", "partition", "offset")
-FORMAT = 1
+CHECKPOINT_FORMAT = 1
 HISTORY_SHORT = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What the commit of a batch says. `newest` are event times: what is late is judged by the one before."""
+class RawCheckpoint:
+    """What the commit of a batch says about its source.
+
+    `newest` is the newest event time so far. Lateness is decided by the one before the batch."""
 
     pipeline: str
     source: str
     batch: int
     position: Position | None
-    merging: Merging = Merging.FIRST
+    merging: Merging = Merging.INSERT_NEW
     newest: str | None = None
     newest_before: str | None = None
 
     def text(self) -> str:
         return json.dumps(
             {
-                "barnabas": FORMAT,
+                "barnabas": CHECKPOINT_FORMAT,
                 "pipeline": self.pipeline,
                 "source": self.source,
                 "batch": self.batch,
@@ -58,12 +60,12 @@ class Mark:
         )
 
     @classmethod
-    def parse(cls, text: str | None) -> Mark | None:
+    def parse(cls, text: str | None) -> RawCheckpoint | None:
         try:
             found: Any = json.loads(text or "")
         except ValueError:
             return None
-        if not isinstance(found, dict) or found.get("barnabas") != FORMAT:
+        if not isinstance(found, dict) or found.get("barnabas") != CHECKPOINT_FORMAT:
             return None
         return cls(
             found["pipeline"],
@@ -75,7 +77,7 @@ class Mark:
             found["newest_before"],
         )
 
-    def following(self, position: Position, merging: Merging, newest: datetime | None) -> Mark:
+    def following(self, position: Position, merging: Merging, newest: datetime | None) -> RawCheckpoint:
         latest = max((each for each in (self.newest, newest and newest.isoformat()) if each), default=None)
         return replace(
             self,
@@ -97,53 +99,54 @@ class RawZone:
         self.path = lake.path(self.table)
         self._appender = commits.Appender(lake.is_local)
 
-    def newest_mark(self) -> Mark | None:
-        """None where nothing was ever read."""
+    def newest_checkpoint(self) -> RawCheckpoint | None:
+        """The checkpoint of the last batch; None if the source was never read."""
         if not self._lake.exists(self._spark, self.table):
             return None
         for limit in (f"LIMIT {HISTORY_SHORT}", ""):
             history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path}` {limit}")
-            marks = [Mark.parse(row[0]) for row in history.select("userMetadata").collect()]
-            found = [mark for mark in marks if mark is not None]
+            checkpoints = [RawCheckpoint.parse(row[0]) for row in history.select("userMetadata").collect()]
+            found = [checkpoint for checkpoint in checkpoints if checkpoint is not None]
             if found:
-                # Maintenance repeats the mark it saw; a batch may have come while it worked.
-                newest = max(found, key=lambda mark: mark.batch)
+                # Commits of maintenance repeat the checkpoint; a batch may have committed in between.
+                newest = max(found, key=lambda checkpoint: checkpoint.batch)
                 self._check(newest)
                 return newest
         raise ForeignLake(
-            f"{self.path} was not written by this platform: its commits hold no position; choose another lake"
+            f"{self.path} was not written by Barnabas: its commits hold no position; choose another lake"
         )
 
-    def _check(self, mark: Mark) -> None:
-        if (mark.pipeline, mark.source) != (self._pipeline, self._source):
+    def _check(self, checkpoint: RawCheckpoint) -> None:
+        if (checkpoint.pipeline, checkpoint.source) != (self._pipeline, self._source):
             raise ForeignLake(
-                f"{self.path} belongs to the source {mark.source} of pipeline {mark.pipeline}, this is"
-                f" {self._source} of {self._pipeline}: choose another lake, or the name it had"
+                f"{self.path} belongs to source {checkpoint.source} of pipeline {checkpoint.pipeline},"
+                f" not to source {self._source} of pipeline {self._pipeline}: choose another lake,"
+                " or use the old names"
             )
 
-    def begin(self, position: Position | None) -> Mark:
-        """Where reading begins. A position that must be kept is kept by the commit of an empty table."""
-        mark = Mark(self._pipeline, self._source, 0, position)
+    def begin(self, position: Position | None) -> RawCheckpoint:
+        """The checkpoint before the first batch. A position is kept by the commit of an empty table."""
+        checkpoint = RawCheckpoint(self._pipeline, self._source, 0, position)
         if position is not None:
-            self.write(self._spark.createDataFrame([], DDL), mark)
-        return mark
+            self.write(self._spark.createDataFrame([], DDL), checkpoint)
+        return checkpoint
 
-    def write(self, rows: DataFrame, mark: Mark) -> None:
-        """Interrupted where the batch is there already: another run reads the same source."""
+    def write(self, rows: DataFrame, checkpoint: RawCheckpoint) -> None:
+        """Commit a batch. CommitConflict if raw has it already, because another run reads the same source."""
         before = self._lake.version(self._spark, self.table)
         properties = PROPERTIES if before < 0 else None
-        txn = self.txn(mark.batch)
-        self._appender.append(rows, self.path, txn, metadata=mark.text(), properties=properties)
+        txn = self.txn(checkpoint.batch)
+        self._appender.append(rows, self.path, txn, metadata=checkpoint.text(), properties=properties)
         if self._lake.version(self._spark, self.table) == before:
-            raise Interrupted(
-                f"batch {mark.batch} of source {self._source} was written by another run:"
-                " two at once are one too many"
+            raise CommitConflict(
+                f"batch {checkpoint.batch} of source {self._source} was written by another run:"
+                " stop one of the two"
             )
 
     def txn(self, batch: int) -> commits.Txn:
         return commits.Txn(f"{self._pipeline}/{self._source}/raw", batch)
 
     def rows(self, batch: int) -> DataFrame:
-        """A batch, in the order in which it was read."""
+        """The rows of a batch, in the order in which they were read."""
         found = self._lake.read(self._spark, self.table).where(f"batch = {int(batch)}")
         return found.orderBy(*COORDINATES)

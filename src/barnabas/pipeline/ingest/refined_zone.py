@@ -1,7 +1,8 @@
-"""The refined zone: business tables by SQL or by a Python function.
+"""The refined zone: business tables, computed by SQL or by a Python function.
 
-In: trusted (and refined) tables. Out: commits. What new rows alone can bring up to date is appended batch by
-batch, once each; the rest is computed again as a whole, in order. Does not know: views, schedules.
+In: trusted and refined tables. Out: commits. Tables that depend on new rows only are appended to batch by
+batch, each batch once. All others are recomputed as a whole, in order of dependency.
+Does not know: views, schedules.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.errors import Stopped
-from barnabas.pipeline.ingest.results import Changed
-from barnabas.pipeline.ingest.source_locks import turn
+from barnabas.pipeline.engine.errors import NeedsDecision
+from barnabas.pipeline.ingest.results import TableChange
+from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
 from barnabas.pipeline.lake.tables import Lake, Table, Zone
@@ -23,11 +24,11 @@ from barnabas.pipeline.spec.model import Pipeline, Refined
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-DEFAULT_SCHEDULE = "*/5 * * * *"  # of tables that are computed as a whole
+DEFAULT_SCHEDULE = "*/5 * * * *"  # of tables that are recomputed as a whole
 
 
 def schedules(pipeline: Pipeline) -> dict[str, str]:
-    """When which refined table is computed as a whole; those that are appended to are not among them."""
+    """Cron expressions of the tables that are recomputed as a whole."""
     return {
         each.name: each.schedule or DEFAULT_SCHEDULE
         for each in pipeline.refined
@@ -35,11 +36,11 @@ def schedules(pipeline: Pipeline) -> dict[str, str]:
     }
 
 
-def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None = None) -> list[Changed]:
-    """Computes tables as a whole, in order; all of them unless named. Inputs that are not there yet are
-    waited for."""
+def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None = None) -> list[TableChange]:
+    """Recompute tables as a whole, in order; all of them unless named. Tables with missing inputs are
+    skipped."""
     wanted = None if names is None else set(names)
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     found = []
     for each in refined_sql.in_order(pipeline):
         if wanted is not None and each.name not in wanted:
@@ -48,21 +49,21 @@ def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None
         if not all(lake.exists(spark, table) for table in inputs.values()):
             continue
         table = Table(Zone.REFINED, each.name)
-        with turns_of(pipeline, each):
+        with lock_of_input(pipeline, each):
             frames = {name: lake.read(spark, table) for name, table in inputs.items()}
             write_whole(spark, lake, table, computed(spark, each, frames))
         count = lake.read(spark, table).count()
-        found.append(Changed(table, lake.version(spark, table), count))
+        found.append(TableChange(table, lake.version(spark, table), count))
     return found
 
 
-def turns_of(pipeline: Pipeline, refined: Refined) -> AbstractContextManager[object]:
-    """Of a table that batches are appended to: none of them is between its trusted table and this one now."""
+def lock_of_input(pipeline: Pipeline, refined: Refined) -> AbstractContextManager[object]:
+    """The lock of the source whose batches are appended to this table; no lock for other tables."""
     if not refined_sql.appends(pipeline, refined):
         return nullcontext()
     [table] = refined_sql.inputs_of(pipeline, refined).values()
     source = pipeline.source_of(table)
-    return nullcontext() if source is None else turn(pipeline, source.name)
+    return nullcontext() if source is None else source_lock(pipeline, source.name)
 
 
 def write_whole(spark: SparkSession, lake: Lake, table: Table, rows: DataFrame) -> None:
@@ -73,7 +74,7 @@ def write_whole(spark: SparkSession, lake: Lake, table: Table, rows: DataFrame) 
 
 
 def computed(spark: SparkSession, refined: Refined, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a table out of its inputs, by the names that it has for them."""
+    """Rows of the table, computed from frames by the names that its SQL or function uses."""
     if refined.python:
         result: Any = function(refined)(
             spark, **{name.rpartition(".")[2]: rows for name, rows in frames.items()}
@@ -91,12 +92,13 @@ def function(refined: Refined) -> Callable[..., Any]:
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise Stopped(f"refined.{refined.name}: {refined.python} cannot be imported: {error}") from None
+        raise NeedsDecision(f"refined.{refined.name}: {refined.python} cannot be imported: {error}") from None
     return found
 
 
 def appended_by(pipeline: Pipeline, trusted: str) -> list[tuple[Refined, str]]:
-    """Refined tables that new rows of a trusted table are appended to, with the name they have for it."""
+    """Refined tables that rows of a trusted table are appended to, with the name that their SQL uses for
+    it."""
     found = []
     for each in pipeline.refined:
         if refined_sql.appends(pipeline, each):
@@ -108,14 +110,14 @@ def appended_by(pipeline: Pipeline, trusted: str) -> list[tuple[Refined, str]]:
 
 def append_rows(
     appender: commits.Appender, lake: Lake, refined: Refined, name: str, rows: DataFrame, txn: commits.Txn
-) -> Changed | None:
-    """New rows of the input, brought into the table once."""
+) -> TableChange | None:
+    """Append what new rows of the input add to the table, once."""
     table, spark = Table(Zone.REFINED, refined.name), rows.sparkSession
     new = computed(spark, refined, {name: rows})
     before = lake.version(spark, table)
     appender.append(new, lake.path(table), txn, properties=commits.CHANGES if before < 0 else None)
     after = lake.version(spark, table)
-    return Changed(table, after, -1) if after != before else None
+    return TableChange(table, after, -1) if after != before else None
 
 
 def shown_columns(rows: DataFrame) -> list[str]:

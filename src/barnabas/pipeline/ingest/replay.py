@@ -1,9 +1,9 @@
-"""What was read before is done again: backfill, replay, release. Only what they cover is rewritten.
+"""Backfill, replay and release: rows that were read before go through the zones again.
 
-In: a session, a pipeline, times, batches or names. Out: what changed, and which views depend on it. All of
-them may be repeated after a crash: they find what is there. Refined tables that depend on it are computed
-again. Does not know: views, who asked. A running pipeline goes on meanwhile, the source itself when its turn
-comes; a commit that came first is met by a retry.
+In: a session, a pipeline; times, batches or names of tables. Out: what changed, and which views depend on it.
+Only the covered rows are rewritten, then the refined tables that depend on them. Each command can be repeated
+after a crash. A running pipeline goes on; batches of the same source wait for the source's lock. A commit
+conflict is retried. Does not know: views, the command line.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.engine.errors import Interrupted, Stopped, explained
+from barnabas.pipeline.engine.errors import CommitConflict, NeedsDecision, classified
 from barnabas.pipeline.engine.session import apart, is_remote
 from barnabas.pipeline.ingest import quarantine, raw_zone, refined_zone, schemas
-from barnabas.pipeline.ingest.batch_parser import Carrier
-from barnabas.pipeline.ingest.results import Changed, Rewritten
-from barnabas.pipeline.ingest.source_locks import turn
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.ingest.batch_parser import BatchParser
+from barnabas.pipeline.ingest.parsed_batch import OUTSIDE, ParsedBatch, hashes_of
+from barnabas.pipeline.ingest.results import RewriteResult, TableChange
+from barnabas.pipeline.ingest.source_locks import source_lock
+from barnabas.pipeline.ingest.source_runner import SourceRunner
+from barnabas.pipeline.ingest.write_mode import RELEASE, ReplayRange, WriteResult
 from barnabas.pipeline.ingest.zone_rows import with_system
-from barnabas.pipeline.ingest.zone_writer import OUTSIDE, RELEASE, Carried, Cover, Prepared, hashes_of
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import COORDINATES
 from barnabas.pipeline.lake.tables import Table, Zone
@@ -45,29 +46,29 @@ TIME = "%Y-%m-%d %H:%M:%S.%f"
 
 def backfill(
     spark: SparkSession, pipeline: Pipeline, source: str, start: datetime, end: datetime
-) -> Rewritten:
-    """Records of [start, end) by their timestamps: what raw lacks is read from the topic, then all is
-    replayed."""
+) -> RewriteResult:
+    """Rewrite the records with timestamps in [start, end): read from the topic what raw lacks, then
+    replay."""
     found = pipeline.source(source)
-    with turn(pipeline, source):
+    with source_lock(pipeline, source):
         finish(spark, pipeline, source)
         return backfill_rows(spark, pipeline, found, start, end)
 
 
 def backfill_rows(
     spark: SparkSession, pipeline: Pipeline, found: Source, start: datetime, end: datetime
-) -> Rewritten:
+) -> RewriteResult:
     source, missing = found.name, 0
     if isinstance(found, TopicSource):
         missing = retrying(lambda: read_missing(spark, pipeline, found, start, end), f"backfill of {source}")
     condition = between("timestamp", start, end)
     result = replay_rows(
-        spark, pipeline, found, Cover(condition, between("_timestamp", start, end), condition)
+        spark, pipeline, found, ReplayRange(condition, between("_timestamp", start, end), condition)
     )
     changed = result.changed
     if missing:
         table = Table(Zone.RAW, source)
-        changed = (Changed(table, pipeline.the_lake.version(spark, table), missing), *changed)
+        changed = (TableChange(table, pipeline.lake_location.version(spark, table), missing), *changed)
     return rewritten(spark, pipeline, f"backfill of {source} from {start} to {end}", result, changed)
 
 
@@ -79,57 +80,59 @@ def replay(
     to_batch: int | None = None,
     *,
     rebuild: bool = False,
-) -> Rewritten:
-    """Batches once more through the zones behind raw, with today's schema and rules. Without numbers: all of
-    them. `rebuild` makes the tables anew, as a column of another type needs it."""
+) -> RewriteResult:
+    """Write batches of raw again, with the current schema and rules; all batches unless numbers are given.
+
+    `rebuild` empties the tables first, which a column of another type needs."""
     found = pipeline.source(source)
     first, last = from_batch or 0, to_batch if to_batch is not None else 2**62
     condition = f"batch >= {first} AND batch <= {last}"
-    cover = Cover(condition, f"_batch >= {first} AND _batch <= {last}", condition)
-    with turn(pipeline, source):
+    replay_range = ReplayRange(condition, f"_batch >= {first} AND _batch <= {last}", condition)
+    with source_lock(pipeline, source):
         if rebuild:
             drop_tables(spark, pipeline, found)
         finish(spark, pipeline, source)
-        result = replay_rows(spark, pipeline, found, cover)
+        result = replay_rows(spark, pipeline, found, replay_range)
         return rewritten(spark, pipeline, f"replay of {source}", result, result.changed)
 
 
 def release(
     spark: SparkSession, pipeline: Pipeline, name: str, rules: Iterable[str] | None = None
-) -> Rewritten:
-    """Quarantined rows of a table that pass now go where they belong, once; the others stay. `rules` names
-    which."""
+) -> RewriteResult:
+    """Write the quarantined rows of a table that pass its rules now, once; the others stay quarantined.
+
+    `rules`: only rows that broke one of these."""
     wanted = None if rules is None else set(rules)
     with ExitStack() as turns:
         for source in sources_of(pipeline, name):
-            turns.enter_context(turn(pipeline, source))
+            turns.enter_context(source_lock(pipeline, source))
             finish(spark, pipeline, source)
         result = retrying(lambda: release_rows(apart(spark), pipeline, name, wanted), f"release of {name}")
         return rewritten(spark, pipeline, f"release of {name}", result, result.changed)
 
 
 def sources_of(pipeline: Pipeline, name: str) -> list[str]:
-    """Of the staging and the trusted table of a name, in order."""
+    """Sources of the staging and the trusted table of this name, in order."""
     staging = {name, *(each.staging for each in pipeline.trusted if each.name == name)}
     return sorted({each.source for each in pipeline.staging if each.name in staging})
 
 
 def finish(spark: SparkSession, pipeline: Pipeline, source: str) -> None:
-    """A batch that died between two zones is carried to its end first: who found half of it later would
-    write again what was rewritten meanwhile."""
-    if pipeline.the_lake.exists(spark, Table(Zone.RAW, source)):
-        Feed(spark, pipeline, source).recover()
+    """Finish an interrupted batch first: finished later, it would write again what was rewritten
+    meanwhile."""
+    if pipeline.lake_location.exists(spark, Table(Zone.RAW, source)):
+        SourceRunner(spark, pipeline, source).recover()
 
 
 def rewritten(
-    spark: SparkSession, pipeline: Pipeline, what: str, result: Rewritten, changed: Iterable[Changed]
-) -> Rewritten:
-    """With the refined tables that depend on it computed again, and the names of views."""
+    spark: SparkSession, pipeline: Pipeline, what: str, result: RewriteResult, changed: Iterable[TableChange]
+) -> RewriteResult:
+    """Compute the refined tables that depend on the changes; add them and the names of dependent views."""
     changed = list(changed)
     touched = {each.table for each in changed if each.table.zone in (Zone.STAGING, Zone.TRUSTED)}
     tables, views = refined_sql.dependents(pipeline, touched)
     changed += refined_zone.refresh(spark, pipeline, [each.name for each in tables]) if tables else []
-    return Rewritten(
+    return RewriteResult(
         what=what,
         rows_in=result.rows_in,
         staged=result.staged,
@@ -151,8 +154,8 @@ def retrying(attempt: Callable[[], T], doing: str) -> T:
         try:
             return attempt()
         except Exception as error:
-            meaning = explained(error, doing)
-            if not isinstance(meaning, Interrupted) or not left:
+            meaning = classified(error, doing)
+            if not isinstance(meaning, CommitConflict) or not left:
                 raise meaning from error
     raise AssertionError
 
@@ -163,18 +166,18 @@ def retrying(attempt: Callable[[], T], doing: str) -> T:
 def read_missing(
     spark: SparkSession, pipeline: Pipeline, source: TopicSource, start: datetime, end: datetime
 ) -> int:
-    """Records of the topic that raw does not have are added to it; how many."""
-    zone = raw_zone.RawZone(spark, pipeline.the_lake, pipeline.name, source.name)
-    mark = zone.newest_mark()
-    if mark is None:
-        return 0  # the first batch reads all of it
+    """Add the records of the topic that raw lacks; the number of records added."""
+    zone = raw_zone.RawZone(spark, pipeline.lake_location, pipeline.name, source.name)
+    checkpoint = zone.newest_checkpoint()
+    if checkpoint is None:
+        return 0  # the first batch will read them
     reader = TopicReader(spark, source, f"barnabas-{pipeline.name}-{source.name}-backfill")
-    stamp = Stamp(source.name, mark.batch, datetime.now(UTC))
+    stamp = Stamp(source.name, checkpoint.batch, datetime.now(UTC))
     rows = reader.between(int(start.timestamp() * 1000), int(end.timestamp() * 1000), stamp)
     if rows is None:
         return 0
-    # What lies behind the position is read by the next batch, not here.
-    position = mark.position or {}
+    # The next batch reads what lies behind the position.
+    position = checkpoint.position or {}
     read = F.lit(False)
     for topic, partitions in position.items():
         for partition, offset in partitions.items():
@@ -183,7 +186,7 @@ def read_missing(
                 & (F.col("partition") == int(partition))
                 & (F.col("offset") < offset)
             )
-    there = pipeline.the_lake.read(spark, zone.table).select(*raw_zone.COORDINATES)
+    there = pipeline.lake_location.read(spark, zone.table).select(*raw_zone.COORDINATES)
     missing = (
         rows.where(read)
         .join(there, list(raw_zone.COORDINATES), "left_anti")
@@ -203,64 +206,74 @@ def read_missing(
 
 
 def drop_tables(spark: SparkSession, pipeline: Pipeline, source: Source) -> None:
-    """Empty tables in today's columns, in one commit each: readers see the old rows or the new table."""
+    """Empty the tables and give them the current columns, in one commit each."""
     schema = schemas.declared(source)
     if schema is None:
-        raise Stopped(f"source {source.name}: tables can be rebuilt when the schema is declared")
-    lake = pipeline.the_lake
-    carrier = Carrier(spark, pipeline, source)
-    for each in carrier.staging:
+        raise NeedsDecision(
+            f"source {source.name}: only tables with a declared schema can be rebuilt: declare it"
+        )
+    lake = pipeline.lake_location
+    parser = BatchParser(spark, pipeline, source)
+    for each in parser.staging:
         path = lake.table_path(Zone.STAGING, each.name)
         commits.overwrite(spark.createDataFrame([], with_system(schema.fields)), path)
-    for _, trusted in carrier.trusted:
-        empty = spark.createDataFrame([], carrier.trusted_schema(trusted, schema))
+    for _, trusted in parser.trusted:
+        empty = spark.createDataFrame([], parser.trusted_schema(trusted, schema))
         commits.overwrite(empty, lake.table_path(Zone.TRUSTED, trusted.name))
 
 
-def replay_rows(spark: SparkSession, pipeline: Pipeline, source: Source, cover: Cover) -> Rewritten:
-    return retrying(lambda: replay_once(apart(spark), pipeline, source, cover), f"replay of {source.name}")
+def replay_rows(
+    spark: SparkSession, pipeline: Pipeline, source: Source, replay_range: ReplayRange
+) -> RewriteResult:
+    return retrying(
+        lambda: replay_once(apart(spark), pipeline, source, replay_range), f"replay of {source.name}"
+    )
 
 
-def replay_once(spark: SparkSession, pipeline: Pipeline, source: Source, cover: Cover) -> Rewritten:
-    lake = pipeline.the_lake
+def replay_once(
+    spark: SparkSession, pipeline: Pipeline, source: Source, replay_range: ReplayRange
+) -> RewriteResult:
+    lake = pipeline.lake_location
     zone = raw_zone.RawZone(spark, lake, pipeline.name, source.name)
-    mark = zone.newest_mark()
-    if mark is None or mark.batch == 0:
-        return Rewritten(what=REPLAY)
-    carrier = Carrier(spark, pipeline, source)
-    carrier.open()
+    checkpoint = zone.newest_checkpoint()
+    if checkpoint is None or checkpoint.batch == 0:
+        return RewriteResult(what=REPLAY)
+    parser = BatchParser(spark, pipeline, source)
+    parser.open()
     rows = lake.read(spark, zone.table)
     number = lake.version(spark, zone.table)
-    merging = mark.merging
-    if merging is Merging.MIRROR:
-        # The newest snapshot is all there is of the table; the ones before it were replaced.
-        rows = rows.where(f"batch = {mark.batch} AND ({cover.raw})")
-    elif merging is Merging.FIRST:
-        rows = rows.where(cover.raw)
+    merging = checkpoint.merging
+    if merging is Merging.REPLACE_ALL:
+        # The newest snapshot replaced all earlier ones.
+        rows = rows.where(f"batch = {checkpoint.batch} AND ({replay_range.raw})")
+    elif merging is Merging.INSERT_NEW:
+        rows = rows.where(replay_range.raw)
     rows = rows.orderBy("batch", *raw_zone.COORDINATES)
-    prepared = carrier.prepare(with_late(rows))
+    parsed = parser.parse(with_late(rows))
     try:
-        if not prepared.count:
-            return Rewritten(what=REPLAY)
-        if merging is Merging.LAST:
-            narrow(carrier, prepared, rows.where(cover.raw))
-        done = carrier.carry(prepared, number, merging, writer=f"{REPLAY}-{number}", cover=cover)
-        return result_of(REPLAY, prepared, done)
+        if not parsed.count:
+            return RewriteResult(what=REPLAY)
+        if merging is Merging.UPSERT:
+            narrow(parser, parsed, rows.where(replay_range.raw))
+        done = parser.write(parsed, number, merging, writer=f"{REPLAY}-{number}", replay_range=replay_range)
+        return result_of(REPLAY, parsed, done)
     finally:
-        prepared.release()
+        parsed.release()
 
 
-def narrow(carrier: Carrier, prepared: Prepared, covered: DataFrame) -> None:
-    """Of changes, the keys that the cover touches are brought to their newest state; others are left
-    alone."""
-    part = carrier.prepare(with_late(covered.orderBy("batch", *raw_zone.COORDINATES)))
+def narrow(parser: BatchParser, parsed: ParsedBatch, covered: DataFrame) -> None:
+    """Mark the rows of keys that have no change in the replayed range, so that they are not written."""
+    part = parser.parse(with_late(covered.orderBy("batch", *raw_zone.COORDINATES)))
     try:
-        touched = np.zeros(prepared.count, np.bool_)
-        for index, each in enumerate(carrier.staging):
+        touched = np.zeros(parsed.count, np.bool_)
+        for index, each in enumerate(parser.staging):
             if each.key:
-                mine, theirs = hashes_of(prepared.numbers, f"k{index}"), hashes_of(part.numbers, f"k{index}")
+                mine, theirs = (
+                    hashes_of(parsed.row_facts, f"k{index}"),
+                    hashes_of(part.row_facts, f"k{index}"),
+                )
                 touched |= np.isin(mine.first, theirs.first)
-        prepared.numbers[OUTSIDE] = ~touched
+        parsed.row_facts[OUTSIDE] = ~touched
     finally:
         part.release()
 
@@ -269,10 +282,10 @@ def with_late(rows: DataFrame) -> DataFrame:
     return rows.select(*raw_zone.COLUMNS, F.lit(None).cast("timestamp").alias(LATE_BEFORE))
 
 
-def result_of(what: str, prepared: Prepared, done: Carried) -> Rewritten:
-    return Rewritten(
+def result_of(what: str, parsed: ParsedBatch, done: WriteResult) -> RewriteResult:
+    return RewriteResult(
         what=what,
-        rows_in=prepared.count,
+        rows_in=parsed.count,
         staged=done.staged,
         accepted=done.accepted,
         quarantined=done.quarantined,
@@ -283,14 +296,16 @@ def result_of(what: str, prepared: Prepared, done: Carried) -> Rewritten:
 # -- release ----------------------------------------------------------------------------------------
 
 
-def release_rows(spark: SparkSession, pipeline: Pipeline, name: str, wanted: set[str] | None) -> Rewritten:
-    lake = pipeline.the_lake
+def release_rows(
+    spark: SparkSession, pipeline: Pipeline, name: str, wanted: set[str] | None
+) -> RewriteResult:
+    lake = pipeline.lake_location
     table = quarantine.table_of(name)
     known = sorted({each.name for each in (*pipeline.trusted, *pipeline.staging)})
     if name not in known:
-        raise Stopped(f"there is no quarantine of {name!r}; there may be for {', '.join(known)}")
+        raise NeedsDecision(f"there is no quarantine of {name!r}; choose one of {', '.join(known)}")
     if not lake.exists(spark, table):
-        return Rewritten(what=RELEASE)
+        return RewriteResult(what=RELEASE)
     results = []
     for judge in (Zone.STAGING, Zone.TRUSTED):
         waiting = lake.read(spark, table).where(f"{quarantine.WAITING} AND zone = '{judge}'")
@@ -300,7 +315,7 @@ def release_rows(spark: SparkSession, pipeline: Pipeline, name: str, wanted: set
             )
         if not waiting.isEmpty():
             results.append(release_of(spark, pipeline, name, judge, waiting))
-    return Rewritten(
+    return RewriteResult(
         what=RELEASE,
         rows_in=sum(each.rows_in for each in results),
         staged=sum(each.staged for each in results),
@@ -310,19 +325,20 @@ def release_rows(spark: SparkSession, pipeline: Pipeline, name: str, wanted: set
     )
 
 
-def taken_out(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """Spark Connect forgets checkpoints of sessions that were cloned: there the rows come and go."""
+def fixed_copy(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The rows as they are now. Spark Connect loses checkpoints of cloned sessions, so there they are
+    copied."""
     return spark.createDataFrame(rows.toArrow(), rows.schema) if is_remote(spark) else rows.localCheckpoint()
 
 
 def release_of(
     spark: SparkSession, pipeline: Pipeline, name: str, judge: Zone, waiting: DataFrame
-) -> Rewritten:
-    lake = pipeline.the_lake
+) -> RewriteResult:
+    lake = pipeline.lake_location
     staging = name if judge is Zone.STAGING else by_name(pipeline.trusted, name).staging
     source = pipeline.source(by_name(pipeline.staging, staging).source)
-    carrier = Carrier(spark, pipeline, source)
-    carrier.open()
+    parser = BatchParser(spark, pipeline, source)
+    parser.open()
     path = lake.path(quarantine.table_of(name))
     target = lake.identifier(Table(judge, name))
     staged = lake.read(spark, Table(Zone.STAGING, staging)).select(*COORDINATES)
@@ -330,23 +346,23 @@ def release_of(
         waiting[mine] == staged[theirs]
         for mine, theirs in zip(raw_zone.COORDINATES, COORDINATES, strict=True)
     ]
-    # Rows of staging are judged by their newest version; what could not be parsed is not there yet.
+    # Of rows that are in staging the newest version counts; malformed rows are not in staging yet.
     kept = waiting.join(staged, at_same, "left_anti" if judge is Zone.STAGING else "left_semi")
-    # Taken out of the tables as they are now: what is computed from them would change with our own commits.
-    kept = taken_out(spark, kept.orderBy("batch", *raw_zone.COORDINATES))
-    prepared = carrier.prepare(with_late(kept))
+    # A fixed copy: our own commits change the tables that the rows are computed from.
+    kept = fixed_copy(spark, kept.orderBy("batch", *raw_zone.COORDINATES))
+    parsed = parser.parse(with_late(kept))
     try:
         number = lake.version(spark, quarantine.table_of(name))
-        merging = Merging.LAST if source.merging is Merging.MIRROR else source.merging
+        merging = Merging.UPSERT if source.merging is Merging.REPLACE_ALL else source.merging
         writer = MALFORMED_RELEASE if judge is Zone.STAGING else RELEASE
-        done = carrier.carry(prepared, number, merging, writer=writer, is_staged=judge is Zone.TRUSTED)
-        result = result_of(RELEASE, prepared, done)
+        done = parser.write(parsed, number, merging, writer=writer, is_staged=judge is Zone.TRUSTED)
+        result = result_of(RELEASE, parsed, done)
     finally:
-        prepared.release()
+        parsed.release()
     same = " AND ".join(
         f"q.{mine} <=> t.{theirs}" for mine, theirs in zip(raw_zone.COORDINATES, COORDINATES, strict=True)
     )
-    # What is in the table now is released, also if somebody died before saying so.
+    # Rows that the target has are released, also those of an interrupted release.
     spark.sql(
         f"MERGE INTO delta.`{path}` q"
         f" USING (SELECT DISTINCT {', '.join(COORDINATES)} FROM {target}) t ON {same}"

@@ -1,6 +1,6 @@
-"""What a batch, a release or a backfill did: values for timelines, views and people.
+"""What a batch, a release or a backfill did: values for the timeline, for views and for people.
 
-In: counts. Out: values. Does not know: who counted.
+In: counts. Out: values. Does not know: how rows were written.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A table that changed, its version now, and how many rows came."""
+class TableChange:
+    """A table that changed, its new version, and how many rows were written."""
 
     table: Table
     version: int
@@ -28,10 +28,10 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
-    """A commit that added rows to a table and changed none, and what these rows are to the views over it.
+class AddedRows:
+    """A commit that only added rows to a table, and what these rows add to the views over it.
 
-    `app` and `number` are the commit's transaction id: by them one can see that `version` is this commit."""
+    `app` and `number` are the commit's transaction id. They prove that `version` is this commit."""
 
     table: Table
     version: int
@@ -40,21 +40,21 @@ class Added:
     views: Mapping[str, pa.Table]
 
 
-class Follower(Protocol):
-    """Who wants to know what a batch adds as soon as it is there, and not read it again from the table."""
+class CommitListener(Protocol):
+    """Hears of commits as they happen, so that it need not read the rows from the table again."""
 
     def increments(self, table: Table, rows: DataFrame) -> Mapping[str, pa.Table]:
-        """What rows that are being added are to each view; called beside the commit, before its end."""
+        """What rows add to each view; called while the commit is being made."""
         ...
 
-    def added(self, added: Added) -> None:
-        """They are there."""
+    def added(self, added: AddedRows) -> None:
+        """The commit is done."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """One micro-batch of a source on its way through the zones."""
+class BatchResult:
+    """What one batch of a source did in the zones."""
 
     pipeline: str
     source: str
@@ -70,20 +70,21 @@ class Batch:
     started: datetime
     ended: datetime
     position: Position | None = None
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[TableChange, ...] = ()
     newest_event_time: datetime | None = None
     recovered: bool = False
-    # Seconds spent on each part of the way, for those who make it faster.
+    # Seconds spent on each step.
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
-    def trusted(self) -> tuple[Changed, ...]:
+    def trusted(self) -> tuple[TableChange, ...]:
         return tuple(each for each in self.changed if each.table.zone is Zone.TRUSTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """What a backfill, replay or release did, and which views depend on it, in order."""
+class RewriteResult:
+    """What a backfill, replay or release did, and the refined tables and views that depend on it, in
+    order."""
 
     what: str
     rows_in: int = 0
@@ -91,6 +92,6 @@ class Rewritten:
     accepted: int = 0
     quarantined: int = 0
     removed: int = 0
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[TableChange, ...] = ()
     refined: tuple[str, ...] = ()
     views: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Rules of trusted tables as columns of Spark: which are broken by a row, and why.
+"""Rules of trusted tables as Spark columns: which rules a row breaks, and why.
 
-In: rules, the columns of the table. Out: one number a row with a bit for each broken rule, and sentences for
-the quarantine. `unique` is not among them: it needs the other rows, and is judged from hashes (`judging`).
+In: rules, the columns of the table. Out: a number per row with a bit for each broken rule, and reasons for
+the quarantine. `unique` depends on other rows: `verdicts` decides it from hashes.
 Does not know: where rows go.
 """
 
@@ -25,7 +25,7 @@ RULES_MAX = 62  # bits of a BIGINT
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A rule `reference`: the joined column that is not null where the value is known."""
+    """A rule `reference`, and the joined column that is not null where the value exists."""
 
     rule: Rule
     column: str
@@ -42,14 +42,14 @@ def target_of(rule: Rule) -> tuple[Table, str]:
 
 
 def with_references(
-    spark: SparkSession, lake: Lake, rows: DataFrame, rules: Sequence[Rule], mark: str
+    spark: SparkSession, lake: Lake, rows: DataFrame, rules: Sequence[Rule], table_index: str
 ) -> DataFrame:
-    """Joins what the rows refer to; a table that is not there yet knows no value."""
+    """Join the referenced values. A table that does not exist has none."""
     for index, rule in enumerate(rules):
         if rule.kind is not RuleKind.REFERENCE:
             continue
         table, column = target_of(rule)
-        name = reference_column(mark, index)
+        name = reference_column(table_index, index)
         if not lake.exists(spark, table):
             rows = rows.withColumn(name, F.lit(False))
             continue
@@ -64,24 +64,27 @@ def with_references(
     return rows
 
 
-def reference_column(mark: str, index: int) -> str:
-    return f"_refers_{mark}_{index}"
+def reference_column(table_index: str, index: int) -> str:
+    return f"_refers_{table_index}_{index}"
 
 
-def broken(rules: Sequence[Rule], mark: str, ingested_at: Column, *, references: bool = False) -> Column:
-    """A bit for each rule that a row breaks: those that need nothing but the row, or those that need other
-    tables. The latter are asked once, and not again when Spark computes a row again: tables change."""
+def broken(
+    rules: Sequence[Rule], table_index: str, ingested_at: Column, *, references: bool = False
+) -> Column:
+    """A bit for each rule that a row breaks: rules on the row alone, or with `references` those on other
+    tables. The latter are evaluated once per batch: the other tables may change before Spark recomputes
+    rows."""
     total = F.lit(0).cast("bigint")
     for index, rule in enumerate(rules):
         if rule.kind is RuleKind.UNIQUE or (rule.kind is RuleKind.REFERENCE) != references:
             continue
-        fine = F.coalesce(holds(rule, index, mark, ingested_at), F.lit(False))
+        fine = F.coalesce(holds(rule, index, table_index, ingested_at), F.lit(False))
         total = total + F.when(fine, F.lit(0)).otherwise(F.lit(1 << index)).cast("bigint")
     return total
 
 
-def holds(rule: Rule, index: int, mark: str, ingested_at: Column) -> Column:
-    """True, or something else where the rule is broken. Null values are the business of `not_null`."""
+def holds(rule: Rule, index: int, table_index: str, ingested_at: Column) -> Column:
+    """True where the rule holds. Only `not_null` refuses nulls."""
     if rule.kind is RuleKind.EXPRESSION:
         return F.expr(rule.text)
     value = F.col(f"`{rule.columns[0]}`")
@@ -100,7 +103,7 @@ def holds(rule: Rule, index: int, mark: str, ingested_at: Column) -> Column:
     if rule.kind is RuleKind.PATTERN:
         return value.isNull() | value.cast("string").rlike(f"^(?:{rule.text})$")
     if rule.kind is RuleKind.REFERENCE:
-        return value.isNull() | F.col(reference_column(mark, index))
+        return value.isNull() | F.col(reference_column(table_index, index))
     if rule.kind is RuleKind.FRESHNESS:
         age_s = ingested_at.cast("double") - value.cast("timestamp").cast("double")
         return value.isNull() | (age_s <= F.lit(rule.age_s))
@@ -108,7 +111,7 @@ def holds(rule: Rule, index: int, mark: str, ingested_at: Column) -> Column:
 
 
 def reason(rule: Rule) -> Column:
-    """Why a row that breaks the rule does: one sentence."""
+    """Why a row breaks the rule, in one sentence."""
     if rule.kind is RuleKind.EXPRESSION:
         return F.lit(f"not true: {rule.text}")
     names = ", ".join(rule.columns)

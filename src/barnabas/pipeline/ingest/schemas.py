@@ -1,4 +1,4 @@
-"""The columns of a source: declared, those of its format, or inferred from samples.
+"""Columns of a source: declared, given by its format, or inferred from samples.
 
 In: a source, sample values. Out: Spark's types. Does not know: tables, drift.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.errors import Stopped
+from barnabas.pipeline.engine.errors import NeedsDecision
 from barnabas.pipeline.ingest.parsing import csv_options, effective_format, is_binary
 from barnabas.pipeline.spec.model import FileKind, FilesSource, Format, Source
 
@@ -29,7 +29,7 @@ TIME_LIKE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
 def declared(source: Source) -> StructType | None:
-    """None where the schema must be inferred."""
+    """The declared schema, or that of the format; None where it must be inferred."""
     ddl = declared_ddl(source)
     return None if ddl is None else from_ddl(ddl)
 
@@ -38,11 +38,11 @@ def declared_ddl(source: Source) -> str | None:
     if source.schema.ddl:
         return source.schema.ddl
     if source.schema.avro or source.schema.protobuf:
-        from barnabas.spark.formats import Format as Declared
+        from barnabas.spark.formats import Format as SparkFormat
 
         text = source.schema.avro or source.schema.protobuf
         name = "avro" if source.schema.avro else "protobuf"
-        ddl = Declared("value", name, text, source.schema.message).codec().ddl
+        ddl = SparkFormat("value", name, text, source.schema.message).codec().ddl
         return ddl.strip()[len("struct<") : -1] if ddl.lower().startswith("struct<") else f"value {ddl}"
     if is_binary(source):
         return BINARIES_DDL
@@ -61,7 +61,7 @@ def from_ddl(ddl: str) -> StructType:
 
 
 def inferred_ddl(source: Source, values: Sequence[bytes | None]) -> str:
-    """Columns for which all samples fit; Stopped where the samples say nothing."""
+    """Columns that fit all samples. NeedsDecision if no sample is usable."""
     if effective_format(source) is Format.CSV:
         return csv_ddl(source, values)
     kinds: dict[str, Any] = {}
@@ -77,9 +77,9 @@ def inferred_ddl(source: Source, values: Sequence[bytes | None]) -> str:
             for name, each in found.items():
                 kinds[name] = merged(kinds.get(name), kind_of(each))
     if not kinds:
-        raise Stopped(
-            f"source {source.name}: none of the {len(values)} samples is a JSON object, so there is nothing"
-            " to infer a schema from; declare it as DDL"
+        raise NeedsDecision(
+            f"source {source.name}: none of the {len(values)} samples is a JSON object, so no schema"
+            " can be inferred; declare it as DDL"
         )
     return ", ".join(f"`{name}` {type_text(kind)}" for name, kind in kinds.items())
 
@@ -93,7 +93,9 @@ def csv_ddl(source: Source, values: Sequence[bytes | None]) -> str:
     ]
     rows = [row for row in rows if row]
     if not rows:
-        raise Stopped(f"source {source.name}: there are no samples to infer a schema from; declare it as DDL")
+        raise NeedsDecision(
+            f"source {source.name}: there are no samples to infer a schema from; declare it as DDL"
+        )
     header = settings.get("header", "")
     names = header.split(separator) if header and header.lower() not in ("true", "false") else []
     width = max(len(row) for row in rows)
@@ -150,7 +152,7 @@ def is_time(text: str) -> bool:
 
 
 def merged(one: Any, other: Any) -> Any:
-    """What holds values of both types."""
+    """A type that holds the values of both."""
     if one is None or one == other:
         return other if one is None else one
     if other is None:
@@ -179,7 +181,7 @@ def samples_wanted(source: Source) -> int:
 
 
 def form_of(source: Source) -> str:
-    """What a malformed value is not."""
+    """The format that a malformed value does not have, for its reason."""
     if isinstance(source, FilesSource) and source.kind in (FileKind.PARQUET, FileKind.AVRO):
         return "json"
     return str(effective_format(source))

@@ -1,9 +1,9 @@
-"""Turns: who writes to the tables behind a source writes alone, also beside other processes.
+"""Locks of sources: only one writer at a time changes the tables behind a source, across processes.
 
-In: a pipeline, the name of a source. Out: a turn to hold. A batch holds it from raw to the last zone, and so
-does what rewrites the same tables: a replay that came between two zones of a batch would write its rows, and
-the batch would write them again. The system takes a turn from who dies. In one thread it may be taken twice.
-Does not know: tables.
+In: a pipeline, the name of a source. Out: a lock. A batch holds it from raw to the last zone, and so do
+commands that rewrite the same tables: a replay between two zones of a batch would write its rows, and the
+batch would write them again. The operating system releases the lock when its holder dies. A thread may
+enter a lock that it holds. Does not know: tables.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from barnabas.pipeline.spec.state_folder import state_folder
 FOLDER = "turns"
 
 
-class Turn:
-    """One for all who ask in this process."""
+class SourceLock:
+    """Shared by all threads of a process; a file lock keeps other processes out."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._mine = threading.RLock()
+        self._mutex = threading.RLock()
         self._depth = 0
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        self._mine.acquire()
+        self._mutex.acquire()
         try:
             if not self._depth:
-                self._descriptor = taken(self._path)
+                self._descriptor = locked_file(self._path)
             self._depth += 1
         except BaseException:
-            self._mine.release()
+            self._mutex.release()
             raise
         return self
 
@@ -47,11 +47,11 @@ class Turn:
         self._depth -= 1
         if not self._depth:
             os.close(self._descriptor)
-        self._mine.release()
+        self._mutex.release()
 
 
-def taken(path: Path) -> int:
-    """Waits until nobody else has it."""
+def locked_file(path: Path) -> int:
+    """Open and lock the file; wait while another process holds the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -62,11 +62,11 @@ def taken(path: Path) -> int:
     return descriptor
 
 
-_turns: dict[Path, Turn] = {}
-_asking = threading.Lock()
+_locks: dict[Path, SourceLock] = {}
+_opening = threading.Lock()
 
 
-def turn(pipeline: Pipeline, source: str) -> Turn:
+def source_lock(pipeline: Pipeline, source: str) -> SourceLock:
     path = state_folder(pipeline) / FOLDER / f"{source}.lock"
-    with _asking:
-        return _turns.setdefault(path, Turn(path))
+    with _opening:
+        return _locks.setdefault(path, SourceLock(path))

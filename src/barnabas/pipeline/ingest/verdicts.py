@@ -1,8 +1,7 @@
-"""What becomes of each row of a batch, decided in the driver from a few numbers a row.
+"""Verdicts: what becomes of each row of a batch. The driver decides from a few facts per row.
 
-In: columns that Spark computed: hashes of keys, broken rules. Out: which rows are duplicates, staged,
-accepted, refused. Neither rows nor tables are shuffled or joined for this. Pure. Does not know: Spark,
-tables.
+In: arrays that Spark computed: hashes of keys, bits of broken rules. Out: which rows are duplicates, staged,
+accepted, refused. Pure. Does not know: Spark, tables.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from barnabas.pipeline.spec.model import Merging
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    """Of a key: `whole` is False where a part of it is null."""
+    """Two hashes of a key. `whole` is False where a column of the key is null."""
 
     first: Longs
     second: Longs
@@ -26,8 +25,8 @@ class Hashes:
 
 @dataclass(frozen=True, slots=True)
 class StagingVerdict:
-    staged: Flags  # goes into the table (or deletes from it)
-    duplicates: Flags  # the key was there before, or comes again later in the batch
+    staged: Flags  # are written to the table, or delete from it
+    duplicates: Flags  # the table or another row of the batch has the key
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +34,24 @@ class TrustedVerdict:
     accepted: Flags
     refused: Flags
     broken: Longs  # a bit for each rule
-    claimed: dict[int, Flags] = field(default_factory=dict)  # by rule `unique`: rows whose value is now taken
+    claimed: dict[int, Flags] = field(
+        default_factory=dict
+    )  # by the number of a rule `unique`: rows that own their value from now on
 
 
 def judge_staging(
     fine: Flags, keys: Hashes | None, merging: Merging, index: KeyIndex | None
 ) -> StagingVerdict:
-    """`fine` rows could be parsed and are not to be ignored."""
+    """`fine`: rows that could be parsed and are not to be ignored."""
     if keys is None:
         return StagingVerdict(fine, np.zeros(len(fine), np.bool_))
     rows = fine & keys.whole
-    if merging is Merging.FIRST:
+    if merging is Merging.INSERT_NEW:
         new = rows if index is None else rows & ~index.has(keys.first, keys.second)
         kept = first_of_each(keys.first, keys.second, new)
     else:
         kept = first_of_each(keys.first, keys.second, rows, last=True)
-    # A key with a null in it equals no other.
+    # A key with a null equals no other key.
     staged = kept | (fine & ~keys.whole)
     return StagingVerdict(staged, fine & ~staged)
 
@@ -61,7 +62,7 @@ def judge_trusted(
     broken: Longs,
     unique: dict[int, tuple[Hashes, KeyIndex | None]],
 ) -> TrustedVerdict:
-    """`unique` by the number of its rule: of the rows that break no other rule, the first has the value."""
+    """`unique`: by the number of the rule. The first row that breaks no other rule owns the value."""
     broken = broken.copy()
     passing = staged & ~deletes & (broken == 0)
     claimed: dict[int, Flags] = {}

@@ -1,7 +1,7 @@
-"""The staging zone: parsed, typed, deduplicated by key.
+"""Rows of staging and trusted tables: the columns that the platform adds, and how rows are written.
 
-In: a parsed batch, which rows were judged to go in. Out: a commit; hashes of keys for judging, and the index
-of the keys that are there. Does not know: rules, quarantine.
+In: a parsed batch without the rows that were refused. Out: a commit: appended, merged by key, or replacing
+all rows. Does not know: rules, quarantine.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def with_system(fields: Sequence[StructField]) -> StructType:
 
 
 def system_columns() -> list[Column]:
-    """Out of a frame with prefixed raw columns."""
+    """The platform's columns, from a frame with prefixed raw columns."""
     names = {TOPIC: "topic", PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", BATCH: "batch"}
     names[INGESTED_AT] = "ingested_at"
     return [
@@ -78,12 +78,12 @@ def write(
     widens: bool = False,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """`rows` are a parsed frame without those that do not go in."""
+    """Write the rows as `merging` says."""
     names = [*columns, *SYSTEM_COLUMNS]
     plain = [f"`{name}`" for name in names]
-    if merging is Merging.FIRST or (merging is Merging.LAST and not keys):
+    if merging is Merging.INSERT_NEW or (merging is Merging.UPSERT and not keys):
         appender.append(rows.select(*plain), path, txn, widens=widens, properties=properties)
     elif keys:
-        commits.merge(rows.select(*plain, OP), path, keys, names, txn, mirrors=merging is Merging.MIRROR)
+        commits.merge(rows.select(*plain, OP), path, keys, names, txn, mirrors=merging is Merging.REPLACE_ALL)
     else:
         commits.overwrite(rows.select(*plain), path, txn)

@@ -1,9 +1,8 @@
-"""The end of a batch's way: rows that were judged land in their tables, side by side.
+"""Writes one parsed batch to the tables of staging, trusted, quarantine and refined, side by side.
 
-In: a parsed batch in Spark's memory with the numbers of each row, and how it goes in this time. Out: commits
-in staging, trusted, quarantine and refined, and counts. What is written is decided before the first commit;
-commits do not wait for each other, each has the id of its batch. Does not know: formats, sources, the raw
-zone.
+In: a parsed batch, and the mode in which to write it. Out: commits and counts. All verdicts are made before
+the first commit. Commits do not wait for each other; each carries the id of its batch.
+Does not know: formats, sources, the raw zone.
 """
 
 from __future__ import annotations
@@ -17,14 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from barnabas.pipeline.ingest import known_keys, quarantine, refined_zone, rules, schemas
+from barnabas.pipeline.ingest import quarantine, refined_zone, rules, schemas
 from barnabas.pipeline.ingest import zone_rows as zone
 from barnabas.pipeline.ingest.key_index import Flags
+from barnabas.pipeline.ingest.known_keys import KnownKeys
 from barnabas.pipeline.ingest.masking import masked
+from barnabas.pipeline.ingest.parsed_batch import (
+    OUTSIDE,
+    ROW,
+    ParsedBatch,
+    fine_rows,
+    hashes_of,
+    selected,
+    with_broken_rules,
+)
 from barnabas.pipeline.ingest.parsing import MALFORMED
-from barnabas.pipeline.ingest.results import Added, Changed, Follower
+from barnabas.pipeline.ingest.results import AddedRows, CommitListener, TableChange
 from barnabas.pipeline.ingest.verdicts import (
     Hashes,
     StagingVerdict,
@@ -32,134 +40,71 @@ from barnabas.pipeline.ingest.verdicts import (
     judge_staging,
     judge_trusted,
 )
+from barnabas.pipeline.ingest.write_mode import RELEASE, WriteMode, WriteResult
 from barnabas.pipeline.lake import commits
-from barnabas.pipeline.lake.columns import DELETE, IGNORE, OP
+from barnabas.pipeline.lake.columns import DELETE, OP
 from barnabas.pipeline.lake.tables import Table, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, RuleKind, Source, Staging, Trusted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-ROW = "_row"
-RELEASE = "release"
-NO_BATCH = -1
-OUTSIDE = "outside"  # among the numbers: rows that are there to be compared, not to be written
-LISTED_MAX = 4000  # rows named in the query itself; more of them are joined
 COMMITS_AT_ONCE_MAX = 6
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A parsed batch in Spark's memory, and what was computed of each row. Release it when it is done."""
-
-    frame: DataFrame
-    numbers: dict[str, Any]
-    schema: StructType
-    widened: bool
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers[ROW])
-
-    def release(self) -> None:
-        self.frame.unpersist()
-
-
 @dataclass(frozen=True, slots=True)
-class Cover:
-    """What a replay rewrites: the rows that come from a part of the raw zone, and nothing else."""
-
-    raw: str  # conditions on the columns of each zone
-    zone: str
-    quarantine: str
-
-
-@dataclass(slots=True)
-class Carried:
-    staged: int = 0
-    duplicates: int = 0
-    malformed: int = 0
-    accepted: int = 0
-    quarantined: int = 0
-    late: int = 0
-    changed: list[Changed] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How rows go into tables this time."""
-
-    batch: int
-    merging: Merging
-    writer: str = ""
-    cover: Cover | None = None
-
-    @property
-    def own_batch(self) -> int:
-        """Rows of this batch that are there already were written by the same batch, before something died."""
-        return NO_BATCH if self.writer else self.batch
-
-    @property
-    def adds(self) -> bool:
-        """Whether no rows mean that nothing changes."""
-        return self.merging is not Merging.MIRROR and self.cover is None
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What one batch leaves for the next: keys of tables, and what is appended to by rows of a trusted
-    table."""
+class WriterState:
+    """What one batch leaves for the next: the known keys of tables, and the refined tables to append to."""
 
     refinements: Mapping[str, list[tuple[Refined, str]]]
     appender: commits.Appender
-    follower: Follower | None = None
+    listener: CommitListener | None = None
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(COMMITS_AT_ONCE_MAX, thread_name_prefix="commit")
     )
-    tracked: dict[tuple[Table, tuple[str, ...]], known_keys.Tracked] = field(default_factory=dict)
+    known_keys: dict[tuple[Table, tuple[str, ...]], KnownKeys] = field(default_factory=dict)
 
 
-class Landing:
-    """One batch into the tables behind its source."""
+class ZoneWriter:
+    """Writes one batch."""
 
     def __init__(
         self,
         spark: SparkSession,
         pipeline: Pipeline,
         source: Source,
-        memory: Memory,
-        found: Prepared,
-        way: Way,
+        state: WriterState,
+        batch: ParsedBatch,
+        mode: WriteMode,
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._source = source
-        self._lake = pipeline.the_lake
-        self._memory = memory
-        self._tracked = memory.tracked
-        self._found = found
-        self._way = way
-        self._done = Carried()
+        self._lake = pipeline.lake_location
+        self._state = state
+        self._known_keys = state.known_keys
+        self._batch = batch
+        self._mode = mode
+        self._done = WriteResult()
         self._commits: list[Callable[[], None]] = []
         self._staging_commits: list[Callable[[], None]] = []
         self._refused: dict[Table, list[tuple[Zone, int, DataFrame | None]]] = {}
 
-    def land(
+    def write(
         self, stagings: list[Staging], trusteds: list[tuple[Staging, Trusted]], *, is_staged: bool
-    ) -> Carried:
-        """`is_staged`: the rows are in staging already, only trusted judges again."""
-        numbers, way, done = self._found.numbers, self._way, self._done
-        malformed, ignored, deletes = (numbers[name] for name in ("malformed", "ignored", "deletes"))
-        outside = numbers.get(OUTSIDE)
+    ) -> WriteResult:
+        """`is_staged`: staging has the rows already, only the trusted tables are written."""
+        row_facts, mode, done = self._batch.row_facts, self._mode, self._done
+        malformed, ignored, deletes = (row_facts[name] for name in ("malformed", "ignored", "deletes"))
+        outside = row_facts.get(OUTSIDE)
         if outside is not None:
             malformed, ignored = malformed & ~outside, ignored | outside
         fine = ~malformed & ~ignored
         verdicts: dict[str, StagingVerdict] = {}
         for index, each in enumerate(stagings):
-            keys = hashes_of(numbers, f"k{index}") if each.key else None
-            if keys is not None and way.merging is not Merging.FIRST:
+            keys = hashes_of(row_facts, f"k{index}") if each.key else None
+            if keys is not None and mode.merging is not Merging.INSERT_NEW:
                 malformed = malformed | (fine & ~keys.whole)
                 fine = fine & keys.whole
             verdict = StagingVerdict(fine, np.zeros(len(fine), np.bool_))
@@ -168,7 +113,7 @@ class Landing:
             verdicts[each.name] = verdict
             done.staged += int(verdict.staged.sum())
             done.duplicates += int(verdict.duplicates.sum())
-        done.late = int((numbers["late"] & verdicts[stagings[0].name].staged).sum())
+        done.late = int((row_facts["late"] & verdicts[stagings[0].name].staged).sum())
         done.malformed = int(malformed.sum())
         for index, (each, trusted) in enumerate(trusteds):
             self._trust(index, each, trusted, verdicts[each.name], deletes)
@@ -179,15 +124,15 @@ class Landing:
         return done
 
     def _commit(self) -> None:
-        """All commits; the first problem is raised when all have come to their end."""
-        # Merges take their ids from the session, one at a time.
-        if self._way.merging is not Merging.FIRST or self._way.cover is not None:
+        """Run all commits; raise the first error when all have ended."""
+        # A MERGE takes its transaction id from the session, so merges run one at a time.
+        if self._mode.merging is not Merging.INSERT_NEW or self._mode.replay_range is not None:
             for commit in (*self._staging_commits, *self._commits):
                 commit()
             return
-        # Views wait for trusted, nobody waits for staging.
+        # Views wait for trusted tables; nothing waits for staging, so it comes last.
         in_order = (*self._commits, *self._staging_commits)
-        futures = [self._memory.pool.submit(commit) for commit in in_order]
+        futures = [self._state.pool.submit(commit) for commit in in_order]
         wait(futures)
         for future in futures:
             future.result()
@@ -195,62 +140,64 @@ class Landing:
     # -- staging -----------------------------------------------------------------------------------
 
     def _stage(self, each: Staging, fine: Flags, keys: Hashes | None) -> StagingVerdict:
-        table, way = Table(Zone.STAGING, each.name), self._way
-        tracked = self._known(table, each.key) if keys is not None else None
+        table, mode = Table(Zone.STAGING, each.name), self._mode
+        known_keys = self._known(table, each.key) if keys is not None else None
         known = None
-        if tracked is not None and keys is not None:
-            known = tracked.index(way.own_batch, keys.first, keys.second)
-        verdict = judge_staging(fine, keys, way.merging, known)
-        if not verdict.staged.any() and way.adds:
+        if known_keys is not None and keys is not None:
+            known = known_keys.index(mode.own_batch, keys.first, keys.second)
+        verdict = judge_staging(fine, keys, mode.merging, known)
+        if not verdict.staged.any() and mode.adds:
             return verdict
-        numbers = self._found.numbers
-        rows = only(self._found, verdict.staged, ~numbers["malformed"] & ~numbers["ignored"], fine_rows())
-        names = [f"`{name}`" for name in self._found.schema.names]
+        row_facts = self._batch.row_facts
+        rows = selected(
+            self._batch, verdict.staged, ~row_facts["malformed"] & ~row_facts["ignored"], fine_rows()
+        )
+        names = [f"`{name}`" for name in self._batch.schema.names]
         rows = rows.select(*names, *zone.system_columns(), OP)
 
         def commit() -> None:
             version = self._write(rows, table, each.key, int(verdict.staged.sum()))
-            if tracked is not None and keys is not None:
+            if known_keys is not None and keys is not None:
                 new = verdict.staged & keys.whole
-                tracked.add(keys.first[new], keys.second[new], version)
+                known_keys.add(keys.first[new], keys.second[new], version)
 
         self._staging_commits.append(commit)
         return verdict
 
-    def _known(self, table: Table, columns: Any) -> known_keys.Tracked | None:
-        """The keys that are there and stay there. Rows that replace those of their key need none."""
-        cover = self._way.cover
-        if self._way.merging is not Merging.FIRST:
+    def _known(self, table: Table, columns: Any) -> KnownKeys | None:
+        """Keys that the table holds and keeps; None where rows replace those of their key."""
+        replay_range = self._mode.replay_range
+        if self._mode.merging is not Merging.INSERT_NEW:
             return None
-        if cover is not None:
-            return known_keys.Tracked(self._spark, self._lake, table, tuple(columns), f"NOT ({cover.zone})")
+        if replay_range is not None:
+            return KnownKeys(self._spark, self._lake, table, tuple(columns), f"NOT ({replay_range.zone})")
         name = (table, tuple(columns))
-        if name not in self._tracked:
-            self._tracked[name] = known_keys.Tracked(self._spark, self._lake, table, tuple(columns))
-        return self._tracked[name]
+        if name not in self._known_keys:
+            self._known_keys[name] = KnownKeys(self._spark, self._lake, table, tuple(columns))
+        return self._known_keys[name]
 
     # -- trusted -----------------------------------------------------------------------------------
 
     def _trust(
         self, index: int, staging: Staging, trusted: Trusted, staged: StagingVerdict, deletes: Flags
     ) -> None:
-        table, found = Table(Zone.TRUSTED, trusted.name), self._found
+        table, found = Table(Zone.TRUSTED, trusted.name), self._batch
         uniques: dict[int, Any] = {}
-        trackers: dict[int, known_keys.Tracked] = {}
+        trackers: dict[int, KnownKeys] = {}
         for number, rule in enumerate(trusted.rules):
             if rule.kind is RuleKind.UNIQUE:
                 known = None
-                hashes = hashes_of(found.numbers, f"u{index}_{number}")
-                tracked = self._known(table, rule.columns)
-                if tracked is not None:
-                    trackers[number] = tracked
-                    known = tracked.index(self._way.own_batch, hashes.first, hashes.second)
+                hashes = hashes_of(found.row_facts, f"u{index}_{number}")
+                known_keys = self._known(table, rule.columns)
+                if known_keys is not None:
+                    trackers[number] = known_keys
+                    known = known_keys.index(self._mode.own_batch, hashes.first, hashes.second)
                 uniques[number] = (hashes, known)
-        verdict = judge_trusted(staged.staged, deletes, found.numbers[f"broken{index}"], uniques)
+        verdict = judge_trusted(staged.staged, deletes, found.row_facts[f"broken{index}"], uniques)
         count = int(verdict.accepted.sum())
         self._done.accepted += count
         self._refuse(index, trusted, verdict, deletes)
-        if not count and self._way.adds:
+        if not count and self._mode.adds:
             return
         rows = self._accepted(index, trusted, verdict, deletes)
         increments = self._increments(table, rows)
@@ -260,29 +207,38 @@ class Landing:
             version = self._write(rows, table, staging.key, count)
             if increments is not None and version > before:
                 self._tell(table, version, increments)
-            for number, tracked in trackers.items():
+            for number, known_keys in trackers.items():
                 hashes, new = uniques[number][0], verdict.claimed[number]
-                tracked.add(hashes.first[new], hashes.second[new], version)
+                known_keys.add(hashes.first[new], hashes.second[new], version)
 
         self._commits.append(commit)
-        if not self._way.writer:
-            for each, alias in self._memory.refinements.get(trusted.name, ()):
+        if not self._mode.writer:
+            for each, alias in self._state.refinements.get(trusted.name, ()):
                 self._commits.append(self._refining(each, alias, rows))
 
     def _increments(self, table: Table, rows: DataFrame) -> Future[Mapping[str, Any]] | None:
-        """What the rows are to views, computed beside the commit that adds them; views that cannot be told
-        read the table's changes instead."""
-        follower, way = self._memory.follower, self._way
-        if follower is None or way.merging is not Merging.FIRST or way.writer or way.cover is not None:
+        """Compute what the rows add to views, in parallel to the commit. If that fails, the views read the
+        table's changes instead."""
+        listener, mode = self._state.listener, self._mode
+        if (
+            listener is None
+            or mode.merging is not Merging.INSERT_NEW
+            or mode.writer
+            or mode.replay_range is not None
+        ):
             return None
         found: Future[Mapping[str, Any]] = Future()
 
         def compute() -> None:
             started = time.perf_counter()
             try:
-                found.set_result(follower.increments(table, rows.drop(OP, ROW)))
+                found.set_result(listener.increments(table, rows.drop(OP, ROW)))
             except Exception as problem:
-                LOG.warning("views over %s read its changes: %s", table, str(problem).partition("\n")[0])
+                LOG.warning(
+                    "views over %s read its changes, because increments could not be computed: %s",
+                    table,
+                    str(problem).partition("\n")[0],
+                )
                 found.set_result({})
             self._done.seconds[f"views of {table}"] = round(time.perf_counter() - started, 3)
 
@@ -291,14 +247,14 @@ class Landing:
 
     def _tell(self, table: Table, version: int, increments: Future[Mapping[str, Any]]) -> None:
         txn = self._txn(table)
-        assert self._memory.follower is not None
-        self._memory.follower.added(Added(table, version, txn.app, txn.version, increments.result()))
+        assert self._state.listener is not None
+        self._state.listener.added(AddedRows(table, version, txn.app, txn.version, increments.result()))
 
     def _accepted(self, index: int, trusted: Trusted, verdict: TrustedVerdict, deletes: Flags) -> DataFrame:
-        found, numbers = self._found, self._found.numbers
+        found, row_facts = self._batch, self._batch.row_facts
         passing = fine_rows() & ((F.col(f"_broken{index}") == 0) | (F.col(OP) == DELETE))
-        would = ~numbers["malformed"] & ~numbers["ignored"] & ((numbers[f"own{index}"] == 0) | deletes)
-        rows = only(found, verdict.accepted, would, passing)
+        would = ~row_facts["malformed"] & ~row_facts["ignored"] & ((row_facts[f"own{index}"] == 0) | deletes)
+        rows = selected(found, verdict.accepted, would, passing)
         return rows.select(
             *[masked(trusted, name) for name in found.schema.names], *zone.system_columns(), OP, ROW
         )
@@ -307,8 +263,8 @@ class Landing:
         def commit() -> None:
             started = time.perf_counter()
             app = f"{self._pipeline.name}/{self._source.name}/refined/{each.name}"
-            txn = commits.Txn(app, self._way.batch)
-            changed = refined_zone.append_rows(self._memory.appender, self._lake, each, alias, rows, txn)
+            txn = commits.Txn(app, self._mode.batch)
+            changed = refined_zone.append_rows(self._state.appender, self._lake, each, alias, rows, txn)
             if changed is not None:
                 self._done.changed.append(changed)
             self._done.seconds[f"refined.{each.name}"] = round(time.perf_counter() - started, 3)
@@ -320,7 +276,7 @@ class Landing:
     def _refuse(self, index: int, trusted: Trusted, verdict: TrustedVerdict, deletes: Flags) -> None:
         count = int(verdict.refused.sum())
         self._done.quarantined += count
-        if self._way.writer == RELEASE:  # what is refused again stays where it is
+        if self._mode.writer == RELEASE:  # rows that are refused again stay in quarantine
             return
         refused = None
         if count:
@@ -338,31 +294,31 @@ class Landing:
         self._refused.setdefault(quarantine.table_of(trusted.name), []).append((Zone.TRUSTED, count, refused))
 
     def _broken(self, index: int, verdict: TrustedVerdict, deletes: Flags) -> DataFrame:
-        """Rows that break rules, with `_bits`. Where the rows alone say so, nothing is joined to them."""
-        numbers, refused = self._found.numbers, verdict.refused
-        own = numbers[f"own{index}"]
+        """Rows that break rules, with `_bits`. Joins only if the verdict depends on other rows or tables."""
+        row_facts, refused = self._batch.row_facts, verdict.refused
+        own = row_facts[f"own{index}"]
         if not np.array_equal(own[refused], verdict.broken[refused]):
-            return with_numbers(self._found, refused, verdict.broken)
+            return with_broken_rules(self._batch, refused, verdict.broken)
         bits = F.col(f"_broken{index}")
         breaking = fine_rows() & (bits != 0) & (F.col(OP) != DELETE)
-        would = ~numbers["malformed"] & ~numbers["ignored"] & ~deletes & (own != 0)
-        return only(self._found, refused, would, breaking).withColumn("_bits", bits)
+        would = ~row_facts["malformed"] & ~row_facts["ignored"] & ~deletes & (own != 0)
+        return selected(self._batch, refused, would, breaking).withColumn("_bits", bits)
 
     def _refuse_malformed(self, stagings: list[Staging], malformed: Flags) -> None:
         count = int(malformed.sum())
         self._done.quarantined += count
-        if self._way.writer.startswith(RELEASE):
+        if self._mode.writer.startswith(RELEASE):
             return
         for each in stagings:
             refused = None
             if count:
-                rows = only(self._found, malformed, self._found.numbers["malformed"], F.col(MALFORMED))
-                if not self._found.numbers["malformed"][malformed].all():  # also rows without a key
-                    rows = with_numbers(self._found, malformed, None)
+                rows = selected(self._batch, malformed, self._batch.row_facts["malformed"], F.col(MALFORMED))
+                if not self._batch.row_facts["malformed"][malformed].all():  # also rows without a key
+                    rows = with_broken_rules(self._batch, malformed, None)
                 refused = quarantine.malformed(
                     rows,
                     Table(Zone.STAGING, each.name),
-                    self._found.schema,
+                    self._batch.schema,
                     "debezium change event" if self._source.changes else schemas.form_of(self._source),
                 )
             self._refused.setdefault(quarantine.table_of(each.name), []).append(
@@ -370,9 +326,9 @@ class Landing:
             )
 
     def _quarantine(self) -> None:
-        """One commit for all that a table's quarantine gets."""
+        """Plan one commit for each quarantine."""
         for table, parts in self._refused.items():
-            if any(rows is not None for _, _, rows in parts) or not self._way.adds:
+            if any(rows is not None for _, _, rows in parts) or not self._mode.adds:
                 self._commits.append(self._quarantining(table, parts))
 
     def _quarantining(
@@ -381,7 +337,7 @@ class Landing:
         def commit() -> None:
             started = time.perf_counter()
             path = self._lake.path(table)
-            txn = None if self._way.writer else self._txn(table)
+            txn = None if self._mode.writer else self._txn(table)
             outdated = self._outdated(table, [judge for judge, _, _ in parts])
             frames = [rows for _, _, rows in parts if rows is not None]
             if not frames:
@@ -394,7 +350,7 @@ class Landing:
             if outdated:
                 commits.overwrite(whole, path, txn, where=outdated)
             elif txn is not None:
-                self._memory.appender.append(whole, path, txn, properties=self._properties(table))
+                self._state.appender.append(whole, path, txn, properties=self._properties(table))
             else:
                 commits.append(whole, path, None, properties=self._properties(table))
             self._note(table, sum(count for _, count, _ in parts), started)
@@ -404,80 +360,44 @@ class Landing:
     def _outdated(self, table: Table, judges: list[Zone]) -> str:
         """What is judged anew, by a snapshot or a replay, says what is wrong now: the rows that go, if there
         are any."""
-        way = self._way
-        if way.adds or not self._lake.exists(self._spark, table):
+        mode = self._mode
+        if mode.adds or not self._lake.exists(self._spark, table):
             return ""
         zones = ", ".join(f"'{judge}'" for judge in judges)
         waiting = f"zone IN ({zones}) AND source = '{self._source.name}' AND {quarantine.WAITING}"
-        if way.cover is not None and way.merging is Merging.FIRST:
-            waiting = f"{waiting} AND {way.cover.quarantine}"
+        if mode.replay_range is not None and mode.merging is Merging.INSERT_NEW:
+            waiting = f"{waiting} AND {mode.replay_range.quarantine}"
         return "" if self._lake.read(self._spark, table).where(waiting).isEmpty() else waiting
 
     # -- commits -----------------------------------------------------------------------------------
 
     def _write(self, rows: DataFrame, table: Table, keys: Any, count: int) -> int:
-        """The version of the table with these rows in it."""
+        """Write the rows; the version of the table that holds them."""
         started = time.perf_counter()
-        path, way, found = self._lake.path(table), self._way, self._found
-        if way.cover is not None and way.merging is Merging.FIRST:
-            commits.overwrite(rows.drop(OP, ROW), path, where=way.cover.zone)
+        path, mode, found = self._lake.path(table), self._mode, self._batch
+        if mode.replay_range is not None and mode.merging is Merging.INSERT_NEW:
+            commits.overwrite(rows.drop(OP, ROW), path, where=mode.replay_range.zone)
         else:
             zone.write(
-                rows, path, found.schema.names, keys, way.merging, self._txn(table), self._memory.appender,
+                rows, path, found.schema.names, keys, mode.merging, self._txn(table), self._state.appender,
                 widens=found.widened, properties=self._properties(table),
             )  # fmt: skip
         return self._note(table, count, started)
 
     def _properties(self, table: Table) -> dict[str, str] | None:
-        """A table that is not there yet is made by its first rows."""
+        """Properties for a table that its first rows create; None where it exists."""
         return None if self._lake.exists(self._spark, table) else dict(commits.CHANGES)
 
     def _txn(self, table: Table) -> commits.Txn:
-        parts = (self._pipeline.name, self._source.name, str(table.zone), table.name, self._way.writer)
-        return commits.Txn("/".join(each for each in parts if each), self._way.batch)
+        parts = (self._pipeline.name, self._source.name, str(table.zone), table.name, self._mode.writer)
+        return commits.Txn("/".join(each for each in parts if each), self._mode.batch)
 
     def _note(self, table: Table, rows: int, started: float) -> int:
         version = self._lake.version(self._spark, table)
-        self._done.changed.append(Changed(table, version, rows))
+        self._done.changed.append(TableChange(table, version, rows))
         self._done.seconds[str(table)] = round(time.perf_counter() - started, 3)
         return version
 
 
 def without_nulls(columns: list[Column]) -> Column:
     return F.filter(F.array(*columns), lambda each: each.isNotNull())
-
-
-def fine_rows() -> Column:
-    return ~F.col(MALFORMED) & (F.col(OP) != IGNORE)
-
-
-def hashes_of(numbers: dict[str, Any], name: str) -> Hashes:
-    return Hashes(numbers[f"{name}a"], numbers[f"{name}b"], numbers[f"{name}n"])
-
-
-def only(found: Prepared, wanted: Flags, by_condition: Flags, condition: Column) -> DataFrame:
-    """The wanted rows: those that a condition finds, without those that it finds too many."""
-    rows = found.frame.where(condition)
-    return without(rows, found.numbers[ROW][by_condition & ~wanted])
-
-
-def without(rows: DataFrame, numbers: Any) -> DataFrame:
-    if not len(numbers):
-        return rows
-    if len(numbers) <= LISTED_MAX:
-        return rows.where(F.expr(f"{ROW} NOT IN ({','.join(map(str, numbers.tolist()))})"))
-    return rows.join(F.broadcast(numbered(rows.sparkSession, {ROW: numbers})), ROW, "left_anti")
-
-
-def with_numbers(found: Prepared, wanted: Flags, bits: Any) -> DataFrame:
-    """The wanted rows, with `_bits` beside them."""
-    columns = {ROW: found.numbers[ROW][wanted]}
-    if bits is not None:
-        columns["_bits"] = bits[wanted]
-    return found.frame.join(F.broadcast(numbered(found.frame.sparkSession, columns)), ROW)
-
-
-def numbered(spark: SparkSession, columns: dict[str, Any]) -> DataFrame:
-    import pyarrow as pa
-
-    return spark.createDataFrame(pa.table({name: pa.array(values) for name, values in columns.items()}))

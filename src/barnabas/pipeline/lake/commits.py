@@ -1,7 +1,7 @@
-"""Commits of Delta tables that happen once: each carries the id of its batch, a repeated one changes nothing.
+"""Commits of Delta tables that happen once: each carries a transaction id, and repeating it changes nothing.
 
-In: rows, a table's path, who writes and which batch. Out: commits. Rows are appended, merged by key, or
-replace all that is there. Does not know: zones, what rows mean.
+In: rows, a table's path, the transaction id. Out: commits. Rows are appended, merged by key, or replace what
+the table holds. Does not know: zones, what rows mean.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCH_VIEW = "_barnabas_batch"
 
 @dataclass(frozen=True, slots=True)
 class Txn:
-    """Who writes, and the number of what is written: Delta keeps the highest number of each writer."""
+    """A transaction id: the writer and its number. Delta keeps the highest number of each writer."""
 
     app: str
     version: int
@@ -46,7 +46,7 @@ def ensure(
     properties: Mapping[str, str],
     partition: Sequence[str] = (),
 ) -> None:
-    """An empty table, where there is none."""
+    """Create an empty table if there is none."""
     writer = spark.createDataFrame([], schema).write.format("delta").mode("ignore")
     if partition:
         writer = writer.partitionBy(*partition)
@@ -75,8 +75,7 @@ def append(
 
 
 class Appender:
-    """Appends of one writer in one process, each after the other: it remembers where its last commit left
-    each table."""
+    """Appends of one writer, one after another. It remembers the version of its last commit to each table."""
 
     def __init__(self, is_local: bool) -> None:
         self._is_local = is_local
@@ -92,7 +91,7 @@ class Appender:
         properties: Mapping[str, str] | None = None,
         widens: bool = False,
     ) -> None:
-        """As `append`; Delta is asked whether the transaction is there only where it could be."""
+        """As `append`, but without Delta's search for the transaction id where the table cannot have it."""
         last = self._left.pop(path, None)
         if last is not None and properties is None and not widens:
             version = append_after(rows, path, last, txn.app, txn.version, metadata)
@@ -108,7 +107,7 @@ class Appender:
 
 @contextmanager
 def as_transaction(spark: SparkSession, txn: Txn) -> Iterator[None]:
-    """SQL statements take the id from the session."""
+    """Let SQL statements commit with this id: they take it from the session."""
     spark.conf.set(APP_CONF, txn.app)
     spark.conf.set(VERSION_CONF, str(txn.version))
     try:
@@ -121,7 +120,7 @@ def as_transaction(spark: SparkSession, txn: Txn) -> Iterator[None]:
 def merge(
     rows: DataFrame, path: str, keys: Sequence[str], columns: Sequence[str], txn: Txn, *, mirrors: bool
 ) -> None:
-    """Rows replace those of their key, `_op` d deletes it. When it mirrors, keys that are not in it go
+    """Merge rows by key; a row with `_op` d deletes its key. `mirrors`: keys without a row are deleted
     too."""
     spark = rows.sparkSession
     rows.createOrReplaceTempView(BATCH_VIEW)
@@ -131,7 +130,7 @@ def merge(
     values = ", ".join(f"s.`{name}`" for name in columns)
     business = [name for name in columns if name not in SYSTEM_COLUMNS]
     equal = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in business)
-    # What is older than what is there came back by a replay of a part.
+    # A partial replay may bring rows that are older than those of the table.
     newer = f"(t.`{PARTITION}` <> s.`{PARTITION}` OR t.`{OFFSET}` <= s.`{OFFSET}`)"
     condition = f"NOT ({equal})" if mirrors else newer
     statement = f"""
@@ -163,7 +162,7 @@ def delete(spark: SparkSession, path: str, where: str, txn: Txn | None) -> None:
 
 
 def add_columns(spark: SparkSession, path: str, schema: StructType) -> list[str]:
-    """Columns of the schema that the table does not have yet are added; their names."""
+    """Add the columns that the table lacks; their names."""
     there = {name.lower() for name in spark.read.format("delta").load(path).columns}
     new = [each for each in schema.fields if each.name.lower() not in there]
     if new:

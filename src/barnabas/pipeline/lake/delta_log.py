@@ -1,7 +1,7 @@
-"""Delta's log as what it is: files of JSON and Parquet, read without Spark.
+"""Reads Delta's log as files of JSON and Parquet, without Spark.
 
-In: the folder of a table, or of its log. Out: versions, transactions, the files that a version is made of.
-Does not know: zones, tables that lie behind a URL.
+In: the folder of a table, or of its log. Out: versions, transactions, the files of a version.
+Does not know: zones, tables behind a URL.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-# The last version that was seen of each log in this process: from there on one looks forward, because a log
-# of a week has hundreds of thousands of files.
+# The last version that this process saw in each log. The search continues from there, because a log of a
+# week has hundreds of thousands of files.
 _SEEN: dict[str, int] = {}
 
 
 def newest_version(log: str) -> int:
-    """The newest version in a folder of Delta's log, -1 where there is none. Versions have no gaps."""
+    """The newest version in a folder of Delta's log; -1 if there is none. Versions have no gaps."""
     version = _SEEN.get(log, -1)
-    if version < 0 or not commit_path(log, version).exists():  # new, made anew, or cleaned up
+    if (
+        version < 0 or not commit_path(log, version).exists()
+    ):  # first look, table recreated, or log cleaned up
         found = (each.stem for each in Path(log).glob("*.json"))
         version = max((int(stem) for stem in found if stem.isdigit()), default=-1)
     while version >= 0 and commit_path(log, version + 1).exists():
@@ -28,7 +30,7 @@ def newest_version(log: str) -> int:
 
 
 def transactions_in(log: str, version: int) -> list[tuple[str, int]]:
-    """Ids of transactions that a commit holds: who wrote it, and which of its batches."""
+    """Transaction ids in a commit: the writer, and the number of its transaction."""
     try:
         lines = commit_path(log, version).read_text().splitlines()
     except OSError:
@@ -42,13 +44,13 @@ def commit_path(log: str, version: int) -> Path:
 
 
 def table_version(folder: Path) -> int:
-    """The newest version of a Delta table, -1 where there is none."""
+    """The newest version of a Delta table; -1 if there is none."""
     found = [int(path.stem) for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit()]
     return max(found, default=-1)
 
 
 def rows_of(file: dict[str, Any]) -> int | None:
-    """Of a file's statistics, without the rows that a deletion vector takes away."""
+    """Rows of a file by its statistics, without those that a deletion vector removes; None if unknown."""
     stats = file.get("stats")
     try:
         found = json.loads(stats)["numRecords"] if isinstance(stats, str) else None
@@ -61,7 +63,7 @@ def rows_of(file: dict[str, Any]) -> int | None:
 
 
 def live_files(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
-    """The files that a table's newest version is made of, by path, and that version."""
+    """The files of a table's newest version by path, and that version."""
     log = folder / "_delta_log"
     start, files = last_checkpoint(log)
     version = start
@@ -82,7 +84,7 @@ def live_files(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
 
 
 def last_checkpoint(log: Path) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The newest checkpoint's version and files; -1 where there is none."""
+    """The newest checkpoint's version and files; -1 if there is none."""
     found = sorted(log.glob("*.checkpoint*.parquet"))
     if not found:
         return -1, {}

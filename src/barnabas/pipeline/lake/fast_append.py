@@ -1,11 +1,11 @@
-"""Appends of one batch after the other, without Delta reading a table's whole log before each of them.
+"""Appends batch after batch without Delta's search through the table's log.
 
-Asked to write a transaction id, Delta first computes the state of the table, a Spark job over its log, to see
-whether the id is there already. A table that stands where this writer's last commit left it cannot have the
-next id: then only the write and the commit are done, with the id in the commit, by Delta's own transaction.
-Two writers at once are still found by Delta, because the transaction says that it depends on the id.
-In: rows, a table's path, an id, the version of the last commit. Out: a commit, and its version. Does not
-know: zones. Not possible with Spark Connect, whose JVM is elsewhere: there Delta looks each time.
+To write a transaction id, Delta first computes the state of the table, a Spark job over its log, to see
+whether the id exists. If the table is at the version of this writer's last commit, it cannot have the next
+id. Then only the write and the commit are done, through Delta's own transaction. Delta still detects
+concurrent writers, because the transaction declares that it depends on the id. In: rows, a table's path,
+an id, the version of the last commit. Out: a commit and its version. Does not know: zones. Spark Connect
+has its JVM elsewhere, so there Delta searches each time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LOG = logging.getLogger(__name__)
 def append_after(
     rows: DataFrame, path: str, version: int, app: str, number: int, metadata: str = ""
 ) -> int | None:
-    """The version that the commit made; None where nothing was done: the table stands elsewhere, or Delta
-    cannot be reached like this."""
+    """Append and commit; the new version. None if nothing was done: the table is at another version, or
+    Delta's classes cannot be called."""
     session: Any = rows.sparkSession
     if type(session).__module__.startswith("pyspark.sql.connect"):
         return None
@@ -63,8 +63,8 @@ def append_after(
             nothing,
             nothing,
         )
-    except (AttributeError, TypeError, Py4JError) as problem:  # a Delta of another shape
-        LOG.warning("Delta looks through its log before each commit: %s", problem)
+    except (AttributeError, TypeError, Py4JError) as problem:  # another version of Delta
+        LOG.warning("fast append is off, Delta searches its log before each commit: %s", problem)
         return None
     found = write.writeAndReturnCommitData(transaction, jsession, nothing, False)
     committed = transaction.commitIfNeeded(found.actions(), operation, found.stringTags())

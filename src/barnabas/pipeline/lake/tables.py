@@ -1,8 +1,7 @@
-"""Where everything lies: the tables of the four zones, the quarantine, and what the platform keeps for
-itself.
+"""The lake: where its tables lie, and how to read them.
 
 In: the lake's folder or URL. Out: paths; rows by zone and name. A table is a folder `<zone>/<name>` in
-Delta's format. Does not know: what is in them.
+Delta's format. Does not know: what is in the tables.
 
     <lake>/raw/<source>            bytes as they came
     <lake>/staging/<staging>       parsed, typed, deduplicated
@@ -65,7 +64,7 @@ class Lake:
 
     @classmethod
     def at(cls, place: str, base: Path | None = None) -> Lake:
-        """Relative folders are relative to the file that names them."""
+        """A relative folder is relative to `base`, the folder of the pipeline's file."""
         if URL.match(place):
             return cls(place.rstrip("/"))
         return cls(str((base or Path.cwd()).joinpath(Path(place).expanduser()).absolute()))
@@ -81,11 +80,11 @@ class Lake:
         return self.table_path(table.zone, table.name)
 
     def own_path(self, *parts: str) -> str:
-        """What the platform keeps for itself."""
+        """A path in the folder that the platform keeps for itself."""
         return "/".join((self.root, OWN, *parts))
 
     def identifier(self, table: Table) -> str:
-        """For SQL: delta.`path`."""
+        """The table's name in SQL: delta.`path`."""
         return f"delta.`{self.path(table)}`"
 
     def exists(self, spark: SparkSession, table: Table) -> bool:
@@ -94,7 +93,7 @@ class Lake:
         from pyspark.errors import AnalysisException
 
         try:
-            spark.read.format("delta").load(self.path(table)).schema  # noqa: B018 (asks for it)
+            spark.read.format("delta").load(self.path(table)).schema  # noqa: B018 (reading it fails where there is no table)
         except AnalysisException:
             return False
         return True
@@ -106,7 +105,7 @@ class Lake:
         return reader.load(self.path(table))
 
     def version(self, spark: SparkSession, table: Table) -> int:
-        """The newest version of a table, -1 where there is none."""
+        """The newest version of a table; -1 if the table does not exist."""
         if self.is_local:
             return newest_version(f"{self.path(table)}/_delta_log")
         if not self.exists(spark, table):

@@ -106,7 +106,7 @@ def add_table(
     origins: Mapping[str, Sequence[Origin]],
     sql: str = "",
 ) -> None:
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     known = [key for key in inputs if key in nodes]
     path = lake.table_path(zone, name)
     namespace = "file" if lake.is_local else path.partition("://")[0] + "://" + urlsplit(path).netloc

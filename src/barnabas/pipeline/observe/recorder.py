@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from barnabas.pipeline.engine.errors import brief
 from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State, Timeline
-from barnabas.pipeline.ingest.results import Batch, Rewritten
+from barnabas.pipeline.ingest.results import BatchResult, RewriteResult
 from barnabas.pipeline.lake.tables import Zone
 from barnabas.pipeline.lineage.log import EventLog
 from barnabas.pipeline.lineage.openlineage import event
@@ -38,7 +38,7 @@ class Diary:
 
     # -- sources -----------------------------------------------------------------------------------
 
-    def batch(self, batch: Batch, lag: int | None, *, streaming: bool) -> None:
+    def batch(self, batch: BatchResult, lag: int | None, *, streaming: bool) -> None:
         newest = batch.newest_event_time
         entry = Entry(
             Kind.SOURCE,
@@ -86,7 +86,7 @@ class Diary:
         self._recorder.record(entry)
         self._tell(f"{kind}.{name}", entry, streaming=False)
 
-    def rewritten(self, done: Rewritten, started: float) -> None:
+    def rewritten(self, done: RewriteResult, started: float) -> None:
         ended = time.time()
         self._recorder.record(
             Entry(
@@ -138,7 +138,7 @@ class Diary:
             self._events.append(event(self._graph, node, entry, kind, streaming=streaming))
 
 
-WAITS_FOR = ("SourceAway", "LakeAway", "ServingError", "Interrupted")
+WAITS_FOR = ("SourceUnavailable", "LakeUnavailable", "ServingError", "CommitConflict")
 
 
 def utc_now() -> datetime:

@@ -33,7 +33,7 @@ def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
     timeline = Timeline(state_folder(pipeline))
     return Facts(
         pipeline=pipeline.name,
-        lake=pipeline.the_lake.root,
+        lake=pipeline.lake_location.root,
         now=time.time(),
         entries=timeline.entries(limit=ENTRIES_MAX),
         totals=timeline.totals(),
@@ -85,7 +85,7 @@ def tables(pipeline: Pipeline) -> Iterator[Table]:
 
 
 def tables_of(pipeline: Pipeline) -> Iterator[TableFacts]:
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     if not lake.is_local:
         return
     for table in tables(pipeline):
@@ -100,7 +100,7 @@ def tables_of(pipeline: Pipeline) -> Iterator[TableFacts]:
 
 def quarantined(pipeline: Pipeline) -> dict[tuple[str, str], int]:
     """How many rows each rule refused, that were not released since."""
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     if not lake.is_local:
         return {}
     import pyarrow.parquet as parquet

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
-from barnabas.pipeline.ingest.results import Rewritten
+from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.recorder import Diary
 from barnabas.pipeline.run.work import Work
 from barnabas.pipeline.serving.access import serving_url, the_store, token_of
@@ -26,10 +26,10 @@ from barnabas.pipeline.views.parts import Parts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Body = Callable[["SparkSession"], Rewritten]
+Body = Callable[["SparkSession"], RewriteResult]
 
 
-def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], object]) -> Rewritten:
+def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], object]) -> RewriteResult:
     """`body` rewrites rows and refined tables with a session; the views follow here."""
     from barnabas.pipeline.engine.session import close
     from barnabas.pipeline.run.session import open_session

@@ -202,7 +202,7 @@ def written(pipeline: Pipeline) -> Path:
         return pipeline.file
     path = state_folder(pipeline) / FILE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_yaml(replace(pipeline, lake=pipeline.the_lake.root)))
+    path.write_text(to_yaml(replace(pipeline, lake=pipeline.lake_location.root)))
     return path
 
 
@@ -224,7 +224,7 @@ def is_behind(pipeline: Pipeline, change: plan.Change) -> bool:
     """Whether it is a new table over tables that have rows already."""
     if change.sign is not plan.Sign.CREATE or change.part != "refined":
         return False
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     inputs = refined_sql.inputs_of(pipeline, by_name(pipeline.refined, change.name)).values()
     return not lake.is_local or any(Path(lake.path(table)).is_dir() for table in inputs)
 

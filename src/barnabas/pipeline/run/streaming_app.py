@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.pipeline.engine.backoff import Backoff
 from barnabas.pipeline.engine.timeline import Kind, State
-from barnabas.pipeline.ingest.results import Added, Batch
+from barnabas.pipeline.ingest.results import AddedRows, BatchResult
 from barnabas.pipeline.lake.tables import Table
 from barnabas.pipeline.observe.recorder import Diary
 from barnabas.pipeline.run.application import Application, run_application
@@ -44,10 +44,10 @@ class Streaming:
         self._diary: Diary = application.diary
         self._pipeline: Pipeline = application.pipeline
         self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
-        self._added: dict[str, deque[Added]] = {name: deque(maxlen=ADDED_MAX) for name in self._changed}
+        self._added: dict[str, deque[AddedRows]] = {name: deque(maxlen=ADDED_MAX) for name in self._changed}
         self._told_before: dict[Table, float] = {}  # tables that are being written to, by the monotonic clock
         self._tables = {view.name: view.table for view in self._pipeline.views}
-        self._work.follower = self
+        self._work.listener = self
 
     def run(self) -> None:
         self._drop_removed()
@@ -96,7 +96,7 @@ class Streaming:
             self._diary.stand(Kind.SOURCE, name, State.IDLE)
             self._app.stopping.wait(max(REAL_TIME_POLL_S, began + pause_s - time.monotonic()))
 
-    def _follow(self, batch: Batch) -> None:
+    def _follow(self, batch: BatchResult) -> None:
         for changed in batch.changed:
             for view in self._work.views.fed_by(changed.table):
                 if view in self._changed:
@@ -107,7 +107,7 @@ class Streaming:
         self._told_before[table] = time.monotonic() + TOLD_S_MAX
         return self._work.views.increments(table, rows)
 
-    def added(self, added: Added) -> None:
+    def added(self, added: AddedRows) -> None:
         self._told_before.pop(added.table, None)
         for view in added.views:
             if view in self._changed:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.engine.errors import FeedError
+from barnabas.pipeline.engine.errors import IngestError
 from barnabas.pipeline.engine.schedule import Job
 from barnabas.pipeline.engine.timeline import Kind, State
 from barnabas.pipeline.ingest import maintenance, refined_zone
 from barnabas.pipeline.ingest.replay import finish
-from barnabas.pipeline.ingest.results import Added, Batch, Changed, Follower
-from barnabas.pipeline.ingest.source_runner import Feed
+from barnabas.pipeline.ingest.results import AddedRows, BatchResult, CommitListener, TableChange
+from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.lake.tables import Table, Zone
 from barnabas.pipeline.observe.recorder import Diary
 from barnabas.pipeline.spec import refined_sql
@@ -35,7 +35,7 @@ Say = Callable[[int, int | None], object]
 
 
 class Work:
-    """`feeds` are not for several threads at once; everything else is."""
+    """`runners` are not for several threads at once; everything else is."""
 
     def __init__(
         self,
@@ -50,29 +50,29 @@ class Work:
         self.pipeline = pipeline
         self.diary = diary
         self.views = Views(spark, pipeline, parts)
-        self.follower: Follower | None = None  # who is told at once what batches add
-        self._feeds: dict[str, Feed] = {}
+        self.listener: CommitListener | None = None  # who is told at once what batches add
+        self._runners: dict[str, SourceRunner] = {}
         self._newest: dict[Table, datetime] = {}  # event times, of tables that batches changed
 
-    def feed(self, source: str) -> Feed:
-        if source not in self._feeds:
-            self._feeds[source] = Feed(self.spark, self.pipeline, source, follower=self.follower)
-        return self._feeds[source]
+    def runner(self, source: str) -> SourceRunner:
+        if source not in self._runners:
+            self._runners[source] = SourceRunner(self.spark, self.pipeline, source, listener=self.listener)
+        return self._runners[source]
 
-    def batches(self, source: str, *, to_now: bool) -> Iterator[Batch]:
+    def batches(self, source: str, *, to_now: bool) -> Iterator[BatchResult]:
         """Batches of a source as it streams: of what is there now, or as long as something comes."""
-        feed = self.feed(source)
-        for batch in feed.batches(self._is_stopping) if to_now else iter(feed.step, None):
-            self._noted(feed, batch, streaming=True)
+        runner = self.runner(source)
+        for batch in runner.batches(self._is_stopping) if to_now else iter(runner.step, None):
+            self._noted(runner, batch, streaming=True)
             yield batch
 
-    def drain(self, source: str, say: Say | None = None) -> list[Batch]:
+    def drain(self, source: str, say: Say | None = None) -> list[BatchResult]:
         """All that a source has now. `say` hears how many rows are done, and how many there are in all."""
-        feed = self.feed(source)
-        found: list[Batch] = []
+        runner = self.runner(source)
+        found: list[BatchResult] = []
         done = 0
-        for batch in feed.batches(self._is_stopping):
-            lag = self._noted(feed, batch, streaming=False)
+        for batch in runner.batches(self._is_stopping):
+            lag = self._noted(runner, batch, streaming=False)
             done += batch.rows_in
             if say is not None:
                 say(done, None if lag is None else done + lag)
@@ -80,11 +80,11 @@ class Work:
         self.diary.stand(Kind.SOURCE, source, State.IDLE)
         return found
 
-    def _noted(self, feed: Feed, batch: Batch, *, streaming: bool) -> int | None:
+    def _noted(self, runner: SourceRunner, batch: BatchResult, *, streaming: bool) -> int | None:
         """How many rows wait behind the batch, where that is known."""
         try:
-            lag = feed.lag()
-        except FeedError:
+            lag = runner.lag()
+        except IngestError:
             lag = None  # it went away after the batch
         self.diary.batch(batch, lag, streaming=streaming)
         if batch.newest_event_time is not None:
@@ -94,7 +94,7 @@ class Work:
 
     # -- views -------------------------------------------------------------------------------------
 
-    def catch_up(self, view: str, added: Sequence[Added] = ()) -> Outcome:
+    def catch_up(self, view: str, added: Sequence[AddedRows] = ()) -> Outcome:
         outcome = self.views.catch_up(view, added)
         self.diary.outcome(outcome, newest=self._newest.get(self._table_of(view)))
         return outcome
@@ -104,7 +104,7 @@ class Work:
         self.diary.outcome(outcome)
         return outcome
 
-    def catch_up_after(self, changed: Iterable[Changed]) -> None:
+    def catch_up_after(self, changed: Iterable[TableChange]) -> None:
         """The views whose tables changed, each once, in the order of the file."""
         tables = {each.table for each in changed}
         for view in self.pipeline.views:
@@ -132,13 +132,13 @@ class Work:
     def _refine_once(self, name: str) -> None:
         """A table that batches are appended to, all of it: no batch is on its way to it meanwhile."""
         table = by_name(self.pipeline.refined, name)
-        with refined_zone.turns_of(self.pipeline, table):
+        with refined_zone.lock_of_input(self.pipeline, table):
             for each in refined_sql.inputs_of(self.pipeline, table).values():
                 if (source := self.pipeline.source_of(each)) is not None:
                     finish(self.spark, self.pipeline, source.name)
             self.refine([name])
 
-    def refine(self, names: Iterable[str]) -> list[Changed]:
+    def refine(self, names: Iterable[str]) -> list[TableChange]:
         """Refined tables as a whole, in order, and the views over them."""
         started = time.time()
         changed = refined_zone.refresh(self.spark, self.pipeline, names)

@@ -1,2 +1,1 @@
-"""Where rows come from: topics, tables of databases, files. Each is read in portions with a position
-behind it."""
+"""Where rows come from: topics, tables of databases, files. Each source is read slice by slice."""

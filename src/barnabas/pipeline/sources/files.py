@@ -1,8 +1,8 @@
-"""Files: lines of JSON, CSV and text, rows of Parquet and Avro, and binaries with what is known of them.
+"""Files: lines of JSON, CSV and text, rows of Parquet and Avro, and binary files with their metadata.
 
-In: the source, the raw zone that says which files were read. Out: portions of files that are new; one that is
-written again counts as new. A file that cannot be read is set aside with its reason, the others go on.
-Does not know: schemas, what is done with rows.
+In: the source, and the raw zone, which shows the files that were read. Out: slices of new files; a file
+that was modified counts as new. A file that cannot be read is set aside with its reason; the others are
+read. Does not know: schemas, what is done with rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from barnabas.pipeline.engine.errors import SourceAway, brief
+from barnabas.pipeline.engine.errors import SourceUnavailable, brief
 from barnabas.pipeline.lake.tables import URL, Lake, Table, Zone
 from barnabas.pipeline.sources import media
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.source_slice import METADATA, RAW_DDL, Portion, Position, Stamp, stamped
+from barnabas.pipeline.sources.source_slice import METADATA, RAW_DDL, Position, SourceSlice, Stamp, stamped
 from barnabas.pipeline.spec.model import FileKind, FilesSource, Merging
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNul
 METADATA_DDL = f"{RAW_DDL}, metadata string"
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     path: str
     modified_ms: int
     size: int
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 def plain(path: str) -> str:
-    """One way to write a path: Spark has several, with and without slashes and escapes."""
+    """The canonical form of a path: Spark writes paths with and without slashes and escapes."""
     return unquote(re.sub(r"^file:/+", "/", path))
 
 
@@ -54,8 +54,8 @@ class FilesReader:
         self._lake = lake
         self._pacing = Pacing(source.bandwidth_bytes_s)
         self._seen: set[tuple[str, int]] | None = None
-        self.set_aside: dict[tuple[str, int], str] = {}  # files that cannot be read, and why
-        self._carefully = False  # one file at a time, until the one that fails is found
+        self.set_aside: dict[tuple[str, int], str] = {}  # files that cannot be read, with the reason
+        self._carefully = False  # read one file at a time, to find the one that fails
 
     @property
     def waits_s(self) -> float:
@@ -64,7 +64,7 @@ class FilesReader:
     def start(self) -> Position | None:
         return None
 
-    def next(self, position: Position | None) -> Portion | None:
+    def next(self, position: Position | None) -> SourceSlice | None:
         if not self._pacing.may_read():
             return None
         new = self._new()
@@ -74,41 +74,48 @@ class FilesReader:
         chosen = [new[0]] if self._carefully else self._some(new)
         facts = {"files": [each.path for each in chosen], "found": chosen}
         count = int((position or {}).get("files", 0)) + len(chosen)
-        return Portion(lambda stamp: self._read(chosen, stamp), {"files": count}, Merging.FIRST, facts=facts)
+        return SourceSlice(
+            lambda stamp: self._read(chosen, stamp), {"files": count}, Merging.INSERT_NEW, facts=facts
+        )
 
     def goal(self) -> Position | None:
         return None
 
     def has_reached(self, position: Position, goal: Position | None) -> bool:
-        return False  # until there is no other file
+        return False  # read until there is no new file
 
     def lag(self, position: Position | None) -> int | None:
         """Files, not rows."""
         return len(self._new())
 
-    def done(self, portion: Portion, bytes_read: int) -> None:
+    def done(self, source_slice: SourceSlice, bytes_read: int) -> None:
         seen = self._known()
-        for each in portion.facts["found"]:
+        for each in source_slice.facts["found"]:
             seen.add(each.identity)
-        self._pacing.was_read(sum(each.size for each in portion.facts["found"]), 0)
+        self._pacing.was_read(sum(each.size for each in source_slice.facts["found"]), 0)
 
     def look_again(self) -> None:
-        """What was read is asked from the lake: somebody else may have read files meanwhile."""
+        """Read the list of known files from the lake again: another run may have read files."""
         self._seen = None
 
-    def failed(self, portion: Portion, error: BaseException) -> None:
-        """One of these files cannot be read: find out which, then leave it out."""
+    def failed(self, source_slice: SourceSlice, error: BaseException) -> None:
+        """One of these files cannot be read: find out which one, and set it aside."""
         self._seen = None
-        found: list[Found] = portion.facts["found"]
+        found: list[FoundFile] = source_slice.facts["found"]
         if len(found) == 1:
             self.set_aside[found[0].identity] = brief(error)
-            log.warning("source %s: %s is set aside: %s", self._source.name, found[0].path, brief(error))
+            log.warning(
+                "source %s: file %s cannot be read and is set aside: %s",
+                self._source.name,
+                found[0].path,
+                brief(error),
+            )
         self._carefully = True
 
     # -- which ------------------------------------------------------------------------------------
 
     def _known(self) -> set[tuple[str, int]]:
-        """Files whose rows are in the raw zone."""
+        """Files whose rows the raw zone has."""
         if self._seen is None:
             table = Table(Zone.RAW, self._source.name)
             seen: set[tuple[str, int]] = set()
@@ -118,7 +125,7 @@ class FilesReader:
             self._seen = seen
         return self._seen
 
-    def _new(self) -> list[Found]:
+    def _new(self) -> list[FoundFile]:
         seen = self._known()
         found = [
             each
@@ -127,28 +134,28 @@ class FilesReader:
         ]
         return sorted(found, key=lambda each: (each.modified_ms, each.path))
 
-    def _some(self, new: list[Found]) -> list[Found]:
+    def _some(self, new: list[FoundFile]) -> list[FoundFile]:
         budget = BYTES_PER_BATCH_MAX
         if self._source.bandwidth_bytes_s is not None:
             budget = min(budget, int(self._source.bandwidth_bytes_s))
-        chosen: list[Found] = []
+        chosen: list[FoundFile] = []
         for each in new[:FILES_PER_BATCH_MAX]:
             if chosen and sum(file.size for file in chosen) + each.size > budget:
                 break
             chosen.append(each)
         return chosen
 
-    def _listed(self) -> list[Found]:
+    def _listed(self) -> list[FoundFile]:
         return self._listed_by_spark() if URL.match(self._source.path) else self._listed_here()
 
-    def _listed_here(self) -> list[Found]:
+    def _listed_here(self) -> list[FoundFile]:
         root = Path(self._source.path).expanduser().absolute()
         if root.is_file():
             paths = [root]
         elif root.is_dir():
             paths = sorted(root.rglob("*") if self._source.recursive else root.glob("*"))
         else:
-            raise SourceAway(f"source {self._source.name}: {root} is not there")
+            raise SourceUnavailable(f"source {self._source.name}: {root} does not exist")
         found = []
         for path in paths:
             hidden = any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
@@ -157,12 +164,12 @@ class FilesReader:
             try:
                 facts = path.stat()
             except OSError:
-                continue  # gone meanwhile
+                continue  # deleted meanwhile
             if path.is_file() and facts.st_size:
-                found.append(Found(str(path), facts.st_mtime_ns // 1_000_000, facts.st_size))
+                found.append(FoundFile(str(path), facts.st_mtime_ns // 1_000_000, facts.st_size))
         return found
 
-    def _listed_by_spark(self) -> list[Found]:
+    def _listed_by_spark(self) -> list[FoundFile]:
         reader = self._spark.read.format("binaryFile")
         if self._source.recursive:
             reader = reader.option("recursiveFileLookup", "true")
@@ -170,9 +177,9 @@ class FilesReader:
             rows = reader.load(self._source.path).selectExpr(
                 "path", "unix_millis(modificationTime) AS at", "length"
             )
-            found = [Found(row[0], row[1], row[2]) for row in rows.collect()]
+            found = [FoundFile(row[0], row[1], row[2]) for row in rows.collect()]
         except Exception as error:
-            raise SourceAway(f"source {self._source.name} cannot be listed: {brief(error)}") from error
+            raise SourceUnavailable(f"source {self._source.name} cannot be listed: {brief(error)}") from error
         return [each for each in found if each.size and self._matches(each.path.rpartition("/")[2])]
 
     def _matches(self, name: str) -> bool:
@@ -180,7 +187,7 @@ class FilesReader:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _read(self, found: list[Found], stamp: Stamp) -> DataFrame:
+    def _read(self, found: list[FoundFile], stamp: Stamp) -> DataFrame:
         paths = [each.path for each in found]
         kind = self._source.kind
         if kind is FileKind.BINARY:

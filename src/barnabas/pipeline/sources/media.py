@@ -1,8 +1,7 @@
-"""What is known of a binary, and rows of Avro files: both out of whole files, in Spark's Python workers.
+"""Metadata of binary files, and rows of Avro files. Runs in Spark's Python workers.
 
 In: Arrow batches of Spark's `binaryFile`. Out: Arrow batches in the columns of the raw zone. Width and height
-are read from the headers of PNG, GIF and JPEG; the pictures themselves are not decoded.
-Does not know: where files are.
+come from the headers of PNG, GIF and JPEG; pictures are not decoded. Does not know: where files are.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ MAGIC = (
     (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"), (b"PK\x03\x04", "application/zip"),
     (b"\x1f\x8b", "application/gzip"),
 )  # fmt: skip
-# Frames of JPEG that begin with the size of the picture.
+# JPEG segments that begin with the size of the picture.
 JPEG_SIZES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 
 
 def described(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row a file: its bytes, and a JSON object of what is known."""
+    """One row for each file: its bytes, and its metadata as JSON."""
     for batch in batches:
         for row in batch.to_pylist():
             facts = facts_of(row["path"], row["modificationTime"], row["content"])
@@ -40,7 +39,7 @@ def described(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def avro_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row a record, as JSON."""
+    """One row for each record, as JSON."""
     import fastavro
 
     for batch in batches:
@@ -93,7 +92,7 @@ def facts_of(path: str, modified: datetime, content: bytes) -> dict[str, Any]:
 
 
 def media_type(name: str, content: bytes) -> str:
-    """What the first bytes say counts more than the name."""
+    """By the first bytes; by the name where they are unknown."""
     for magic, kind in MAGIC:
         if content.startswith(magic):
             return kind

@@ -1,15 +1,15 @@
-"""Bandwidth limits: how much may be read now, so that a source gives no more than so many bytes a second.
+"""Bandwidth limits: how much of a source may be read now.
 
-In: what was read. Out: whether to read, and how many rows. A debt is paid by waiting: after a portion of n
-bytes nothing is read for n / limit seconds. Does not know: sources.
+In: how much was read. Out: whether to read, and how many rows. After a slice of n bytes, nothing is read for
+n / limit seconds. Does not know: sources.
 """
 
 from __future__ import annotations
 
 import time
 
-PORTION_S = 1.0  # a portion is as large as the limit allows in this time
-ROWS_FIRST = 1000  # before it is known how large rows are
+SLICE_S = 1.0  # a slice is as large as the limit allows in this time
+ROWS_FIRST = 1000  # while the size of rows is unknown
 
 
 class Pacing:
@@ -30,7 +30,7 @@ class Pacing:
             return otherwise
         if self._row_bytes is None:
             return ROWS_FIRST
-        return max(int(self._limit * PORTION_S / max(self._row_bytes, 1.0)), 1)
+        return max(int(self._limit * SLICE_S / max(self._row_bytes, 1.0)), 1)
 
     def was_read(self, size_bytes: int, rows: int) -> None:
         if self._limit is None:

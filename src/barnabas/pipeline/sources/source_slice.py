@@ -1,7 +1,7 @@
-"""What a source gives at a time: rows in the columns of the raw zone, and the position behind them.
+"""A slice of a source: rows in the columns of the raw zone, and the position behind them.
 
-In: nothing. Out: the value and the port that all kinds of sources fulfil. A position is a JSON object that
-only its own source understands; it is kept in the commit that brings the rows into the raw zone.
+Out: the value and the port that every kind of source implements. A position is a JSON object that only its
+own source understands; the commit that brings the rows into the raw zone keeps it.
 Does not know: kinds of sources.
 """
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 Position = dict[str, Any]
 
-# What every source fills in; the flow adds source, batch and ingested_at.
+# Columns that every source fills in; `stamped` adds source, batch and ingested_at.
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 RAW_DDL = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
-METADATA = "metadata"  # of binaries: a JSON object
+METADATA = "metadata"  # of binary files: a JSON object
 LATE_BEFORE = "late_before"
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What the flow writes on every row of a batch."""
+    """Values that every row of a batch gets."""
 
     source: str
     batch: int
     ingested_at: datetime
-    late_before: datetime | None = None  # event times before this one are late
+    late_before: datetime | None = None  # rows with earlier event times are late
 
 
 def stamped(rows: DataFrame, stamp: Stamp) -> DataFrame:
@@ -50,37 +50,38 @@ def stamped(rows: DataFrame, stamp: Stamp) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
-    """Rows between two positions. `merging` says how this portion changes the tables behind raw."""
+class SourceSlice:
+    """Rows between two positions. `merging` says how they change the tables behind raw."""
 
     read: Callable[[Stamp], DataFrame]  # rows with all columns of the raw zone, and `late_before`
     position: Position
     merging: Merging
-    # Whether reading twice gives the same rows. If not, the raw zone is read instead of the source.
+    # Whether reading twice gives the same rows. If not, the rows are read again from the raw zone.
     is_stable: bool = False
-    # What is known before reading, of things read: offsets, files. For timelines.
+    # What is known before reading: the number of offsets or rows, the files.
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Reader(Protocol):
     @property
     def waits_s(self) -> float:
-        """How long nothing is read now, because of a bandwidth limit."""
+        """How long the bandwidth limit forbids reading, in seconds."""
 
     def start(self) -> Position | None:
-        """The position before everything, where it must not be asked again later; None: the beginning."""
+        """The position to begin at, where it must be fixed at the first start; None: the beginning."""
 
-    def next(self, position: Position | None) -> Portion | None:
-        """What comes behind a position; None when there is nothing. SourceAway when it cannot be asked."""
+    def next(self, position: Position | None) -> SourceSlice | None:
+        """The slice behind a position; None when there is nothing new. SourceUnavailable if it cannot be
+        read."""
 
     def goal(self) -> Position | None:
-        """How far there is something to read now; None where only reading would tell."""
+        """The end of the source now; None where that cannot be known without reading."""
 
     def has_reached(self, position: Position, goal: Position | None) -> bool:
-        """Whether a source that never ends was read up to the goal."""
+        """Whether the position is at the goal or behind it."""
 
     def lag(self, position: Position | None) -> int | None:
-        """How many rows are there that were not read; None where only reading would tell."""
+        """How many rows are unread; None where that cannot be known without reading."""
 
-    def done(self, portion: Portion, bytes_read: int) -> None:
-        """The portion is in the raw zone; so many bytes it was."""
+    def done(self, source_slice: SourceSlice, bytes_read: int) -> None:
+        """The raw zone has the slice; it was `bytes_read` long."""

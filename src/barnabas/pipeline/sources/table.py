@@ -1,7 +1,7 @@
-"""Tables of databases over JDBC: whole, or what is new by a growing number, a time of change, or both.
+"""Tables of databases over JDBC: whole, or the rows that are new by a number, a time of change, or both.
 
-In: the source, a position. Out: portions whose rows are JSON. Tables with few rows are always read whole:
-what was deleted is seen, nothing has to be kept. A whole table that has not changed is no portion.
+In: the source, a position. Out: slices whose rows are JSON. Small tables are always read whole: that shows
+deleted rows, and needs no position. A whole table that has not changed gives no slice.
 Does not know: what is done with rows.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.pipeline.engine.errors import SourceAway, Stopped, brief
+from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable, brief
 from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.source_slice import Portion, Position, Stamp, stamped
+from barnabas.pipeline.sources.source_slice import Position, SourceSlice, Stamp, stamped
 from barnabas.pipeline.spec.model import Merging, TableMode, TableSource
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ DRIVERS = {
 }
 ROWS_PER_BATCH_MAX = 1_000_000
 FETCH_ROWS = 10_000
-BATCH_SHIFT = 2**40  # offsets are unique in a source: the batch, then the row
+BATCH_SHIFT = 2**40  # offsets are unique in a source: the batch in the high bits, then the row
 JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
@@ -45,12 +45,12 @@ class TableReader:
     def start(self) -> Position | None:
         return None
 
-    def next(self, position: Position | None) -> Portion | None:
+    def next(self, position: Position | None) -> SourceSlice | None:
         if not self._pacing.may_read():
             return None
         return self._asked(lambda: self._next(position or {}))
 
-    def _next(self, position: Position) -> Portion | None:
+    def _next(self, position: Position) -> SourceSlice | None:
         mode = self._source.mode
         if mode is TableMode.SNAPSHOT or self._is_small():
             return self._snapshot(position)
@@ -64,7 +64,7 @@ class TableReader:
         return self._asked(self._last_of_both) if self._source.mode is TableMode.BOTH else None
 
     def has_reached(self, position: Position, goal: Position | None) -> bool:
-        """A whole table, and what changed since a time, come as one portion."""
+        """A snapshot and the changes since a time are one slice each, so one slice reaches the goal."""
         if "snapshot" in position or self._source.mode is TableMode.TIMESTAMP:
             return True
         return goal is None or place_in(position) >= place_in(goal)
@@ -83,14 +83,14 @@ class TableReader:
         return None if last is None else {"time": str(last[0]), "number": int(last[1])}
 
     def lag(self, position: Position | None) -> int | None:
-        """Rows above the growing number; the other modes would have to read."""
+        """Rows above the last number; None in the other modes."""
         if self._source.mode is not TableMode.INCREMENTING or not position or "number" not in position:
             return None
         condition = f"{self._quoted(self._source.incrementing)} > {int(position['number'])}"
         return self._asked(lambda: self._count(f"{self._source.table} WHERE {condition}"))
 
-    def done(self, portion: Portion, bytes_read: int) -> None:
-        self._pacing.was_read(bytes_read, portion.facts.get("rows", 0))
+    def done(self, source_slice: SourceSlice, bytes_read: int) -> None:
+        self._pacing.was_read(bytes_read, source_slice.facts.get("rows", 0))
 
     # -- modes -------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class TableReader:
         inner = f"SELECT 1 AS one FROM {self._source.table} LIMIT {limit}"
         return limit > 0 and self._count(f"({inner}) x") < limit
 
-    def _snapshot(self, position: Position) -> Portion | None:
+    def _snapshot(self, position: Position) -> SourceSlice | None:
         from pyspark.sql import functions as F
 
         rows = self._rows("")
@@ -108,9 +108,9 @@ class TableReader:
         fingerprint = [0, 0, 0] if found is None else [int(each or 0) for each in found]
         if position.get("snapshot") == fingerprint:
             return None
-        return self._portion("", {"snapshot": fingerprint}, Merging.MIRROR, fingerprint[0])
+        return self._slice("", {"snapshot": fingerprint}, Merging.REPLACE_ALL, fingerprint[0])
 
-    def _by_number(self, position: Position) -> Portion | None:
+    def _by_number(self, position: Position) -> SourceSlice | None:
         column = self._quoted(self._source.incrementing)
         after = position.get("number")
         above = f"{column} > {int(after)}" if after is not None else "1 = 1"
@@ -120,10 +120,10 @@ class TableReader:
         if last is None:
             return None
         where = f"{above} AND {column} <= {int(last)}"
-        return self._portion(where, {"number": int(last)}, Merging.FIRST)
+        return self._slice(where, {"number": int(last)}, Merging.INSERT_NEW)
 
-    def _by_time(self, position: Position) -> Portion | None:
-        """Rows of the last time are read again: another one may have come with the same."""
+    def _by_time(self, position: Position) -> SourceSlice | None:
+        """Read rows of the last time again: others may have been committed with the same time."""
         column = self._quoted(self._source.timestamp)
         last = self._one(f"SELECT {self._text(f'max({column})')} AS t FROM {self._source.table}", "t STRING")
         if last is None:
@@ -134,9 +134,9 @@ class TableReader:
         where = f"{column} <= {literal(last)}"
         if position.get("time") is not None:
             where = f"{column} >= {literal(position['time'])} AND {where}"
-        return self._portion(where, {"time": last, "count": count}, Merging.LAST)
+        return self._slice(where, {"time": last, "count": count}, Merging.UPSERT)
 
-    def _by_both(self, position: Position) -> Portion | None:
+    def _by_both(self, position: Position) -> SourceSlice | None:
         time, number = self._quoted(self._source.timestamp), self._quoted(self._source.incrementing)
         above = f"{time} IS NOT NULL"
         if position.get("time") is not None:
@@ -152,7 +152,7 @@ class TableReader:
             return None
         until = literal(str(last[0]))
         where = f"{above} AND ({time} < {until} OR ({time} = {until} AND {number} <= {int(last[1])}))"
-        return self._portion(where, {"time": str(last[0]), "number": int(last[1])}, Merging.LAST)
+        return self._slice(where, {"time": str(last[0]), "number": int(last[1])}, Merging.UPSERT)
 
     def _limit(self) -> int:
         rows_max = self._source.rows_per_batch_max or ROWS_PER_BATCH_MAX
@@ -160,11 +160,11 @@ class TableReader:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _portion(self, where: str, position: Position, merging: Merging, rows: int = 0) -> Portion:
+    def _slice(self, where: str, position: Position, merging: Merging, rows: int = 0) -> SourceSlice:
         def read(stamp: Stamp) -> DataFrame:
             return stamped(self._raw_rows(self._rows(where), stamp), stamp)
 
-        return Portion(read, position, merging, facts={"rows": rows})
+        return SourceSlice(read, position, merging, facts={"rows": rows})
 
     def _raw_rows(self, rows: DataFrame, stamp: Stamp) -> DataFrame:
         from pyspark.sql import functions as F
@@ -186,7 +186,7 @@ class TableReader:
         return self._query(query, customSchema=self._custom) if self._custom else self._query(query)
 
     def _custom_types(self, query: str) -> str:
-        """SQLite keeps times as texts of any form and whole numbers of 64 bits, whatever was declared."""
+        """SQLite stores times as text of any form and integers of 64 bits, whatever the column declares."""
         if not self._source.address.startswith("jdbc:sqlite:"):
             return ""
         kinds = {"timestamp": "STRING", "date": "STRING", "integer": "BIGINT"}
@@ -197,7 +197,9 @@ class TableReader:
         url = reveal(self._source.url)
         driver = next((name for prefix, name in DRIVERS.items() if url.startswith(prefix)), None)
         if driver is None:
-            raise Stopped(f"source {self._source.name}: there is no driver for {url.partition('//')[0]}")
+            raise NeedsDecision(
+                f"source {self._source.name}: there is no driver for {url.partition('//')[0]}"
+            )
         given = {"url": url, "query": query, "driver": driver, "fetchsize": str(FETCH_ROWS), **options}
         for name, value in (("user", self._source.user), ("password", self._source.password)):
             if value:
@@ -205,7 +207,8 @@ class TableReader:
         return self._spark.read.format("jdbc").options(**given, **revealed(self._source.settings)).load()
 
     def _one(self, query: str, types: str) -> Any:
-        """Types of expressions are told: SQLite's driver knows them only where there is a row."""
+        """One value. The type is given, because SQLite's driver knows types of expressions only if there
+        is a row."""
         row = self._query(query, customSchema=types).first()
         return None if row is None else row[0]
 
@@ -223,16 +226,16 @@ class TableReader:
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
             return ask()
-        except (SourceAway, Stopped):
+        except (SourceUnavailable, NeedsDecision):
             raise
         except SecretError as error:
-            raise Stopped(f"source {self._source.name}: {error}") from error
+            raise NeedsDecision(f"source {self._source.name}: {error}") from error
         except Exception as error:
-            raise SourceAway(f"source {self._source.name} cannot be asked: {brief(error)}") from error
+            raise SourceUnavailable(f"source {self._source.name} cannot be read: {brief(error)}") from error
 
 
 def place_in(position: Position) -> tuple[str, int]:
-    """Texts of times are compared as they are: they have one form in a database."""
+    """A position that can be compared. Times of one database have one form, so their texts compare."""
     return str(position.get("time", "")), int(position.get("number", -(2**63)))
 
 

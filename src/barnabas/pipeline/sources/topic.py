@@ -1,7 +1,7 @@
-"""Topics of any Kafka cluster: ranges of offsets, read by Spark's Python workers straight into Arrow.
+"""Topics of any Kafka cluster: ranges of offsets, fetched by Spark's Python workers straight into Arrow.
 
-In: the source, a position (offsets by topic and partition). Out: portions. The ranges are planned here, in
-the driver, with one or two requests; each Spark task fetches one range with our own protocol code.
+In: the source, a position (offsets by topic and partition). Out: slices. The driver plans the ranges with one
+or two requests; each Spark task fetches one range with our own protocol code.
 Does not know: what is in the records.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.client.core.errors import Unreachable
-from barnabas.pipeline.engine.errors import SourceAway, Stopped
+from barnabas.pipeline.engine.errors import NeedsDecision, SourceUnavailable
 from barnabas.pipeline.engine.secrets import SecretError, reveal, revealed
 from barnabas.pipeline.sources.pacing import Pacing
-from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, RAW_DDL, Portion, Position, Stamp
+from barnabas.pipeline.sources.source_slice import RAW_COLUMNS, RAW_DDL, Position, SourceSlice, Stamp
 from barnabas.pipeline.spec.model import Merging, TopicSource
 from barnabas.protocol import KafkaError
 from barnabas.spark.decoding import Decoding
@@ -32,18 +32,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# So many rows a micro-batch at most, unless the source says otherwise: a bound for memory and for what a
-# crash repeats.
+# Rows of a batch, unless the source says otherwise: a bound for memory and for what a crash repeats.
 ROWS_PER_BATCH_MAX = 1_000_000
-REST = 1.25  # so much more than a batch may hold is taken too, if nothing is left then
-ROWS_PER_TASK = 500_000  # fewer tasks, fewer files
+REST = 1.25  # a batch may exceed its limit by this factor if that empties the topic
+ROWS_PER_TASK = 500_000  # each task writes a file: fewer tasks make fewer files
 STAMPED_DDL = (
     f"{RAW_DDL}, metadata string, source string, batch bigint, ingested_at timestamp, late_before timestamp"
 )
 
 
 def options_of(source: TopicSource, client_id: str) -> SourceOptions:
-    """As the data source `barnabas` would understand them; secrets are revealed here."""
+    """Options of the data source `barnabas`, with secrets revealed."""
     given: dict[str, str] = {
         "kafka.bootstrap.servers": reveal(source.bootstrap_servers),
         "kafka.client.id": client_id,
@@ -62,7 +61,7 @@ class TopicReader:
     def __init__(self, spark: SparkSession, source: TopicSource, client_id: str) -> None:
         self._spark = spark
         self._source = source
-        # A client id of its own gives each reader a cluster of its own: they are not for several threads.
+        # Clusters are cached by client id and are not thread-safe, so each reader has its own id.
         self._client_id = client_id
         self._options: SourceOptions | None = None
         self._planner: Planner | None = None
@@ -73,8 +72,7 @@ class TopicReader:
         return self._pacing.waits_s
 
     def start(self) -> Position | None:
-        """`latest` means the end as it was the first time. The beginning is the beginning whenever it is
-        asked."""
+        """`latest` means the end at the first start, so that position is kept."""
         if self._source.starting == "earliest":
             return None
 
@@ -83,7 +81,7 @@ class TopicReader:
 
         return self._asked(ask)
 
-    def next(self, position: Position | None) -> Portion | None:
+    def next(self, position: Position | None) -> SourceSlice | None:
         if not self._pacing.may_read():
             return None
         begin = from_checkpoint(position or {})
@@ -91,8 +89,8 @@ class TopicReader:
         if not any(each.stop > each.start for each in ranges):
             return None
         rows_planned = sum(each.stop - each.start for each in ranges)
-        merging = Merging.LAST if self._source.changes else Merging.FIRST
-        return Portion(
+        merging = Merging.UPSERT if self._source.changes else Merging.INSERT_NEW
+        return SourceSlice(
             lambda stamp: self._frame(ranges, stamp),
             to_checkpoint({**begin, **end}),
             merging,
@@ -116,11 +114,11 @@ class TopicReader:
 
         return self._asked(ask)
 
-    def done(self, portion: Portion, bytes_read: int) -> None:
-        self._pacing.was_read(bytes_read, portion.facts.get("offsets", 0))
+    def done(self, source_slice: SourceSlice, bytes_read: int) -> None:
+        self._pacing.was_read(bytes_read, source_slice.facts.get("offsets", 0))
 
     def between(self, start_ms: int, end_ms: int, stamp: Stamp) -> DataFrame | None:
-        """Rows with timestamps in [start, end), for backfills."""
+        """Rows with timestamps in [start, end), for backfills; None if there are none."""
 
         def ask(planner: Planner) -> list[OffsetRange]:
             places = planner.places()
@@ -151,7 +149,7 @@ class TopicReader:
 
     def _ranges(self, planner: Planner, begin: Offsets, end: Offsets) -> list[OffsetRange]:
         found = [each for each in planner.ranges(begin, end) if each.stop > each.start]
-        # One partition of a topic would keep one core busy and the others idle.
+        # Split large ranges: one partition would use one core only.
         least = min(self._cores(), max(sum(each.stop - each.start for each in found) // 20_000, 1))
         return split(found, least, None) if least > len(found) else found
 
@@ -173,12 +171,12 @@ class TopicReader:
                 self._planner = Planner(options)
             return ask(self._planner)
         except DataLoss as error:
-            raise Stopped(f"source {self._source.name}: {error}") from error
+            raise NeedsDecision(f"source {self._source.name}: {error}") from error
         except (OptionError, SecretError) as error:
-            raise Stopped(f"source {self._source.name}: {error}") from error
+            raise NeedsDecision(f"source {self._source.name}: {error}") from error
         except (Unreachable, KafkaError, OSError, ValueError) as error:
             self._planner = None
-            raise SourceAway(f"source {self._source.name} cannot be asked: {error}") from error
+            raise SourceUnavailable(f"source {self._source.name} cannot be read: {error}") from error
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -196,8 +194,8 @@ class TopicReader:
 
 
 def fetching(options: SourceOptions, decoding: Decoding, ranges: list[OffsetRange], stamp: Stamp) -> Any:
-    """The stamp comes as columns, not as literals of the query: code that Spark has compiled fits the next
-    batch."""
+    """Fetch ranges in a worker. The stamp comes as columns: literals would make Spark compile every batch
+    anew."""
 
     def fetch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

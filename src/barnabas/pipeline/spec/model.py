@@ -126,9 +126,9 @@ class Merging(StrEnum):
     """How a batch changes a table: rows of new keys are added, rows replace those of their key, or all is
     replaced."""
 
-    FIRST = "first"
-    LAST = "last"
-    MIRROR = "mirror"
+    INSERT_NEW = "first"
+    UPSERT = "last"
+    REPLACE_ALL = "mirror"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class Source(_Named):
 
     @property
     def merging(self) -> Merging:
-        return Merging.LAST if self.changes else Merging.FIRST
+        return Merging.UPSERT if self.changes else Merging.INSERT_NEW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +192,8 @@ class TableSource(Source):
     def merging(self) -> Merging:
         """Small tables are snapshots whatever the mode: which it is shows only when the table is read."""
         if self.mode is TableMode.SNAPSHOT:
-            return Merging.MIRROR
-        return Merging.FIRST if self.mode is TableMode.INCREMENTING else Merging.LAST
+            return Merging.REPLACE_ALL
+        return Merging.INSERT_NEW if self.mode is TableMode.INCREMENTING else Merging.UPSERT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +350,7 @@ class Pipeline(_Named):
     file: Path | None = None  # where it was read
 
     @property
-    def the_lake(self) -> Lake:
+    def lake_location(self) -> Lake:
         return Lake.at(self.lake, self.file.parent if self.file is not None else None)
 
     def source(self, name: str) -> Source:

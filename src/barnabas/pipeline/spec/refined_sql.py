@@ -90,7 +90,7 @@ def appends(pipeline: Pipeline, refined: Refined) -> bool:
     if len(tables) != 1 or tables[0].zone is not Zone.TRUSTED:
         return False
     source = pipeline.source_of(tables[0])
-    if source is None or source.merging is not Merging.FIRST:
+    if source is None or source.merging is not Merging.INSERT_NEW:
         return False
     return not any(parse(refined.sql).find_all(*NOT_ROW_WISE))
 

@@ -13,7 +13,7 @@ from barnabas.pipeline.spec.model import Pipeline
 
 
 def state_folder(pipeline: Pipeline) -> Path:
-    lake = pipeline.the_lake
+    lake = pipeline.lake_location
     if lake.is_local:
         return Path(lake.root) / OWN
     base = pipeline.file.parent if pipeline.file is not None else Path.cwd()

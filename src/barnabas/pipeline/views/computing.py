@@ -30,7 +30,7 @@ class Computing:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._lake: Lake = pipeline.the_lake
+        self._lake: Lake = pipeline.lake_location
 
     @contextmanager
     def over(self, definition: Definition, rows: DataFrame) -> Iterator[DataFrame]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from barnabas.pipeline.ingest.results import Added
+from barnabas.pipeline.ingest.results import AddedRows
 from barnabas.pipeline.lake.tables import Table
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.views import batch
@@ -75,7 +75,7 @@ class Views:
             view.name: define(view, pipeline.event_time_of(view.table)) for view in pipeline.views
         }
         tables = {definition.table for definition in self._definitions.values()}
-        self._masters = {table: Master(spark, pipeline.the_lake, table) for table in tables}
+        self._masters = {table: Master(spark, pipeline.lake_location, table) for table in tables}
         self._layouts: dict[tuple[str, str], Layout] = {}
 
     @property
@@ -139,7 +139,7 @@ class Views:
             found[name] = self._speed(definition, master, current).of_rows(rows)
         return found
 
-    def catch_up(self, view: str, added: Sequence[Added] = ()) -> Outcome:
+    def catch_up(self, view: str, added: Sequence[AddedRows] = ()) -> Outcome:
         """The speed layer: brings the view from its position to its table's current version.
 
         A view without a position, with another SQL than before, or whose changes cannot be read any more, is

@@ -11,7 +11,7 @@ from barnabas.pipeline import (
     Refined,
     Schema,
     Staging,
-    Table,
+    TableName,
     TopicSource,
     Trusted,
     Zone,
@@ -80,7 +80,7 @@ def order(number: int, **changes: Any) -> dict[str, Any]:
 
 def rows(spark: Any, pipeline: Pipeline, zone: str, name: str, *columns: str) -> list[tuple[Any, ...]]:
     """Of a table, sorted."""
-    frame = pipeline.lake_location.read(spark, Table(Zone(zone), name)).select(*columns)
+    frame = pipeline.lake_location.read(spark, TableName(Zone(zone), name)).select(*columns)
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 

@@ -159,7 +159,7 @@ def test_questions_before_anything_was_computed(run: Run, tmp_path: Path) -> Non
 
 def test_who_asks_does_not_take_the_store_from_a_run(run: Run, tmp_path: Path) -> None:
     with LakeLock(tmp_path / "lake" / "_barnabas", f"{SUPERVISES}pipeline.yaml"):
-        assert "the serving process is being started" in run("query", "revenue").errors
+        assert "the serving process is starting" in run("query", "revenue").errors
     assert not (tmp_path / "lake" / "_barnabas" / "serving.duckdb").exists()
 
 

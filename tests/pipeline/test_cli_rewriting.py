@@ -18,7 +18,7 @@ from barnabas.pipeline.engine.timeline import Timeline
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
 from barnabas.pipeline.observe.report_facts import tables
-from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.access import open_queries
 
 from .lakes import rows_of
 
@@ -76,7 +76,7 @@ class World:
         return {str(each): table_version(self.lake / each.zone / each.name) for each in found}
 
     def view(self, name: str) -> dict[str, int]:
-        with asking(read_pipeline(self.file)) as serving:
+        with open_queries(read_pipeline(self.file)) as serving:
             rows = serving.query(name)["rows"]
         return {row["shop"]: row["amount" if name == "by_total" else "n"] for row in rows}
 

@@ -27,7 +27,7 @@ pytest.importorskip("duckdb", reason="needs the extra `pipeline`")
 from barnabas.pipeline.engine.lock import is_held
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
-from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.access import open_queries
 from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
@@ -353,7 +353,7 @@ class World:
         def is_served() -> bool:
             self.watch.look()
             try:
-                with asking(pipeline) as serving:
+                with open_queries(pipeline) as serving:
                     rows = serving.query("shops")["rows"]
             except ServingError:
                 return False  # it was killed, and is being started

@@ -23,7 +23,7 @@ import pytest
 from barnabas.pipeline.demo import postgres
 from barnabas.pipeline.serving.http.client import ServingClient, ServingError
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
-from barnabas.pipeline.views.parts import BatchPart, Conflict, Position
+from barnabas.pipeline.views.parts import BatchPart, Conflict, TableVersion
 from barnabas.testing.waiting import wait_until
 from pipeline.views_model import BEGINNING, LAYOUT, Order, batch_part, speed_part
 
@@ -115,7 +115,7 @@ def serving(folder: Path, store: str) -> Iterator[str]:
                 "code": [b"\x00\x01"],
             }
             rows = pa.table(values, schema=ODD.schema)
-            client.put_batch(BatchPart(ODD, Position(9, BEGINNING), rows))
+            client.put_batch(BatchPart(ODD, TableVersion(9, BEGINNING), rows))
         yield process.url
     finally:
         assert process.end() == 0
@@ -452,7 +452,7 @@ def test_a_process_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> Non
 def test_a_serving_process_that_is_away_is_named() -> None:
     with (
         ServingClient("http://127.0.0.1:1", TOKEN, patience_s=0.2) as client,
-        pytest.raises(ServingError, match=r"127\.0\.0\.1:1.* is away"),
+        pytest.raises(ServingError, match=r"127\.0\.0\.1:1.* is not reachable"),
     ):
         client.state("revenue")
 

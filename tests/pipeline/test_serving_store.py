@@ -460,7 +460,7 @@ def test_a_server_that_was_restarted_is_found_again(server: postgres.Postgres, t
     store = open_store(server.dsn, name="restarts", folder=tmp_path)
     store.put_batch(batch_part(1, []))
     server.stop()
-    with pytest.raises(StoreError, match="is away") as problem:
+    with pytest.raises(StoreError, match="is not reachable") as problem:
         store.state("revenue")
     assert "secret" not in str(problem.value)
     server.start()

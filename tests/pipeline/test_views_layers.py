@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from barnabas.pipeline import Pipeline, Staging, Table, TopicSource, Trusted, View
+from barnabas.pipeline import Pipeline, Staging, TableName, TopicSource, Trusted, View
 from barnabas.pipeline.ingest.results import AddedRows
 from barnabas.pipeline.serving.store.opening import open_store
 from barnabas.pipeline.serving.store.port import Store
@@ -21,7 +21,7 @@ from barnabas.pipeline.views.parts import BatchPart, ViewState
 from pipeline.views_model import MEASURES, SQL, Order, by_key, expected
 
 pytestmark = pytest.mark.timeout(600)
-ORDERS = Table.parse("trusted.orders")
+ORDERS = TableName.parse("trusted.orders")
 SCHEMA = pa.schema(
     [
         ("order_id", pa.string()),
@@ -241,7 +241,7 @@ def test_a_table_without_a_feed_of_changes_one_that_is_made_anew_and_another_sql
 
 def test_other_tables_are_looked_up_and_keys_may_be_times(spark: Any, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, LANDS, REVENUE)
-    customers = shop.pipeline.lake_location.path(Table.parse("trusted.customers"))
+    customers = shop.pipeline.lake_location.path(TableName.parse("trusted.customers"))
     rows = [("c1", "de"), ("c2", "fr")]
     spark.createDataFrame(rows, "customer STRING, land STRING").write.format("delta").save(customers)
     shop.add(order(1), order(2, minute=61))
@@ -257,7 +257,7 @@ def test_other_tables_are_looked_up_and_keys_may_be_times(spark: Any, tmp_path: 
     assert found() == [(zero, "de", 2), (zero, None, 1), (one, "fr", 1)]
     shop.views.refresh("lands")
     assert found() == [(zero, "de", 2), (zero, None, 1), (one, "fr", 1)]
-    assert shop.views.of(Table.parse("trusted.customers")) == ["lands"]
+    assert shop.views.of(TableName.parse("trusted.customers")) == ["lands"]
     assert shop.views.of(ORDERS) == ["lands", "revenue"] == shop.views.fed_by(ORDERS)
     shop.store.close()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline import Schema, Table, View, Zone, in_range, refers_to
+from barnabas.pipeline import Schema, TableName, View, Zone, in_range, refers_to
 from barnabas.pipeline.ingest.maintenance import maintain
 from barnabas.pipeline.ingest.replay import backfill, release, replay
 from barnabas.pipeline.ingest.source_locks import source_lock
@@ -54,14 +54,14 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
         assert rows(spark, fixed, "trusted", "orders", "order_id") == expected
         assert (done.refined, done.views) in ((("doubled",), ("revenue",)), ((), ()))
     assert rows(spark, fixed, "refined", "doubled", "order_id") == [("o20",), ("o5",), ("o6",)]
-    waiting = pipeline.lake_location.read(spark, Table(Zone.QUARANTINE, "orders")).where(
+    waiting = pipeline.lake_location.read(spark, TableName(Zone.QUARANTINE, "orders")).where(
         "released_at IS NULL"
     )
     assert waiting.count() == 2
     # Somebody mends a record that could not be parsed: it goes through staging and trusted.
     mended = json.dumps(order(4, amount=5.0)).replace("'", "")
     spark.sql(
-        f"UPDATE {fixed.lake_location.identifier(Table(Zone.QUARANTINE, 'orders'))}"
+        f"UPDATE {fixed.lake_location.identifier(TableName(Zone.QUARANTINE, 'orders'))}"
         f" SET value = CAST('{mended}' AS BINARY) WHERE zone = 'staging'"
     )
     done = release(spark, fixed, "orders", ["malformed"])
@@ -73,7 +73,7 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
     assert (batch.duplicates, batch.accepted) == (2, 1)
     # Replay of the second batch with a rule that refuses one of its rows: the other batches stay.
     strict = replace(pipeline, trusted=[replace(pipeline.trusted[0], rules=[in_range("amount", 0, 5)])])
-    before = pipeline.lake_location.version(spark, Table(Zone.STAGING, "orders"))
+    before = pipeline.lake_location.version(spark, TableName(Zone.STAGING, "orders"))
     done = replay(spark, strict, "orders", 2, 2)
     assert (done.rows_in, done.staged, done.accepted, done.quarantined) == (2, 2, 1, 1)
     assert done.views == ("revenue",)

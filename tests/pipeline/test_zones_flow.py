@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline import Drift, Schema, Staging, Table, Zone
+from barnabas.pipeline import Drift, Schema, Staging, TableName, Zone
 from barnabas.pipeline.engine.errors import (
     ForeignLake,
     LakeUnavailable,
@@ -206,7 +206,7 @@ def test_a_schema_is_inferred_from_samples(
     [batch] = SourceRunner(spark, pipeline, "orders").drain()
     assert (batch.staged, batch.malformed) == (2, 1)
     assert rows(spark, pipeline, "trusted", "orders", "order_id", "at", "place.x")[1][2] == 1.5
-    types = dict(pipeline.lake_location.read(spark, Table(Zone.STAGING, "orders")).dtypes)
+    types = dict(pipeline.lake_location.read(spark, TableName(Zone.STAGING, "orders")).dtypes)
     assert (types["amount"], types["at"], types["tags"]) == ("double", "timestamp", "array<string>")
     produce(name, [order(3)])
     assert len(SourceRunner(spark, pipeline, "orders").drain()) == 1

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from barnabas.pipeline.views import sketches
 from barnabas.pipeline.views.layout import Column, Layout, Merge, Role
-from barnabas.pipeline.views.parts import GONE, REPLACES, BatchPart, Position, SpeedPart
+from barnabas.pipeline.views.parts import GONE, REPLACES, BatchPart, SpeedPart, TableVersion
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 SQL = """SELECT shop, count(*) AS orders, sum(amount) AS revenue, min(amount) AS cheapest,
@@ -105,8 +105,8 @@ def stored(orders: Iterable[Order]) -> list[dict[str, Any]]:
     ]
 
 
-def committed(version: int) -> Position:
-    return Position(version, BEGINNING + timedelta(seconds=version))
+def committed(version: int) -> TableVersion:
+    return TableVersion(version, BEGINNING + timedelta(seconds=version))
 
 
 def batch_part(version: int, orders: Iterable[Order], layout: Layout = LAYOUT) -> BatchPart:

@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline import Pipeline, Schema, Staging, Table, TopicSource, Trusted, View, in_range, not_null
+from barnabas.pipeline import (
+    Pipeline,
+    Schema,
+    Staging,
+    TableName,
+    TopicSource,
+    Trusted,
+    View,
+    in_range,
+    not_null,
+)
 from barnabas.pipeline.ingest.results import AddedRows
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.serving.store.opening import open_store
@@ -21,8 +31,8 @@ from barnabas.pipeline.views.layers import Views
 from barnabas.pipeline.views.parts import BatchPart, ViewState
 from pipeline.views_model import MEASURES, SQL, Order, by_key, expected
 
-ORDERS = Table.parse("trusted.orders")
-QUARANTINE = Table.parse("quarantine.orders")
+ORDERS = TableName.parse("trusted.orders")
+QUARANTINE = TableName.parse("quarantine.orders")
 DDL = "order_id STRING, shop STRING, amount BIGINT, customer STRING, status STRING, at TIMESTAMP"
 AMOUNT_MAX = 100
 SHOPS = ("berlin", "paris", "rome")
@@ -121,7 +131,7 @@ class World:
         self._sent.clear()
         self._note()
 
-    def increments(self, table: Table, rows: Any) -> Mapping[str, Any]:
+    def increments(self, table: TableName, rows: Any) -> Mapping[str, Any]:
         """A `Follower`, as the streaming application is one."""
         return self.views.increments(table, rows)
 

@@ -6,7 +6,7 @@ The same as Python objects: `Pipeline(...)`. `file.checks.problems_of` finds its
 
 from barnabas.pipeline.engine.secrets import Secret
 from barnabas.pipeline.engine.spark_settings import SparkPart
-from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec.model import (
     REAL_TIME,
     Drift,
@@ -56,8 +56,8 @@ __all__ = [
     "Serving",
     "SparkPart",
     "Staging",
-    "Table",
     "TableMode",
+    "TableName",
     "TableSource",
     "TopicSource",
     "Trusted",

@@ -25,7 +25,7 @@ from barnabas.pipeline.file.plan import LakeOfAnother
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.metrics import NoEndpoint
 from barnabas.pipeline.run.start import Progress, run_once, supervise
-from barnabas.pipeline.serving.access import the_store
+from barnabas.pipeline.serving.access import open_pipeline_store
 from barnabas.pipeline.serving.store.port import StoreError
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
@@ -200,7 +200,7 @@ def drop_views(pipeline: Pipeline) -> None:
     """Views in a store outside of the lake go too."""
     if reveal(pipeline.serving.store) == "duckdb":
         return
-    store = the_store(pipeline)
+    store = open_pipeline_store(pipeline)
     try:
         for state in store.states():
             store.drop(state.layout.view)

@@ -13,7 +13,7 @@ from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, UsageError
 from barnabas.cli.pipelines.pipeline_file import load
 from barnabas.pipeline.observe.plots import shown_seconds
-from barnabas.pipeline.serving.access import Asked, asking
+from barnabas.pipeline.serving.access import ViewQueries, open_queries
 from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.pipeline.serving.store.port import StoreError, UnknownView
 from barnabas.pipeline.serving.store.query import BadRequest
@@ -26,7 +26,7 @@ def query(options: argparse.Namespace, out: Output) -> int:
     if options.view is not None and options.sql is not None:
         raise UsageError("give a view or --sql, not both")
     try:
-        with asking(pipeline) as serving:
+        with open_queries(pipeline) as serving:
             if options.view is None and options.sql is None:
                 return list_views(serving, options, out)
             answer = asked(serving, options)
@@ -44,7 +44,7 @@ def query(options: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def asked(serving: Asked, options: argparse.Namespace) -> Any:
+def asked(serving: ViewQueries, options: argparse.Namespace) -> Any:
     if options.sql is not None:
         return serving.sql(options.sql, options.as_of)
     parameters = [("filter", each) for each in options.filter]
@@ -55,7 +55,7 @@ def asked(serving: Asked, options: argparse.Namespace) -> Any:
     return serving.query(options.view, parameters)
 
 
-def list_views(serving: Asked, options: argparse.Namespace, out: Output) -> int:
+def list_views(serving: ViewQueries, options: argparse.Namespace, out: Output) -> int:
     found = serving.views()
     if options.json:
         out.line(json.dumps(found))

@@ -32,7 +32,7 @@ from barnabas.pipeline.observe import lineage_picture, report
 from barnabas.pipeline.observe.report_facts import facts_of, views_of
 from barnabas.pipeline.observe.status import table
 from barnabas.pipeline.run.start import supervised
-from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.access import open_queries
 from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -108,7 +108,7 @@ class Clock:
         lake = self._pipeline.lake_location
         tables = {view.name: Path(lake.path(view.table)) for view in self._pipeline.views}
         try:
-            with asking(self._pipeline) as serving:
+            with open_queries(self._pipeline) as serving:
                 seen = {each["name"]: each["freshness"]["speed"]["version"] for each in serving.views()}
         except ServingError:
             return False  # it is being started again

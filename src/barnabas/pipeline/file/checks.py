@@ -15,7 +15,7 @@ from barnabas.pipeline.engine.secrets import IN_ADDRESS, reference
 from barnabas.pipeline.file.problems import Problem, meant
 from barnabas.pipeline.file.source_checks import columns_of, cron_wrong, source_problems
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import (
     HINT,
     WAYS,
@@ -100,7 +100,7 @@ def staging_columns(pipeline: Pipeline, name: str) -> list[str] | None:
     return None if known is None or staging.drift is Drift.ADD else [*known, *SYSTEM_COLUMNS]
 
 
-def table_columns(pipeline: Pipeline, table: Table, depth: int = 0) -> list[str] | None:
+def table_columns(pipeline: Pipeline, table: TableName, depth: int = 0) -> list[str] | None:
     if table.zone is Zone.STAGING:
         return staging_columns(pipeline, table.name)
     if table.zone is Zone.TRUSTED:
@@ -292,9 +292,9 @@ def view_problems(pipeline: Pipeline, view: View) -> Iterator[Problem]:
     yield from cron_wrong(f"{path}.batch", view.batch)
 
 
-def lake_tables(pipeline: Pipeline) -> list[Table]:
-    trusted = [Table(Zone.TRUSTED, each.name) for each in pipeline.trusted]
-    return [*trusted, *[Table(Zone.REFINED, each.name) for each in pipeline.refined]]
+def lake_tables(pipeline: Pipeline) -> list[TableName]:
+    trusted = [TableName(Zone.TRUSTED, each.name) for each in pipeline.trusted]
+    return [*trusted, *[TableName(Zone.REFINED, each.name) for each in pipeline.refined]]
 
 
 # -- running ----------------------------------------------------------------------------------------

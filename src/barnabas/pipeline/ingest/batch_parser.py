@@ -25,7 +25,7 @@ from barnabas.pipeline.ingest.write_mode import ReplayRange, WriteMode, WriteRes
 from barnabas.pipeline.ingest.zone_writer import WriterState, ZoneWriter
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import DELETE, IGNORE, LATE, OP, RESCUED
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Drift, Merging, Pipeline, RuleKind, Source, Trusted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class BatchParser:
             return
         found = schemas.declared(self._source)
         for each in self.staging:
-            table = Table(Zone.STAGING, each.name)
+            table = TableName(Zone.STAGING, each.name)
             if self._lake.exists(self._spark, table):
                 there = self._lake.read(self._spark, table).schema
                 found = drift.together(found or StructType(), there, each.name, self._source.name)
@@ -83,11 +83,11 @@ class BatchParser:
             if not self._lake.exists(self._spark, table):
                 commits.ensure(self._spark, self._lake.path(table), columns, commits.CHANGES)
 
-    def _tables(self, schema: StructType) -> Iterator[tuple[Table, StructType]]:
+    def _tables(self, schema: StructType) -> Iterator[tuple[TableName, StructType]]:
         for each in self.staging:
-            yield Table(Zone.STAGING, each.name), zone.with_system(schema.fields)
+            yield TableName(Zone.STAGING, each.name), zone.with_system(schema.fields)
         for _, trusted in self.trusted:
-            yield Table(Zone.TRUSTED, trusted.name), self.trusted_schema(trusted, schema)
+            yield TableName(Zone.TRUSTED, trusted.name), self.trusted_schema(trusted, schema)
         names = dict.fromkeys(
             each.name for each in (*self.staging, *[trusted for _, trusted in self.trusted])
         )

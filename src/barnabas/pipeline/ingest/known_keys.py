@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from barnabas.pipeline.ingest.key_index import KEYS_MAX, KeyIndex, Longs
 from barnabas.pipeline.lake.columns import BATCH
-from barnabas.pipeline.lake.tables import Lake, Table
+from barnabas.pipeline.lake.tables import Lake, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,7 +31,7 @@ class KnownKeys:
     """The keys of a table. They are read again after a commit of another writer."""
 
     def __init__(
-        self, spark: SparkSession, lake: Lake, table: Table, columns: Sequence[str], where: str = "true"
+        self, spark: SparkSession, lake: Lake, table: TableName, columns: Sequence[str], where: str = "true"
     ) -> None:
         self._where = where
         self._spark = spark

@@ -17,7 +17,7 @@ from barnabas.pipeline.ingest import raw_zone
 from barnabas.pipeline.ingest.replay import TIME
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import INGESTED_AT
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Pipeline
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Progress = Callable[[str, int, int], None]
 class Maintained:
     """`before` and `after` count files of a compaction; `removed` counts rows of a retention."""
 
-    table: Table
+    table: TableName
     what: str
     before: int = 0
     after: int = 0
@@ -46,13 +46,13 @@ class Maintained:
     problem: str = ""
 
 
-def tables_of(pipeline: Pipeline) -> Iterator[Table]:
-    yield from (Table(Zone.RAW, each.name) for each in pipeline.sources)
-    yield from (Table(Zone.STAGING, each.name) for each in pipeline.staging)
-    yield from (Table(Zone.TRUSTED, each.name) for each in pipeline.trusted)
-    yield from (Table(Zone.REFINED, each.name) for each in pipeline.refined)
+def tables_of(pipeline: Pipeline) -> Iterator[TableName]:
+    yield from (TableName(Zone.RAW, each.name) for each in pipeline.sources)
+    yield from (TableName(Zone.STAGING, each.name) for each in pipeline.staging)
+    yield from (TableName(Zone.TRUSTED, each.name) for each in pipeline.trusted)
+    yield from (TableName(Zone.REFINED, each.name) for each in pipeline.refined)
     names = dict.fromkeys(each.name for each in (*pipeline.staging, *pipeline.trusted))
-    yield from (Table(Zone.QUARANTINE, name) for name in names)
+    yield from (TableName(Zone.QUARANTINE, name) for name in names)
 
 
 def maintain(
@@ -88,7 +88,7 @@ def maintain(
     return found
 
 
-def compacted(spark: SparkSession, pipeline: Pipeline, table: Table) -> Iterator[Maintained]:
+def compacted(spark: SparkSession, pipeline: Pipeline, table: TableName) -> Iterator[Maintained]:
     name = pipeline.lake_location.identifier(table)
     before = files_of(spark, name)
     if before < FILES_TO_COMPACT_MIN:
@@ -104,14 +104,14 @@ def files_of(spark: SparkSession, name: str) -> int:
     return int(row[0]) if row is not None else 0
 
 
-def vacuumed(spark: SparkSession, pipeline: Pipeline, table: Table) -> Maintained:
+def vacuumed(spark: SparkSession, pipeline: Pipeline, table: TableName) -> Maintained:
     hours = pipeline.maintenance.vacuum_s / 3600
     with keeping_checkpoint(spark, pipeline, table):
         spark.sql(f"VACUUM {pipeline.lake_location.identifier(table)} RETAIN {hours:.4f} HOURS")
     return Maintained(table, "vacuum")
 
 
-def forget(spark: SparkSession, pipeline: Pipeline, table: Table, now: datetime) -> Iterator[Maintained]:
+def forget(spark: SparkSession, pipeline: Pipeline, table: TableName, now: datetime) -> Iterator[Maintained]:
     age_s = pipeline.retention_s.get(str(table.zone))
     column = AGES.get(table.zone)
     if age_s is None or column is None:
@@ -138,7 +138,7 @@ class keeping_checkpoint:
     """Repeat the newest checkpoint in commits of maintenance on raw tables: Delta removes old log entries,
     and the position must not get lost."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, table: Table) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, table: TableName) -> None:
         self._spark = spark
         self._checkpoint: str | None = None
         if table.zone is Zone.RAW:

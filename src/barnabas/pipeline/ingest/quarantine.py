@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from barnabas.pipeline.ingest.parsing import raw
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,11 +32,11 @@ REASON_CHARS_MAX = 200
 VALUE_CHARS_MAX = 60
 
 
-def table_of(name: str) -> Table:
-    return Table(Zone.QUARANTINE, name)
+def table_of(name: str) -> TableName:
+    return TableName(Zone.QUARANTINE, name)
 
 
-def refused(rows: DataFrame, table: Table, rules: Column, reasons: Column) -> DataFrame:
+def refused(rows: DataFrame, table: TableName, rules: Column, reasons: Column) -> DataFrame:
     """Rows of the quarantine, from rows with prefixed raw columns. `rules` and `reasons` are arrays."""
     return rows.select(
         F.lit(str(table.zone)).alias("zone"),
@@ -50,7 +50,7 @@ def refused(rows: DataFrame, table: Table, rules: Column, reasons: Column) -> Da
     )
 
 
-def malformed(rows: DataFrame, table: Table, schema: StructType, form: str) -> DataFrame:
+def malformed(rows: DataFrame, table: TableName, schema: StructType, form: str) -> DataFrame:
     """Rows of the quarantine for rows that could not be parsed."""
     why = reason_of(schema) if form == "json" else F.lit(f"these bytes are no {form} of this schema")
     why = F.when(raw("value").isNull(), F.lit("there is no value")).otherwise(why)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.engine.errors import CommitConflict, ForeignLake
 from barnabas.pipeline.lake import commits
-from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.sources.source_slice import Position
 from barnabas.pipeline.spec.model import Merging
 
@@ -95,7 +95,7 @@ class RawZone:
         self._lake = lake
         self._pipeline = pipeline
         self._source = source
-        self.table = Table(Zone.RAW, source)
+        self.table = TableName(Zone.RAW, source)
         self.path = lake.path(self.table)
         self._appender = commits.Appender(lake.is_local)
 

@@ -17,7 +17,7 @@ from barnabas.pipeline.ingest.results import TableChange
 from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
-from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, Refined
 
@@ -48,7 +48,7 @@ def refresh(spark: SparkSession, pipeline: Pipeline, names: Iterable[str] | None
         inputs = refined_sql.inputs_of(pipeline, each)
         if not all(lake.exists(spark, table) for table in inputs.values()):
             continue
-        table = Table(Zone.REFINED, each.name)
+        table = TableName(Zone.REFINED, each.name)
         with lock_of_input(pipeline, each):
             frames = {name: lake.read(spark, table) for name, table in inputs.items()}
             write_whole(spark, lake, table, computed(spark, each, frames))
@@ -66,7 +66,7 @@ def lock_of_input(pipeline: Pipeline, refined: Refined) -> AbstractContextManage
     return nullcontext() if source is None else source_lock(pipeline, source.name)
 
 
-def write_whole(spark: SparkSession, lake: Lake, table: Table, rows: DataFrame) -> None:
+def write_whole(spark: SparkSession, lake: Lake, table: TableName, rows: DataFrame) -> None:
     path = lake.path(table)
     if not lake.exists(spark, table):
         commits.ensure(spark, path, rows.schema, commits.CHANGES)
@@ -103,7 +103,7 @@ def appended_by(pipeline: Pipeline, trusted: str) -> list[tuple[Refined, str]]:
     for each in pipeline.refined:
         if refined_sql.appends(pipeline, each):
             [(name, table)] = refined_sql.inputs_of(pipeline, each).items()
-            if table == Table(Zone.TRUSTED, trusted):
+            if table == TableName(Zone.TRUSTED, trusted):
                 found.append((each, name))
     return found
 
@@ -112,7 +112,7 @@ def append_rows(
     appender: commits.Appender, lake: Lake, refined: Refined, name: str, rows: DataFrame, txn: commits.Txn
 ) -> TableChange | None:
     """Append what new rows of the input add to the table, once."""
-    table, spark = Table(Zone.REFINED, refined.name), rows.sparkSession
+    table, spark = TableName(Zone.REFINED, refined.name), rows.sparkSession
     new = computed(spark, refined, {name: rows})
     before = lake.version(spark, table)
     appender.append(new, lake.path(table), txn, properties=commits.CHANGES if before < 0 else None)

@@ -28,7 +28,7 @@ from barnabas.pipeline.ingest.write_mode import RELEASE, ReplayRange, WriteResul
 from barnabas.pipeline.ingest.zone_rows import with_system
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import COORDINATES
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.source_slice import LATE_BEFORE, Stamp
 from barnabas.pipeline.sources.topic import TopicReader
 from barnabas.pipeline.spec import refined_sql
@@ -67,7 +67,7 @@ def backfill_rows(
     )
     changed = result.changed
     if missing:
-        table = Table(Zone.RAW, source)
+        table = TableName(Zone.RAW, source)
         changed = (TableChange(table, pipeline.lake_location.version(spark, table), missing), *changed)
     return rewritten(spark, pipeline, f"backfill of {source} from {start} to {end}", result, changed)
 
@@ -120,7 +120,7 @@ def sources_of(pipeline: Pipeline, name: str) -> list[str]:
 def finish(spark: SparkSession, pipeline: Pipeline, source: str) -> None:
     """Finish an interrupted batch first: finished later, it would write again what was rewritten
     meanwhile."""
-    if pipeline.lake_location.exists(spark, Table(Zone.RAW, source)):
+    if pipeline.lake_location.exists(spark, TableName(Zone.RAW, source)):
         SourceRunner(spark, pipeline, source).recover()
 
 
@@ -340,8 +340,8 @@ def release_of(
     parser = BatchParser(spark, pipeline, source)
     parser.open()
     path = lake.path(quarantine.table_of(name))
-    target = lake.identifier(Table(judge, name))
-    staged = lake.read(spark, Table(Zone.STAGING, staging)).select(*COORDINATES)
+    target = lake.identifier(TableName(judge, name))
+    staged = lake.read(spark, TableName(Zone.STAGING, staging)).select(*COORDINATES)
     at_same = [
         waiting[mine] == staged[theirs]
         for mine, theirs in zip(raw_zone.COORDINATES, COORDINATES, strict=True)

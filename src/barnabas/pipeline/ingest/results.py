@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.source_slice import Position
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class TableChange:
     """A table that changed, its new version, and how many rows were written."""
 
-    table: Table
+    table: TableName
     version: int
     rows: int
 
@@ -33,7 +33,7 @@ class AddedRows:
 
     `app` and `number` are the commit's transaction id. They prove that `version` is this commit."""
 
-    table: Table
+    table: TableName
     version: int
     app: str
     number: int
@@ -43,7 +43,7 @@ class AddedRows:
 class CommitListener(Protocol):
     """Hears of commits as they happen, so that it need not read the rows from the table again."""
 
-    def increments(self, table: Table, rows: DataFrame) -> Mapping[str, pa.Table]:
+    def increments(self, table: TableName, rows: DataFrame) -> Mapping[str, pa.Table]:
         """What rows add to each view; called while the commit is being made."""
         ...
 

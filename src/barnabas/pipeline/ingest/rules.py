@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec.durations import duration_text
 from barnabas.pipeline.spec.model import Rule, RuleKind
 
@@ -31,13 +31,13 @@ class Reference:
     column: str
 
 
-def target_of(rule: Rule) -> tuple[Table, str]:
+def target_of(rule: Rule) -> tuple[TableName, str]:
     """`customers.id` and `staging.customers.id` -> the table and its column."""
     parts = rule.text.split(".")
     if len(parts) == 2:
-        return Table(Zone.TRUSTED, parts[0]), parts[1]
+        return TableName(Zone.TRUSTED, parts[0]), parts[1]
     if len(parts) == 3 and parts[0] in (Zone.STAGING, Zone.TRUSTED, Zone.REFINED):
-        return Table(Zone(parts[0]), parts[1]), parts[2]
+        return TableName(Zone(parts[0]), parts[1]), parts[2]
     raise ValueError(f"{rule.text!r} is no column of a table: write table.column, as in customers.id")
 
 

@@ -31,7 +31,7 @@ from barnabas.pipeline.ingest.raw_zone import COLUMNS, RawCheckpoint, RawZone
 from barnabas.pipeline.ingest.results import BatchResult, CommitListener, TableChange
 from barnabas.pipeline.ingest.source_locks import source_lock
 from barnabas.pipeline.ingest.write_mode import WriteResult
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.sources.files import FilesReader
 from barnabas.pipeline.sources.source_slice import LATE_BEFORE, Position, Reader, SourceSlice, Stamp
 from barnabas.pipeline.sources.table import TableReader
@@ -259,12 +259,12 @@ class SourceRunner:
     def _versions(self) -> Iterator[TableChange]:
         for each in self._parser.staging:
             for zone in (Zone.STAGING, Zone.QUARANTINE):
-                yield self._now(Table(zone, each.name))
+                yield self._now(TableName(zone, each.name))
         for _, trusted in self._parser.trusted:
             for zone in (Zone.TRUSTED, Zone.QUARANTINE):
-                yield self._now(Table(zone, trusted.name))
+                yield self._now(TableName(zone, trusted.name))
 
-    def _now(self, table: Table) -> TableChange:
+    def _now(self, table: TableName) -> TableChange:
         return TableChange(table, self._lake.version(self._spark, table), 0)
 
     def _stamp(self, batch: int, newest: str | None) -> Stamp:

@@ -43,7 +43,7 @@ from barnabas.pipeline.ingest.verdicts import (
 from barnabas.pipeline.ingest.write_mode import RELEASE, WriteMode, WriteResult
 from barnabas.pipeline.lake import commits
 from barnabas.pipeline.lake.columns import DELETE, OP
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, RuleKind, Source, Staging, Trusted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class WriterState:
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(COMMITS_AT_ONCE_MAX, thread_name_prefix="commit")
     )
-    known_keys: dict[tuple[Table, tuple[str, ...]], KnownKeys] = field(default_factory=dict)
+    known_keys: dict[tuple[TableName, tuple[str, ...]], KnownKeys] = field(default_factory=dict)
 
 
 class ZoneWriter:
@@ -89,7 +89,7 @@ class ZoneWriter:
         self._done = WriteResult()
         self._commits: list[Callable[[], None]] = []
         self._staging_commits: list[Callable[[], None]] = []
-        self._refused: dict[Table, list[tuple[Zone, int, DataFrame | None]]] = {}
+        self._refused: dict[TableName, list[tuple[Zone, int, DataFrame | None]]] = {}
 
     def write(
         self, stagings: list[Staging], trusteds: list[tuple[Staging, Trusted]], *, is_staged: bool
@@ -140,7 +140,7 @@ class ZoneWriter:
     # -- staging -----------------------------------------------------------------------------------
 
     def _stage(self, each: Staging, fine: Flags, keys: Hashes | None) -> StagingVerdict:
-        table, mode = Table(Zone.STAGING, each.name), self._mode
+        table, mode = TableName(Zone.STAGING, each.name), self._mode
         known_keys = self._known(table, each.key) if keys is not None else None
         known = None
         if known_keys is not None and keys is not None:
@@ -164,7 +164,7 @@ class ZoneWriter:
         self._staging_commits.append(commit)
         return verdict
 
-    def _known(self, table: Table, columns: Any) -> KnownKeys | None:
+    def _known(self, table: TableName, columns: Any) -> KnownKeys | None:
         """Keys that the table holds and keeps; None where rows replace those of their key."""
         replay_range = self._mode.replay_range
         if self._mode.merging is not Merging.INSERT_NEW:
@@ -181,7 +181,7 @@ class ZoneWriter:
     def _trust(
         self, index: int, staging: Staging, trusted: Trusted, staged: StagingVerdict, deletes: Flags
     ) -> None:
-        table, found = Table(Zone.TRUSTED, trusted.name), self._batch
+        table, found = TableName(Zone.TRUSTED, trusted.name), self._batch
         uniques: dict[int, Any] = {}
         trackers: dict[int, KnownKeys] = {}
         for number, rule in enumerate(trusted.rules):
@@ -216,7 +216,7 @@ class ZoneWriter:
             for each, alias in self._state.refinements.get(trusted.name, ()):
                 self._commits.append(self._refining(each, alias, rows))
 
-    def _increments(self, table: Table, rows: DataFrame) -> Future[Mapping[str, Any]] | None:
+    def _increments(self, table: TableName, rows: DataFrame) -> Future[Mapping[str, Any]] | None:
         """Compute what the rows add to views, in parallel to the commit. If that fails, the views read the
         table's changes instead."""
         listener, mode = self._state.listener, self._mode
@@ -245,7 +245,7 @@ class ZoneWriter:
         self._commits.append(compute)
         return found
 
-    def _tell(self, table: Table, version: int, increments: Future[Mapping[str, Any]]) -> None:
+    def _tell(self, table: TableName, version: int, increments: Future[Mapping[str, Any]]) -> None:
         txn = self._txn(table)
         assert self._state.listener is not None
         self._state.listener.added(AddedRows(table, version, txn.app, txn.version, increments.result()))
@@ -289,7 +289,7 @@ class ZoneWriter:
                 F.when(label.isNotNull(), rules.reason(rule))
                 for label, rule in zip(labels, trusted.rules, strict=True)
             ]
-            table = Table(Zone.TRUSTED, trusted.name)
+            table = TableName(Zone.TRUSTED, trusted.name)
             refused = quarantine.refused(rows, table, without_nulls(labels), without_nulls(reasons))
         self._refused.setdefault(quarantine.table_of(trusted.name), []).append((Zone.TRUSTED, count, refused))
 
@@ -317,7 +317,7 @@ class ZoneWriter:
                     rows = with_broken_rules(self._batch, malformed, None)
                 refused = quarantine.malformed(
                     rows,
-                    Table(Zone.STAGING, each.name),
+                    TableName(Zone.STAGING, each.name),
                     self._batch.schema,
                     "debezium change event" if self._source.changes else schemas.form_of(self._source),
                 )
@@ -332,7 +332,7 @@ class ZoneWriter:
                 self._commits.append(self._quarantining(table, parts))
 
     def _quarantining(
-        self, table: Table, parts: list[tuple[Zone, int, DataFrame | None]]
+        self, table: TableName, parts: list[tuple[Zone, int, DataFrame | None]]
     ) -> Callable[[], None]:
         def commit() -> None:
             started = time.perf_counter()
@@ -357,7 +357,7 @@ class ZoneWriter:
 
         return commit
 
-    def _outdated(self, table: Table, judges: list[Zone]) -> str:
+    def _outdated(self, table: TableName, judges: list[Zone]) -> str:
         """What is judged anew, by a snapshot or a replay, says what is wrong now: the rows that go, if there
         are any."""
         mode = self._mode
@@ -371,7 +371,7 @@ class ZoneWriter:
 
     # -- commits -----------------------------------------------------------------------------------
 
-    def _write(self, rows: DataFrame, table: Table, keys: Any, count: int) -> int:
+    def _write(self, rows: DataFrame, table: TableName, keys: Any, count: int) -> int:
         """Write the rows; the version of the table that holds them."""
         started = time.perf_counter()
         path, mode, found = self._lake.path(table), self._mode, self._batch
@@ -384,15 +384,15 @@ class ZoneWriter:
             )  # fmt: skip
         return self._note(table, count, started)
 
-    def _properties(self, table: Table) -> dict[str, str] | None:
+    def _properties(self, table: TableName) -> dict[str, str] | None:
         """Properties for a table that its first rows create; None where it exists."""
         return None if self._lake.exists(self._spark, table) else dict(commits.CHANGES)
 
-    def _txn(self, table: Table) -> commits.Txn:
+    def _txn(self, table: TableName) -> commits.Txn:
         parts = (self._pipeline.name, self._source.name, str(table.zone), table.name, self._mode.writer)
         return commits.Txn("/".join(each for each in parts if each), self._mode.batch)
 
-    def _note(self, table: Table, rows: int, started: float) -> int:
+    def _note(self, table: TableName, rows: int, started: float) -> int:
         version = self._lake.version(self._spark, table)
         self._done.changed.append(TableChange(table, version, rows))
         self._done.seconds[str(table)] = round(time.perf_counter() - started, 3)

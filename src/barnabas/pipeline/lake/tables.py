@@ -39,7 +39,7 @@ URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableName:
     """The name of a table of the lake: `trusted.orders`."""
 
     zone: Zone
@@ -49,7 +49,7 @@ class Table:
         return f"{self.zone}.{self.name}"
 
     @classmethod
-    def parse(cls, text: str) -> Table:
+    def parse(cls, text: str) -> TableName:
         zone, dot, name = text.partition(".")
         if not dot or zone not in set(Zone):
             raise ValueError(f"{text!r} is no table of the lake: write zone.name, as in trusted.orders")
@@ -76,18 +76,18 @@ class Lake:
     def table_path(self, zone: Zone | str, name: str) -> str:
         return f"{self.root}/{Zone(zone)}/{name}"
 
-    def path(self, table: Table) -> str:
+    def path(self, table: TableName) -> str:
         return self.table_path(table.zone, table.name)
 
     def own_path(self, *parts: str) -> str:
         """A path in the folder that the platform keeps for itself."""
         return "/".join((self.root, OWN, *parts))
 
-    def identifier(self, table: Table) -> str:
+    def identifier(self, table: TableName) -> str:
         """The table's name in SQL: delta.`path`."""
         return f"delta.`{self.path(table)}`"
 
-    def exists(self, spark: SparkSession, table: Table) -> bool:
+    def exists(self, spark: SparkSession, table: TableName) -> bool:
         if self.is_local:
             return (Path(self.path(table)) / "_delta_log").is_dir()
         from pyspark.errors import AnalysisException
@@ -98,13 +98,13 @@ class Lake:
             return False
         return True
 
-    def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
+    def read(self, spark: SparkSession, table: TableName, version: int | None = None) -> DataFrame:
         reader = spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.path(table))
 
-    def version(self, spark: SparkSession, table: Table) -> int:
+    def version(self, spark: SparkSession, table: TableName) -> int:
         """The newest version of a table; -1 if the table does not exist."""
         if self.is_local:
             return newest_version(f"{self.path(table)}/_delta_log")
@@ -113,7 +113,7 @@ class Lake:
         newest = spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").first()
         return -1 if newest is None else int(newest["version"])
 
-    def schema_ddl(self, spark: SparkSession, table: Table) -> str:
+    def schema_ddl(self, spark: SparkSession, table: TableName) -> str:
         from pyspark.sql.types import StructType
 
         schema = self.read(spark, table).schema

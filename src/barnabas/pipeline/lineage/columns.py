@@ -1,8 +1,8 @@
-"""Which columns a query's columns come from, by sqlglot.
+"""Finds the columns that a query's columns are computed from, with sqlglot.
 
 In: SQL in Spark's dialect, and the columns of the tables that it may name. Out: for each column of the
-result, the columns it is computed from and how; nothing for a query that cannot be understood, because
-lineage must not stop a pipeline that Spark can run. Does not know: pipelines.
+result, its origins and how it is computed. A query that cannot be analysed gives nothing: lineage must not
+stop a pipeline that Spark can run. Does not know: pipelines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The graph of a pipeline: what is made from what, table by table and column by column.
+"""The lineage graph of a pipeline: what is made from what, table by table and column by column.
 
-In: nothing but values; `lineage.pipeline` fills it from a pipeline. Out: nodes in the order they are made,
-and what lies before or behind one. Does not know: SQL, pictures, events.
+In: values that `lineage.pipeline_graph` fills in. Out: nodes in the order in which they are made, and what
+lies before or behind one. Does not know: SQL, pictures, events.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Use(StrEnum):
-    """What became of a column on its way: OpenLineage's words for it."""
+    """How a column is computed, in OpenLineage's words."""
 
     IDENTITY = "IDENTITY"
     TRANSFORMATION = "TRANSFORMATION"
@@ -45,7 +45,7 @@ class Node:
     name: str
     namespace: str  # OpenLineage's, with `dataset` the name of the data outside of the pipeline
     dataset: str
-    columns: Mapping[str, str] = field(default_factory=dict)  # name -> type, empty where not known
+    columns: Mapping[str, str] = field(default_factory=dict)  # name -> type, empty if unknown
     inputs: Sequence[str] = ()
     origins: Mapping[str, Sequence[Origin]] = field(default_factory=dict)  # by column
     sql: str = ""

@@ -1,7 +1,7 @@
-"""Where OpenLineage events are kept: a file of JSON lines beside the lake, cut when it has grown.
+"""The log of OpenLineage events: a file of JSON lines beside the lake, with a size limit.
 
-In: events. Out: the same, oldest first. A batch of a stream is told at most once in a while, because a
-stream has many and their lineage is the same. Does not know: what an event says.
+In: events. Out: events, oldest first. A streaming job is logged at most once a minute, because its batches
+all have the same lineage. Does not know: what an event says.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ STREAM_EVERY_S = 60.0
 
 
 class EventLog:
-    """Lines are appended whole by one write, so that two processes may write at once."""
+    """Appends each line with one write, so that two processes may write at once."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FOLDER / FILE_NAME
         self._told: dict[str, float] = {}
 
     def is_news(self, job: str) -> bool:
-        """Whether a stream's job was not told of for a while."""
+        """Whether a streaming job is due to be logged again."""
         now = time.monotonic()
         if now - self._told.get(job, -STREAM_EVERY_S) < STREAM_EVERY_S:
             return False
@@ -52,4 +52,4 @@ class EventLog:
                     try:
                         yield json.loads(line)
                     except ValueError:
-                        continue  # torn by a full disk
+                        continue  # a full disk cut the line off

@@ -1,8 +1,8 @@
 """Lineage as OpenLineage events (https://openlineage.io, spec 2-0-2), one line of JSON each.
 
-In: the graph, a node that was made, when and how it went. Out: an event that any OpenLineage server takes,
-with schemas, column lineage, SQL and row counts. Addresses carry no user or password.
-Does not know: where events go (`lineage.log`).
+In: the graph, a node that was made, and its run. Out: an event that any OpenLineage server accepts, with
+schemas, column lineage, SQL and row counts. Addresses contain no user or password. Does not know: where
+events go (`lineage.log`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUNS = uuid.uuid5(uuid.NAMESPACE_URL, PRODUCER)  # the same run has the same id,
 def event(
     graph: Graph, node: Node, entry: Entry, kind: str = "COMPLETE", *, streaming: bool
 ) -> dict[str, Any]:
-    """What is told of one run that made a node."""
+    """The event of one run that made a node."""
     job = f"{graph.pipeline}.{node.key}"
     run_facets: dict[str, Any] = {}
     if entry.error:

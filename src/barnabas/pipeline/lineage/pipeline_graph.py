@@ -1,8 +1,7 @@
-"""The lineage of a pipeline, read from what it says: no Spark, no data.
+"""The lineage graph of a pipeline, from its file alone: no Spark, no data.
 
-In: a pipeline. Out: its graph: sources, the tables of the zones, views, with columns wherever they can be
-known from schemas and SQL. Addresses carry no users, passwords or resolved secrets.
-Does not know: events, pictures.
+In: a pipeline. Out: its graph: sources, tables, views, with columns where schemas and SQL show them.
+Addresses contain no users, passwords or resolved secrets. Does not know: events, pictures.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ RAW_COLUMNS = {"value": "binary"}
 
 
 def graph_of(pipeline: Pipeline) -> Graph:
-    """Nodes are in the order they are made."""
+    """The graph, with nodes in the order in which they are made."""
     nodes: dict[str, Node] = {}
     for source in pipeline.sources:
         add_source(nodes, pipeline, source)
@@ -49,12 +48,12 @@ def graph_of(pipeline: Pipeline) -> Graph:
 
 
 def in_order(pipeline: Pipeline) -> list[Refined]:
-    """Refined tables, each behind those it reads."""
+    """Refined tables, each after those it reads."""
     left = {each.name: each for each in pipeline.refined}
     found: list[Refined] = []
     while left:
         ready = [each for each in left.values() if not needed(each) & (set(left) - {each.name})]
-        for each in ready or list(left.values()):  # in a circle: `validate` tells of it
+        for each in ready or list(left.values()):  # a circle; `validate` reports it
             found.append(left.pop(each.name))
     return found
 
@@ -123,7 +122,7 @@ def add_query(
     tables: Sequence[str],
     first: str = "",
 ) -> None:
-    """A refined table or a view: `first` is the table that its short name means, whatever else is there."""
+    """Add a refined table or a view. `first` is the table that a short name means before all others."""
     keys = {table: table_key(nodes, table, first) for table in tables}
     known = {table: key for table, key in keys.items() if key is not None}
     found = columns_of(sql, {table: nodes[key].columns for table, key in known.items()})
@@ -156,7 +155,7 @@ def table_key(nodes: Mapping[str, Node], table: str, first: str) -> str | None:
 
 
 def place_of(source: Source) -> tuple[str, str]:
-    """OpenLineage's namespace and name of what is outside of the pipeline."""
+    """OpenLineage's namespace and name of a source."""
     if isinstance(source, TopicSource):
         first = visible(source.bootstrap_servers).partition(",")[0]
         return f"kafka://{first}", source.subscribe or source.pattern
@@ -177,7 +176,7 @@ def visible(value: Text) -> str:
 
 
 def ddl_columns(ddl: str) -> dict[str, str]:
-    """Names and types of a DDL; empty where it cannot be understood."""
+    """Names and types of a DDL; empty if it cannot be parsed."""
     if not ddl.strip():
         return {}
     try:

@@ -15,12 +15,12 @@ from typing import Any
 
 from barnabas.pipeline.engine.timeline import Timeline
 from barnabas.pipeline.lake.delta_log import live_files, rows_of
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.lineage.pipeline_graph import graph_of
 from barnabas.pipeline.observe.lineage_picture import svg
 from barnabas.pipeline.observe.plots import shown_seconds
 from barnabas.pipeline.observe.report import ROWS_MAX, Facts, TableFacts, ViewFacts
-from barnabas.pipeline.serving.access import asking
+from barnabas.pipeline.serving.access import open_queries
 from barnabas.pipeline.serving.http.client import ServingError
 from barnabas.pipeline.serving.store.port import StoreError
 from barnabas.pipeline.spec.model import Pipeline
@@ -49,7 +49,7 @@ def views_of(pipeline: Pipeline) -> list[ViewFacts]:
     """Some rows of every view, as it is served; none where nothing was computed yet."""
     found = []
     try:
-        with asking(pipeline) as serving:
+        with open_queries(pipeline) as serving:
             for view in serving.views():
                 columns = [column["name"] for column in view["columns"]]
                 answer = serving.query(view["name"], [("limit", str(ROWS_MAX))])
@@ -70,18 +70,18 @@ def fresh_text(freshness: Any) -> str:
     )
 
 
-def tables(pipeline: Pipeline) -> Iterator[Table]:
+def tables(pipeline: Pipeline) -> Iterator[TableName]:
     """Every table that the pipeline keeps, zone by zone."""
     for source in pipeline.sources:
-        yield Table(Zone.RAW, source.name)
+        yield TableName(Zone.RAW, source.name)
     for staging in pipeline.staging:
-        yield Table(Zone.STAGING, staging.name)
+        yield TableName(Zone.STAGING, staging.name)
     for trusted in pipeline.trusted:
-        yield Table(Zone.TRUSTED, trusted.name)
+        yield TableName(Zone.TRUSTED, trusted.name)
     for name in dict.fromkeys(each.name for each in (*pipeline.staging, *pipeline.trusted)):
-        yield Table(Zone.QUARANTINE, name)
+        yield TableName(Zone.QUARANTINE, name)
     for refined in pipeline.refined:
-        yield Table(Zone.REFINED, refined.name)
+        yield TableName(Zone.REFINED, refined.name)
 
 
 def tables_of(pipeline: Pipeline) -> Iterator[TableFacts]:

@@ -17,7 +17,7 @@ from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.recorder import Diary
 from barnabas.pipeline.run.work import Work
-from barnabas.pipeline.serving.access import serving_url, the_store, token_of
+from barnabas.pipeline.serving.access import open_pipeline_store, serving_url, token_of
 from barnabas.pipeline.serving.http.client import ServingClient
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import state_folder
@@ -65,7 +65,7 @@ def parts_of(pipeline: Pipeline, what: str) -> Iterator[Parts]:
             yield client
         return
     with lock:
-        store = the_store(pipeline)
+        store = open_pipeline_store(pipeline)
         try:
             yield store
         finally:

@@ -28,7 +28,7 @@ from barnabas.pipeline.file.writing import to_yaml
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.recorder import Diary, utc_now
 from barnabas.pipeline.run.work import Say, Work, jobs_of, streaming_sources
-from barnabas.pipeline.serving.access import READY_FILE, the_store, token_of
+from barnabas.pipeline.serving.access import READY_FILE, open_pipeline_store, token_of
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
@@ -82,7 +82,7 @@ def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
         schedule.forget(anew(pipeline, changed))
         tell("starting Spark")
         spark = open_session(pipeline, "once")
-        store = the_store(pipeline)
+        store = open_pipeline_store(pipeline)
         try:
             diary = Diary(pipeline)
             drop_removed(changed, store.drop, diary)

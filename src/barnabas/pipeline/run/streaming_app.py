@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.pipeline.engine.backoff import Backoff
 from barnabas.pipeline.engine.timeline import Kind, State
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult
-from barnabas.pipeline.lake.tables import Table
+from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.observe.recorder import Diary
 from barnabas.pipeline.run.application import Application, run_application
 from barnabas.pipeline.run.work import Work, streaming_sources, streaming_views
@@ -45,7 +45,9 @@ class Streaming:
         self._pipeline: Pipeline = application.pipeline
         self._changed = {name: threading.Event() for name in streaming_views(self._pipeline)}
         self._added: dict[str, deque[AddedRows]] = {name: deque(maxlen=ADDED_MAX) for name in self._changed}
-        self._told_before: dict[Table, float] = {}  # tables that are being written to, by the monotonic clock
+        self._told_before: dict[
+            TableName, float
+        ] = {}  # tables that are being written to, by the monotonic clock
         self._tables = {view.name: view.table for view in self._pipeline.views}
         self._work.listener = self
 
@@ -102,7 +104,7 @@ class Streaming:
                 if view in self._changed:
                     self._changed[view].set()
 
-    def increments(self, table: Table, rows: DataFrame) -> Mapping[str, pa.Table]:
+    def increments(self, table: TableName, rows: DataFrame) -> Mapping[str, pa.Table]:
         """A `Follower`: views are computed from the rows of a batch while they are being written."""
         self._told_before[table] = time.monotonic() + TOLD_S_MAX
         return self._work.views.increments(table, rows)

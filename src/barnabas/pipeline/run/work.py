@@ -19,7 +19,7 @@ from barnabas.pipeline.ingest import maintenance, refined_zone
 from barnabas.pipeline.ingest.replay import finish
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult, CommitListener, TableChange
 from barnabas.pipeline.ingest.source_runner import SourceRunner
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.observe.recorder import Diary
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
@@ -52,7 +52,7 @@ class Work:
         self.views = Views(spark, pipeline, parts)
         self.listener: CommitListener | None = None  # who is told at once what batches add
         self._runners: dict[str, SourceRunner] = {}
-        self._newest: dict[Table, datetime] = {}  # event times, of tables that batches changed
+        self._newest: dict[TableName, datetime] = {}  # event times, of tables that batches changed
 
     def runner(self, source: str) -> SourceRunner:
         if source not in self._runners:
@@ -111,7 +111,7 @@ class Work:
             if view.table in tables:
                 self.catch_up(view.name)
 
-    def _table_of(self, view: str) -> Table:
+    def _table_of(self, view: str) -> TableName:
         return next(each.table for each in self.pipeline.views if each.name == view)
 
     # -- scheduled work ----------------------------------------------------------------------------

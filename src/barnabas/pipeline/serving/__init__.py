@@ -1,1 +1,1 @@
-"""Serving: merged views in an indexed store, answered over HTTP and SQL in milliseconds."""
+"""Serving: merged views in an indexed store, queried over HTTP and SQL in milliseconds."""

@@ -1,13 +1,10 @@
 """`python -m barnabas.pipeline.serving`: the serving process of a pipeline.
 
-In: arguments; secrets by environment only, so that no list of processes shows them: BARNABAS_SERVING_TOKEN
-(opens the inner part to the layers) and BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`).
-Out: an exit code.
+In: arguments. Secrets come by environment only, so that no process list shows them: BARNABAS_SERVING_TOKEN
+(lets the applications write parts) and BARNABAS_SERVING_STORE (`duckdb`, `duckdb:/path`, `postgresql://…`).
+Out: an exit code. Does not know: the pipeline's file.
 
-    python -m barnabas.pipeline.serving --name shop --folder lake/_barnabas --port 8088 --ready
-    lake/_barnabas/serving.json
-
-Does not know: the pipeline's file.
+    python -m barnabas.pipeline.serving --name shop --folder lake/_barnabas --port 8088
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Asking the views of a pipeline: the serving process where one runs, else its store, opened for a moment.
+"""Access to the views of a pipeline: through its serving process, or through its store if it does not run.
 
-In: a pipeline. Out: lists of views, answers as JSON has them, from either. Also where the serving process
-is, and the token that lets the applications hand it parts.
-Does not know: who asks.
+In: a pipeline. Out: queries that both answer in the same way; the URL of the serving process, and the
+token with which applications write parts. Does not know: what is asked.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ ASK_PATIENCE_S = 5.0
 Parameters = Sequence[tuple[str, str]]
 
 
-class Asked(Protocol):
-    """What both kinds answer."""
+class ViewQueries(Protocol):
+    """Queries that the serving process and the store answer alike."""
 
     def views(self) -> list[dict[str, Any]]: ...
 
@@ -43,8 +42,8 @@ class Asked(Protocol):
     def sql(self, statement: str, as_of: int | str | None = None) -> Any: ...
 
 
-class InProcess:
-    """The store of a pipeline that is not running."""
+class StoreQueries:
+    """Queries to the store of a pipeline that does not run."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -63,7 +62,7 @@ class InProcess:
 
 
 @contextlib.contextmanager
-def asking(pipeline: Pipeline) -> Iterator[Asked]:
+def open_queries(pipeline: Pipeline) -> Iterator[ViewQueries]:
     url = serving_url(pipeline)
     if url is not None:
         with ServingClient(url, patience_s=ASK_PATIENCE_S) as client:
@@ -72,17 +71,17 @@ def asking(pipeline: Pipeline) -> Iterator[Asked]:
     folder = state_folder(pipeline)
     running = holder(folder) if is_held(folder) else None
     if running is not None and running.is_supervisor:
-        # It gets its store back in a moment; who took it now would keep it from that.
-        raise ServingError("the serving process is being started: ask again in a moment")
-    store = the_store(pipeline)
+        # Opening the store here would keep the serving process from opening it.
+        raise ServingError("the serving process is starting: try again in a moment")
+    store = open_pipeline_store(pipeline)
     try:
-        yield InProcess(store)
+        yield StoreQueries(store)
     finally:
         store.close()
 
 
-def the_store(pipeline: Pipeline) -> Store:
-    """The store itself, for the one process that has it."""
+def open_pipeline_store(pipeline: Pipeline) -> Store:
+    """Open the store; only one process may have it open."""
     folder = state_folder(pipeline)
     folder.mkdir(parents=True, exist_ok=True)
     serving = pipeline.serving
@@ -92,7 +91,7 @@ def the_store(pipeline: Pipeline) -> Store:
 
 
 def serving_url(pipeline: Pipeline) -> str | None:
-    """Where the serving process of this pipeline listens; None where none lives."""
+    """The URL of the pipeline's serving process; None if none runs."""
     try:
         found = json.loads((state_folder(pipeline) / READY_FILE).read_text())
         os.kill(int(found["pid"]), 0)
@@ -102,7 +101,7 @@ def serving_url(pipeline: Pipeline) -> str | None:
 
 
 def token_of(pipeline: Pipeline) -> str:
-    """The pipeline's own, or one that is made once and that only its owner can read."""
+    """The token of the file, or a random one that is kept in a file only its owner can read."""
     given = reveal(pipeline.serving.token)
     if given:
         return given
@@ -115,7 +114,7 @@ def token_of(pipeline: Pipeline) -> str:
 
 
 def write_once(path: Path, text: str) -> None:
-    """Whole or not at all, and not over another's."""
+    """Write a file atomically; keep a file that exists."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

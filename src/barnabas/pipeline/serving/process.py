@@ -1,7 +1,7 @@
-"""The serving process: opens the store, listens, says that it is ready, ends in order.
+"""The serving process: opens the store, listens, reports that it is ready, and stops cleanly.
 
-In: `Settings`. Out: an exit code; the ready file tells the URL once requests are answered.
-Does not know: the pipeline's file, who supervises it.
+In: `Settings`. Out: an exit code. The ready file has the URL as soon as requests are answered.
+Does not know: the pipeline's file, the supervisor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GRACE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`store` and `token` may hold secrets: they are not shown."""
+    """`store` and `token` may hold secrets, so they are not in the repr."""
 
     store: str = field(repr=False)
     name: str
@@ -40,12 +40,12 @@ class Settings:
     port: int = 8088
     keep_horizons: int = KEEP_HORIZONS
     ready: Path | None = None
-    parent: int = 0  # ends when this process is not the parent, or never was; 0: it does not
+    parent: int = 0  # the process stops when its parent is another one; 0: never
     limits: Limits = field(default_factory=Limits)
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that tells when it listens, and that ends without raising the signal that ended it."""
+    """Uvicorn that writes the ready file, and does not raise the signal again that stopped it."""
 
     def __init__(self, config: uvicorn.Config, url: str, ready: Path | None) -> None:
         super().__init__(config)
@@ -77,8 +77,7 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings) -> int:
-    """Runs until it is told to stop (SIGTERM, SIGINT). 0: ended in order; 2: could not begin, with one line
-    why."""
+    """Serve until SIGTERM or SIGINT. 0: stopped cleanly; 2: could not start, the reason is on stderr."""
     try:
         listener = listening(settings.host, settings.port)
     except OSError as problem:
@@ -137,7 +136,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def watch_parent(server: uvicorn.Server, parent: int) -> None:
-    """A supervisor that was killed leaves nothing behind that holds the store."""
+    """Stop the server when the supervisor is gone, so that the store is free again."""
     nothing = threading.Event()
     while not nothing.wait(PARENT_CHECKED_EVERY_S):
         if os.getppid() != parent:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from barnabas.pipeline.engine.errors import SourceUnavailable, brief
-from barnabas.pipeline.lake.tables import URL, Lake, Table, Zone
+from barnabas.pipeline.lake.tables import URL, Lake, TableName, Zone
 from barnabas.pipeline.sources import media
 from barnabas.pipeline.sources.pacing import Pacing
 from barnabas.pipeline.sources.source_slice import METADATA, RAW_DDL, Position, SourceSlice, Stamp, stamped
@@ -117,7 +117,7 @@ class FilesReader:
     def _known(self) -> set[tuple[str, int]]:
         """Files whose rows the raw zone has."""
         if self._seen is None:
-            table = Table(Zone.RAW, self._source.name)
+            table = TableName(Zone.RAW, self._source.name)
             seen: set[tuple[str, int]] = set()
             if self._lake.exists(self._spark, table):
                 rows = self._lake.read(self._spark, table).selectExpr("topic", "unix_millis(timestamp) AS at")

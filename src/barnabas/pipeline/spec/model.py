@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.pipeline.engine.secrets import Text, reference
 from barnabas.pipeline.engine.spark_settings import SparkPart
-from barnabas.pipeline.lake.tables import Lake, Table, Zone
+from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 
 if TYPE_CHECKING:
     pass
@@ -308,8 +308,8 @@ class View(_Named):
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def table(self) -> Table:
-        return Table.parse(self.source)
+    def table(self) -> TableName:
+        return TableName.parse(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +362,7 @@ class Pipeline(_Named):
     def trusted_of(self, staging: str) -> list[Trusted]:
         return [each for each in self.trusted if each.staging == staging]
 
-    def source_of(self, table: Table) -> Source | None:
+    def source_of(self, table: TableName) -> Source | None:
         """The source whose batches change a table of raw, staging or trusted."""
         name = table.name
         if table.zone is Zone.TRUSTED:
@@ -371,7 +371,7 @@ class Pipeline(_Named):
             name = by_name(self.staging, name).source
         return None if table.zone is Zone.REFINED else self.source(name)
 
-    def event_time_of(self, table: Table) -> str:
+    def event_time_of(self, table: TableName) -> str:
         """The column of event times of a table; empty where none is declared."""
         try:
             source = self.source_of(table)

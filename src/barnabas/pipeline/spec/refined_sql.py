@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from barnabas.pipeline.lake.tables import Table, Zone
+from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import Merging, Pipeline, Refined, Refresh
 
 DIALECT = "spark"
@@ -51,7 +51,7 @@ def written(table: exp.Table) -> str:
     return ".".join(part for part in (table.catalog, table.db, table.name) if part)
 
 
-def resolve(pipeline: Pipeline, name: str) -> Table | None:
+def resolve(pipeline: Pipeline, name: str) -> TableName | None:
     """Which table of the lake a name means; trusted ones come first."""
     zone, dot, rest = name.partition(".")
     known = {
@@ -60,8 +60,8 @@ def resolve(pipeline: Pipeline, name: str) -> Table | None:
         Zone.STAGING: {each.name for each in pipeline.staging},
     }
     if dot:
-        return Table(Zone(zone), rest) if zone in known and rest in known[Zone(zone)] else None
-    return next((Table(zone, name) for zone, names in known.items() if name in names), None)
+        return TableName(Zone(zone), rest) if zone in known and rest in known[Zone(zone)] else None
+    return next((TableName(zone, name) for zone, names in known.items() if name in names), None)
 
 
 def with_names(sql: str, names: Mapping[str, str]) -> str:
@@ -75,7 +75,7 @@ def with_names(sql: str, names: Mapping[str, str]) -> str:
     return tree.sql(dialect=DIALECT)
 
 
-def inputs_of(pipeline: Pipeline, refined: Refined) -> dict[str, Table]:
+def inputs_of(pipeline: Pipeline, refined: Refined) -> dict[str, TableName]:
     """The tables that a refined table is made of, by the names it has for them."""
     names = list(refined.inputs) if refined.inputs else (tables_in(refined.sql) if refined.sql else [])
     found = {name: resolve(pipeline, name) for name in names}
@@ -116,14 +116,14 @@ def in_order(pipeline: Pipeline) -> list[Refined]:
     return done
 
 
-def dependents(pipeline: Pipeline, tables: set[Table]) -> tuple[list[Refined], list[str]]:
+def dependents(pipeline: Pipeline, tables: set[TableName]) -> tuple[list[Refined], list[str]]:
     """Refined tables and views (by name) that depend on these tables, in order."""
     touched = set(tables)
     refined = []
     for each in in_order(pipeline):
         if touched & set(inputs_of(pipeline, each).values()):
             refined.append(each)
-            touched.add(Table(Zone.REFINED, each.name))
+            touched.add(TableName(Zone.REFINED, each.name))
     views = []
     for view in pipeline.views:
         try:

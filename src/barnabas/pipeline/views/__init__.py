@@ -1,1 +1,1 @@
-"""Views: one SQL, run by a batch layer up to a horizon and by a speed layer after it; see `layers.Views`."""
+"""The batch and the speed layer of views: both compute parts, which the store merges."""

@@ -1,7 +1,7 @@
-"""A view's SQL on rows: the one place where both layers run it.
+"""Runs a view's SQL on rows, for both layers.
 
-In: a definition, rows of the view's table. Out: a frame with the layout's columns; the layout
-itself. Does not know: versions, which layer it is.
+In: a definition, rows of the view's table. Out: a frame with the layout's columns; the layout itself.
+Does not know: versions, which layer it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.lake.tables import Lake, Table
+from barnabas.pipeline.lake.tables import Lake, TableName
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.refined_sql import resolve
 from barnabas.pipeline.views import sql
@@ -26,7 +26,7 @@ NUMBERS = itertools.count()
 
 
 class Computing:
-    """Runs views' SQL, each in the session of the rows."""
+    """Runs views' SQL in the session of the rows."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -34,12 +34,12 @@ class Computing:
 
     @contextmanager
     def over(self, definition: Definition, rows: DataFrame) -> Iterator[DataFrame]:
-        """The view of these rows; the frame can be used until the block ends."""
-        # Names differ between threads and processes: sessions may be shared.
+        """The view over these rows. The frame is valid until the block ends."""
+        # Sessions may be shared, so names are unique across threads and processes.
         prefix = f"_barnabas_{os.getpid()}_{next(NUMBERS)}"
         places = dict.fromkeys(names_of(definition.table), f"{prefix}_rows")
         made = [f"{prefix}_rows"]
-        spark = rows.sparkSession  # rows of a batch are of the session of their source
+        spark = rows.sparkSession  # rows of a batch belong to the session of their source
         rows.createOrReplaceTempView(made[0])
         try:
             for number, name in enumerate(definition.lookups):
@@ -52,15 +52,15 @@ class Computing:
             for name in made:
                 spark.catalog.dropTempView(name)
 
-    def find(self, definition: Definition, name: str) -> Table:
-        """The table that the SQL joins by this name: as it is written, or of the first zone that has it."""
+    def find(self, definition: Definition, name: str) -> TableName:
+        """The table that a name in the SQL means: with its zone, or in the first zone that has it."""
         table = resolve(self._pipeline, name)
         if table is None:
             raise DefinitionError(f"view {definition.name}: there is no table {name} in the lake")
         return table
 
     def layout(self, definition: Definition, frame: DataFrame, identity: str) -> Layout:
-        """What the view's rows look like; `frame` is the view of any rows of its table."""
+        """The layout of the view; `frame` is the view over any rows of its table."""
         types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         columns = []
         for name, type in types.items():

@@ -1,9 +1,9 @@
-"""A view's definition, understood: which column is a key, which a measure, and how each measure merges.
+"""A view's definition: which columns are keys, which are measures, and how each measure merges.
 
-In: the model's `View` and the name of its table's event time. Out: `Definition`, or every problem in one
-sentence each (`problems_of`): what one SQL can promise for both layers is that results of parts of the rows
-can be merged into the result of all rows, so what breaks that is refused here, before Spark starts. Does not
-know: Spark, the store, types.
+In: the model's `View`, and the name of its table's event time. Out: a `Definition`, or every problem in
+one sentence (`problems_of`). Both layers run the same SQL on parts of the rows, so results of parts must
+merge into the result of all rows. SQL for which that is impossible is refused here, before Spark starts.
+Does not know: Spark, the store, types.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
-from barnabas.pipeline.lake.tables import Table
+from barnabas.pipeline.lake.tables import TableName
 from barnabas.pipeline.spec.model import View
 from barnabas.pipeline.views import measures
 from barnabas.pipeline.views.layout import Merge
@@ -36,15 +36,15 @@ UNSTEADY_NAMES = {
 
 
 class DefinitionError(Exception):
-    """A view that cannot be computed as it is written; every problem a line."""
+    """A view that cannot be computed as it is written; one line for each problem."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A view that both layers can compute. `tables` are the names its SQL uses, as they are written there."""
+    """A view that both layers can compute."""
 
     name: str
-    table: Table
+    table: TableName
     sql: str
     keys: tuple[str, ...]
     measures: Mapping[str, Merge]
@@ -59,7 +59,7 @@ class Definition:
 
     @cached_property
     def lookups(self) -> tuple[str, ...]:
-        """Other tables that the SQL joins: looked up as they are when a part is computed."""
+        """Other tables that the SQL joins; a part sees them as they are when it is computed."""
         own = names_of(self.table)
         return tuple(dict.fromkeys(name for name in map(written, tables_of(self.tree)) if name not in own))
 
@@ -74,7 +74,7 @@ def define(view: View, event_time: str = "") -> Definition:
 
 
 def problems_of(view: View, event_time: str = "") -> list[str]:
-    """Everything that is wrong with a view and can be known from its text: a sentence each."""
+    """Every problem that the text of a view shows, in one sentence each."""
     try:
         trees = sqlglot.parse(view.sql, dialect="spark")
     except SqlglotError as problem:
@@ -176,7 +176,7 @@ def groups_wrong(view: View, tree: exp.Select) -> Iterator[str]:
 
 
 def key_of(grouped: exp.Expr, tree: exp.Select) -> str:
-    """The column of the result that a term of GROUP BY is: by place, by name, or by what it says."""
+    """The column of the result that a term of GROUP BY means: by number, by name, or by expression."""
     if isinstance(grouped, exp.Literal) and grouped.is_int:
         place = int(grouped.name) - 1
         return tree.expressions[place].alias_or_name if 0 <= place < len(tree.expressions) else ""
@@ -205,7 +205,7 @@ def joins_wrong(view: View, select: exp.Select, use: exp.Table) -> Iterator[str]
 
 
 def enclosing(table: exp.Table) -> Iterator[exp.Select]:
-    """The SELECTs that a table is inside of, from the inside out; those that use its WITH included."""
+    """The SELECTs around a table, from the inside out."""
     select = table.find_ancestor(exp.Select)
     seen: set[int] = set()
     while select is not None and id(select) not in seen:
@@ -215,7 +215,7 @@ def enclosing(table: exp.Table) -> Iterator[exp.Select]:
 
 
 def tables_of(tree: exp.Expr) -> list[exp.Table]:
-    """Tables of the lake that a statement names: not those of its own WITH."""
+    """Tables of the lake that a statement names, without those of its own WITH."""
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     return [table for table in tree.find_all(exp.Table) if table.db or table.name.lower() not in own]
 
@@ -224,6 +224,6 @@ def written(table: exp.Table) -> str:
     return f"{table.db}.{table.name}" if table.db else table.name
 
 
-def names_of(table: Table) -> tuple[str, str]:
-    """How SQL may call a table of the lake."""
+def names_of(table: TableName) -> tuple[str, str]:
+    """The names that SQL may use for a table of the lake."""
     return (table.name, str(table))

@@ -1,8 +1,7 @@
-"""What a view's rows look like: columns, their plain types, and how each is merged.
+"""The layout of a view's rows: columns, their types, and how each is merged.
 
-In: the schema of a view's SQL. Out: `Layout`, the same for the layers, the store and the answers, with a
-fingerprint that changes when parts of one layout could not be merged with parts of another.
-Does not know: Spark, the store.
+In: the schema of a view's SQL. Out: a `Layout` that layers, store and answers share. Its fingerprint changes
+when parts of the old layout cannot be merged with parts of the new one. Does not know: Spark, the store.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Merge(enum.StrEnum):
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type of one of our type names; ValueError for one that views cannot hold."""
+    """The Arrow type for a type name; ValueError for a type that views cannot hold."""
     if decimal := DECIMAL.fullmatch(name):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     try:
@@ -63,7 +62,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a view. Types are Spark's names; `expression` is there for derived ones only."""
+    """A column of a view. `type` is Spark's name; only derived columns have an `expression`."""
 
     name: str
     type: str
@@ -90,7 +89,7 @@ def sketch_of(measure: str) -> str:
 class Layout:
     """Columns of a view in the order of its SQL: keys and measures, then hidden ones, then derived ones.
 
-    `source` tells the master data (its table and identity) and the SQL: parts of another source never mix.
+    `source` names the view's table, its identity and the SQL: parts of different sources never mix.
     """
 
     view: str
@@ -111,12 +110,12 @@ class Layout:
 
     @cached_property
     def stored(self) -> tuple[Column, ...]:
-        """What parts carry and the store keeps."""
+        """Columns of parts and of the store."""
         return tuple(column for column in self.columns if column.role is not Role.DERIVED)
 
     @cached_property
     def visible(self) -> tuple[Column, ...]:
-        """What answers show."""
+        """Columns of answers."""
         return tuple(column for column in self.columns if column.role is not Role.HIDDEN)
 
     @cached_property

@@ -1,8 +1,7 @@
-"""Which aggregates merge how: what a measure's SQL must be so that its parts can be merged.
+"""Measures: which aggregates can be merged, and the SQL that their merging needs.
 
-In: a measure's name, merge and SQL. Out: problems, a sentence each; and the SQL with what merging needs
-beside it (`rewritten`): sketches for distinct counts, times for last values. Does not know: views as a whole,
-Spark.
+In: a measure's name, merge and SQL. Out: problems in one sentence each; and the rewritten SQL (`rewritten`),
+with sketches for distinct counts and times for last values. Does not know: views as a whole, Spark.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def measure_wrong(name: str, merge: Merge, projection: exp.Expr, event_time: str
 
 
 def derived_wrong(view: View, name: str, text: str) -> Iterator[str]:
-    """Problems of a measure that is computed from others, when it is asked for."""
+    """Problems of a measure that is computed from other measures when it is queried."""
     merges = ", ".join(Merge)
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
@@ -89,14 +88,14 @@ def adds_up(value: exp.Expr) -> bool:
 
 
 def aggregate(value: exp.Expr) -> exp.Expr:
-    """The function itself, without FILTER and what else stands around it."""
+    """The aggregate function itself, without FILTER, casts and parentheses."""
     while isinstance(value, exp.Filter | exp.Paren | exp.Cast | exp.IgnoreNulls):
         value = value.this
     return value
 
 
 def counted(value: exp.Expr) -> list[exp.Expr] | None:
-    """What a distinct count counts; None if it is none."""
+    """The expressions that a distinct count counts; None if it is no distinct count."""
     inner = aggregate(value)
     if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct):
         return list(inner.this.expressions)
@@ -110,7 +109,7 @@ def counted(value: exp.Expr) -> list[exp.Expr] | None:
 
 
 def last_of(value: exp.Expr, event_time: str) -> tuple[exp.Expr, exp.Expr] | None:
-    """Value and time of a last value; None if it is none."""
+    """Value and time of a last value; None if it is no last value."""
     inner = aggregate(value)
     if isinstance(inner, exp.ArgMax):
         return inner.this, inner.expression
@@ -129,7 +128,7 @@ def rewritten(name: str, merge: Merge, projection: exp.Expr, event_time: str) ->
         found = last_of(value, event_time)
         assert found is not None
         last, time = found
-        # Where times are equal the greater value wins, so that the order of rows decides nothing.
+        # For equal times the greater value wins, so that the result does not depend on the order of rows.
         order = exp.Anonymous(this="struct", expressions=[time.copy(), last.copy()])
         chosen = exp.Anonymous(this="max_by", expressions=[last.copy(), order])
         latest = exp.Max(this=time.copy())
@@ -141,8 +140,8 @@ def rewritten(name: str, merge: Merge, projection: exp.Expr, event_time: str) ->
 
 
 def sketched(values: list[exp.Expr]) -> exp.Expr:
-    """A sketch of the values as texts. Of several, those without a null count, as count(DISTINCT a, b) has
-    it."""
+    """A sketch of the values as texts. Of several columns only rows without null count, as in
+    count(DISTINCT a, b)."""
     if len(values) == 1:
         text: exp.Expr = exp.cast(values[0].copy(), "string")
     else:

@@ -1,10 +1,9 @@
-"""What the layers hand to the store, and what the store says back.
+"""Parts of views: what the layers hand to the store, and the store's port.
 
-A *version* is the Delta version of the view's table: the position in the master data. A batch part is the
-whole view at its version (the horizon). A speed part is what happened to the view after one version, up to
-and with another: rows that increment a key, rows that replace one, and keys that are gone. In: values. Out:
-values, and `Parts`, the port that the store (in process) and its client (over HTTP) both are. Does not know:
-who computes parts, who keeps them.
+A *version* is the Delta version of the view's table. A *batch part* is the whole view at a version, the
+*horizon*. A *speed part* is what changed in the view after one version, up to and including another: rows
+that add to a key, rows that replace a key, and keys that are gone. The store (in this process) and its
+client (over HTTP) both implement `Parts`. Does not know: how parts are computed or kept.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ REPLACES, GONE = "_replaces", "_gone"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class TableVersion:
     """A version of the view's table, and when it was committed."""
 
     version: int
@@ -33,31 +32,32 @@ class BatchPart:
     """The whole view as of `horizon`. `rows` has the columns of `layout.stored`."""
 
     layout: Layout
-    horizon: Position
+    horizon: TableVersion
     rows: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedPart:
-    """Changes of the view in (after, upto]. `rows`: `layout.stored`, `_replaces` and `_gone` (booleans)."""
+    """Changes of the view in (after, upto]. `rows` has the columns of `layout.stored`, and the booleans
+    `_replaces` and `_gone`."""
 
     layout: Layout
     after: int
-    upto: Position
+    upto: TableVersion
     rows: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """Where a view stands. Everything up to `position` is in its answers; `checked_at` is when somebody last
-    saw that the master data had nothing newer; `oldest` is the earliest version that time travel can still
-    show. Speed parts end at
-    `fence` before they go on: a horizon was announced there."""
+    """The state of a view.
+
+    Its answers include everything up to `position`. At `checked_at` the view's table had nothing newer. Time
+    travel reaches back to `oldest`. No speed part may cross `fence`: a horizon was announced there."""
 
     view: str
     layout: Layout
-    horizon: Position
-    position: Position
+    horizon: TableVersion
+    position: TableVersion
     checked_at: datetime
     oldest: int
     rows: int
@@ -65,42 +65,38 @@ class ViewState:
 
 
 class Conflict(Exception):
-    """A part that does not continue from where the view stands: somebody else was faster. Look, and compute
-    again."""
+    """A part that does not continue the view's state, because another process moved it. Read the state, and
+    compute again."""
 
 
 class Parts(Protocol):
-    """Takes parts, each in one transaction; a part that came before is taken for what it is, a repetition."""
+    """Accepts parts, each in one transaction. A repeated part changes nothing."""
 
     def state(self, view: str) -> ViewState | None:
-        """Where the view stands; None if it was never computed."""
+        """The state of the view; None if it was never computed."""
         ...
 
     def announce(self, view: str, fingerprint: str, horizon: int) -> None:
-        """A batch part of this layout as of this version is being computed: from now on no speed part crosses
-        the version (`fence`).
+        """Announce that a batch part at this version is being computed: no speed part may cross it (`fence`).
 
-        Without that a speed part could begin before the new horizon and end after it: half of it would count
-        twice. Conflict if one has crossed it already. A view that does not exist yet, or has another layout,
-        begins anew with the batch part: nothing can cross."""
+        A speed part that begins before the new horizon and ends after it would be counted twice in part.
+        Conflict if one has crossed it already. Nothing is announced for a view that does not exist yet or has
+        another layout, because its batch part replaces everything."""
         ...
 
     def put_batch(self, part: BatchPart) -> ViewState:
-        """Moves the horizon. Conflict if the view's horizon is beyond it already, or a speed part lies
-        across."""
+        """Move the horizon. Conflict if the horizon is beyond it already, or a speed part crosses it."""
         ...
 
     def put_speed(self, part: SpeedPart) -> ViewState:
-        """Adds what came after the view's position. Conflict if it is not at `after`, if the part crosses the
-        fence, or if the view has another
-        layout."""
+        """Add what came after the view's position. Conflict if the view is not at `after`, if the part
+        crosses the fence, or if the view has another layout."""
         ...
 
     def checked(self, view: str, version: int, at: datetime) -> None:
-        """The master data was at `version` at that time; if the view is there too, its answers were complete
-        then."""
+        """The view's table was at `version` at that time. If the view is at that version, it was complete."""
         ...
 
     def drop(self, view: str) -> None:
-        """Forgets a view."""
+        """Delete a view."""
         ...

@@ -1,9 +1,8 @@
-"""How partial results of one key become one: by measure, in any grouping, in the order of their versions.
+"""Merges partial results of a key: measure by measure, in any grouping, in the order of their versions.
 
-In: rows as tuples in the order of `Layout.stored`. Out: the merged row.
-Merging is what Spark would have computed from all the rows at once: nulls count for nothing, NaN is above
-every number, `last` goes to the later event time and, where times are equal, to the greater value. Does not
-know: versions, horizons, the store.
+In: rows as tuples in the order of `Layout.stored`. Out: the merged row. The result is what Spark would
+compute from all rows at once: nulls are ignored, NaN is greater than every number, and `last` takes the
+later event time or, for equal times, the greater value. Does not know: versions, horizons, the store.
 """
 
 from __future__ import annotations
@@ -61,14 +60,14 @@ class Merger:
         self.keys = tuple(self._place[column.name] for column in layout.keys)
 
     def merge(self, old: Row, new: Row) -> Row:
-        """Both rows are of the same key; `new` is of later versions."""
+        """Merge two rows of the same key; `new` is from later versions."""
         merged = list(old)
         for rule in self._rules:
             rule(merged, new)
         return tuple(merged)
 
     def fold(self, base: Row | None, parts: Iterable[tuple[bool, Row | None]]) -> Row | None:
-        """What a key's row is after `parts`: (whether it replaces what was before, its row or None for
+        """The row of a key after `parts`. A part is (whether it replaces, its row or None if the key is
         gone)."""
         row = base
         for replaces, part in parts:

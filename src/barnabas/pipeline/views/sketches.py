@@ -1,9 +1,7 @@
-"""Distinct counts that can be merged: HyperLogLog sketches in Apache DataSketches' format, as Spark writes
-them.
+"""Sketches for distinct counts that can be merged: HyperLogLog of Apache DataSketches, as Spark writes them.
 
-In: sketches as bytes. Out: their union as bytes, and estimates.
-Does not know: where the values came from. Few values (a few hundred) are counted exactly, many within two
-percent.
+In: sketches as bytes. Out: their union as bytes, and estimates. Up to a few hundred values the count is
+exact, beyond that within two percent. Does not know: where the values came from.
 """
 
 from __future__ import annotations
@@ -12,12 +10,12 @@ from collections.abc import Iterable
 
 from datasketches import hll_sketch, hll_union, tgt_hll_type  # type: ignore[import-untyped]
 
-PREFIX = "="  # of every value: sketches take no notice of empty texts
+PREFIX = "="  # of every value: sketches ignore empty texts
 LG_K = 12  # Spark's own default: 4 KB a full sketch, 1.6 percent
 
 
 def union(sketches: Iterable[bytes | None]) -> bytes | None:
-    """One sketch of all values that are in any of them; None where there is none."""
+    """One sketch of all values; None if there is no sketch."""
     merged: hll_union | None = None
     for sketch in sketches:
         if sketch is not None:
@@ -33,7 +31,7 @@ def estimate(sketch: bytes | None) -> int:
 
 
 def of(values: Iterable[str]) -> bytes:
-    """A sketch of these strings, for those who have no Spark at hand."""
+    """A sketch of these strings, made without Spark."""
     sketch = hll_sketch(LG_K, tgt_hll_type.HLL_8)
     for value in values:
         sketch.update(PREFIX + value)

@@ -1,7 +1,7 @@
-"""The master data of a view: one Delta table, by version.
+"""The table that a view is computed from, by version.
 
 In: a session, the lake, the table. Out: rows as of a version (time travel), changes between two versions
-(change data feed), and where the table stands. Does not know: views.
+(change data feed), and the newest version. Does not know: views.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.lake.delta_log import transactions_in
-from barnabas.pipeline.lake.tables import Lake, Table
-from barnabas.pipeline.views.parts import Position
+from barnabas.pipeline.lake.tables import Lake, TableName
+from barnabas.pipeline.views.parts import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,25 +24,25 @@ INSERT = "insert"
 COMMITS_READ_MAX = 1_000
 
 
-class Master:
+class SourceTable:
     """A table of the lake as a sequence of versions."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, table: Table) -> None:
+    def __init__(self, spark: SparkSession, lake: Lake, table: TableName) -> None:
         self._spark = spark
         self._lake = lake
         self.table = table
         self._identity = ""
         self._seen = -1
 
-    def current(self) -> Position | None:
-        """The newest version; None where there is no table yet."""
+    def current(self) -> TableVersion | None:
+        """The newest version; None if the table does not exist."""
         version = self._lake.version(self._spark, self.table)
         if version < 0:
             return None
         if version < self._seen:
-            self._identity = ""  # another table is there by the same name
+            self._identity = ""  # the table was deleted and made again
         self._seen = version
-        return Position(version, self.committed_at(version))
+        return TableVersion(version, self.committed_at(version))
 
     def committed_at(self, version: int) -> datetime:
         for action in self._commit(version) or ():
@@ -56,27 +56,27 @@ class Master:
         return datetime.fromtimestamp(found[0] / 1000, UTC) if found else datetime.now(UTC)
 
     def identity(self) -> str:
-        """Delta's own id of the table: a table that was deleted and made again has another."""
+        """Delta's id of the table; a table that was deleted and made again has another id."""
         if not self._identity:
             row = self._spark.sql(f"DESCRIBE DETAIL {self._lake.identifier(self.table)}").select("id").first()
             self._identity = str(row[0]) if row else ""
         return self._identity
 
     def forget(self) -> None:
-        """Asks for the identity anew next time."""
+        """Read the identity again the next time."""
         self._identity = ""
 
     def rows(self, version: int) -> DataFrame:
         return self._lake.read(self._spark, self.table, version)
 
     def changes(self, after: int, upto: int) -> DataFrame:
-        """What changed in (after, upto], with `_change_type`."""
+        """Changes in (after, upto], with `_change_type`."""
         reader = self._spark.read.format("delta").option("readChangeFeed", "true")
         reader = reader.option("startingVersion", after + 1).option("endingVersion", upto)
         return reader.load(self._lake.path(self.table))
 
     def only_adds(self, after: int, upto: int) -> bool | None:
-        """Whether rows were only added in (after, upto]; None where that cannot be seen without Spark."""
+        """Whether (after, upto] only added rows; None if the log cannot be read as files."""
         if upto - after > COMMITS_READ_MAX:
             return None
         for version in range(after + 1, upto + 1):
@@ -89,12 +89,12 @@ class Master:
         return True
 
     def is_commit(self, version: int, app: str, number: int) -> bool:
-        """Whether a version was made by this transaction; False where that cannot be seen without Spark."""
+        """Whether this transaction made the version; False if the log cannot be read as files."""
         log = f"{self._lake.path(self.table)}/_delta_log"
         return self._lake.is_local and transactions_in(log, version) == [(app, number)]
 
     def _commit(self, version: int) -> list[dict[str, Any]] | None:
-        """The actions of a commit, where the log can be read as files."""
+        """The actions of a commit; None if the log cannot be read as files."""
         if not self._lake.is_local:
             return None
         path = Path(self._lake.path(self.table)) / "_delta_log" / f"{version:020}.json"

@@ -1,7 +1,7 @@
-"""A view's SQL as Spark runs it: the same text for both layers, over other rows.
+"""A view's SQL as Spark runs it: the same text for both layers, over different rows.
 
-In: a definition, and which temporary view stands for each table. Out: SQL whose columns are those of the
-layout. Does not know: Spark sessions, versions.
+In: a definition, and the temporary view for each table. Out: SQL with the columns of the layout.
+Does not know: Spark sessions, versions.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from barnabas.pipeline.views.measures import rewritten
 
 
 def render(definition: Definition, places: Mapping[str, str]) -> str:
-    """SQL that gives keys and measures in the view's order, then what their merging needs.
+    """SQL with keys and measures in the view's order, then the columns that merging needs.
 
-    `places`: for each table, as the SQL writes it, the name of the temporary view to read instead."""
+    `places` maps each table name in the SQL to the temporary view to read instead."""
     tree = definition.tree.copy()
     for table in tables_of(tree):
         alias = table.alias or table.name
@@ -43,7 +43,7 @@ def render(definition: Definition, places: Mapping[str, str]) -> str:
 
 
 def by_what(group: exp.Group, tree: exp.Select) -> None:
-    """Places in GROUP BY become what stands there: the rewritten SQL has other places."""
+    """Replace column numbers in GROUP BY by their expressions: the rewritten SQL has other numbers."""
     terms = []
     for term in group.expressions:
         if isinstance(term, exp.Literal) and term.is_int:

@@ -1,7 +1,7 @@
-"""Answers as JSON or Arrow, each with how fresh it is.
+"""Answers as JSON or Arrow, each with its freshness.
 
-In: `Answer`s and states. Out: bytes. Decimals are texts in JSON, so that no digit is lost; times are ISO
-8601; bytes are base64; NaN and infinities are texts, as JSON has none. Does not know: HTTP.
+In: `Answer`s and states. Out: bytes. In JSON decimals are texts, so that no digit is lost; times are ISO
+8601, bytes are base64, NaN and infinities are texts. Does not know: HTTP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from barnabas.pipeline.serving.store.port import Answer, Freshness
-from barnabas.pipeline.views.parts import Position, ViewState
+from barnabas.pipeline.views.parts import TableVersion, ViewState
 
 ARROW_MEDIA = "application/vnd.apache.arrow.stream"
 
@@ -28,12 +28,12 @@ def time_text(value: datetime) -> str:
     return text.replace("+00:00", "Z") if value.tzinfo else text
 
 
-def position(value: Position) -> dict[str, Any]:
+def position(value: TableVersion) -> dict[str, Any]:
     return {"version": value.version, "time": time_text(value.at)}
 
 
 def freshness(value: Freshness, now: datetime) -> dict[str, Any]:
-    """`complete_at`: the last time at which nothing was missing; `age_seconds`: how long ago that is."""
+    """`complete_at` is when the answer was last known to be complete, `age_seconds` how long ago that was."""
     return {
         "view": value.view,
         "horizon": position(value.horizon),
@@ -81,7 +81,7 @@ def as_arrow(answer: Answer, now: datetime) -> bytes:
 
 
 def fresh_of(answer: Answer, now: datetime) -> Any:
-    """One view's freshness as it is, that of several as a list."""
+    """The freshness of one view, or a list for several."""
     found = [freshness(value, now) for value in answer.freshness]
     return found[0] if len(found) == 1 else found
 
@@ -94,7 +94,7 @@ def ipc(table: pa.Table) -> bytes:
 
 
 def plain(column: pa.ChunkedArray) -> list[Any]:
-    """A column's values as JSON has them."""
+    """The values of a column for JSON."""
     values = column.to_pylist()
     convert = converter(column.type)
     return values if convert is None else [None if value is None else convert(value) for value in values]
@@ -117,7 +117,7 @@ def floating(value: float) -> float | str:
 
 
 def loose(value: Any) -> Any:
-    """Values of types that only free SQL gives."""
+    """A value of a type that only SQL statements give."""
     match value:
         case None | bool() | int() | str():
             return value

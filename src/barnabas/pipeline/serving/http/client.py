@@ -1,8 +1,8 @@
-"""The serving process from the other side: the layers hand it parts, people ask it questions.
+"""Client of the serving process: applications write parts, everybody asks queries.
 
-In: its URL, the token for parts. Out: what `views.parts.Parts` promises, over HTTP; answers as JSON says
-them. A process that is being started again is waited for: every call can be repeated, because parts say where
-they begin. Does not know: the store.
+In: its URL, the token for parts. Out: the port `views.parts.Parts` over HTTP; answers as JSON. Calls wait
+for a process that is restarting: each can be repeated, because parts say where they begin. Does not know:
+the store.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PAUSE_S, PAUSE_S_MAX = 0.1, 2.0
 
 
 class ServingError(Exception):
-    """The serving process refused, or is away; the text is its sentence."""
+    """The serving process refused the request or is not reachable; the message says why."""
 
 
 class ServingClient:
-    """`Parts` over HTTP (with the token), and questions (without)."""
+    """`Parts` over HTTP (with the token), and queries (without)."""
 
     def __init__(self, url: str, token: str = "", patience_s: float = PATIENCE_S) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        # Proxies of the environment are for elsewhere.
+        # The serving process is local, so proxies of the environment do not apply.
         self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
         self._patience_s = patience_s
 
@@ -69,12 +69,12 @@ class ServingClient:
         self._json("DELETE", inner(view))
 
     def views(self) -> list[dict[str, Any]]:
-        """What `GET /views` says of each."""
+        """All views, as `GET /views` describes them."""
         found: list[dict[str, Any]] = self._json("GET", "/views")["views"]
         return found
 
     def query(self, view: str, parameters: Mapping[str, str] | list[tuple[str, str]] | None = None) -> Any:
-        """Rows and freshness of a view, as JSON has them: {"rows": […], "freshness": {…}, …}."""
+        """Rows and freshness of a view: {"rows": […], "freshness": {…}, …}."""
         pairs = list(parameters.items()) if isinstance(parameters, Mapping) else list(parameters or [])
         return self._json("GET", f"/views/{quote(view, safe='')}", params=pairs)
 
@@ -105,7 +105,7 @@ class ServingClient:
                     return checked_response(response)
                 reason = sentence(response)
             except httpx.TransportError as problem:
-                reason = f"the serving process at {self._http.base_url} is away: {problem}"
+                reason = f"the serving process at {self._http.base_url} is not reachable: {problem}"
             if time.monotonic() + pause_s > until:
                 raise ServingError(reason)
             time.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""What the service offers, for programs (OpenAPI) and for people (one page without anything from elsewhere).
+"""Describes the service: OpenAPI for programs, one page for people without external resources.
 
 In: the states of the views. Out: a document, HTML. Does not know: HTTP, the store.
 """

@@ -1,14 +1,14 @@
-"""The serving process's face: questions for everybody, parts for who has the token.
+"""The serving process's HTTP service: queries for everybody, parts with the token.
 
 In: a `Store`, the token. Out: a Starlette application.
 
-    GET  /views                     all views with their columns and how fresh they are
-    GET  /views/{name}?…            rows: filters, order, limit, offset, columns, as_of; JSON, or Arrow by
-    Accept POST /sql                       one SELECT over the views: text, or JSON {"sql": …, "as_of": …} GET
-    /health, /openapi.json, /  whether it lives, its description, a page for people …    /inner/views/{name}/…
-    state, announced, batch, speed, checked: for the layers, with the token
+    GET  /views                 all views with their columns and freshness
+    GET  /views/{name}?…        rows: filters, order, limit, offset, columns, as_of; JSON, or Arrow by Accept
+    POST /sql                   one SELECT over the views: text, or JSON {"sql": …, "as_of": …}
+    GET  /health, /openapi.json, /   liveness, description for programs, a page for people
+    …    /inner/views/{name}/…  state, announced, batch, speed, checked: for the layers, with the token
 
-Bad input is answered with 400 and one sentence. Does not know: Spark, how views are merged.
+Bad input gets 400 and one sentence. Does not know: Spark, how views are merged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def application(store: Store, token: str) -> Starlette:
-    """`token` opens the inner part; without one it stays closed."""
+    """The routes. Requests to /inner need the token; without a token they are all refused."""
     service = Service(store, token)
     inner = "/inner/views/{view}"
     return Starlette(
@@ -68,7 +68,7 @@ def application(store: Store, token: str) -> Starlette:
 
 
 class Service:
-    """One method an endpoint. The store is asked in threads: it blocks."""
+    """One method for each endpoint. The store blocks, so it is called in threads."""
 
     def __init__(self, store: Store, token: str) -> None:
         self._store = store
@@ -107,7 +107,7 @@ class Service:
         return rendered(await run_in_threadpool(self._store.sql, statement, as_of), request, wanted)
 
     def inner(self, endpoint: Endpoint) -> Endpoint:
-        """Only for who has the token."""
+        """Refuse requests without the token."""
 
         async def guarded(request: Request) -> Response:
             given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -197,7 +197,7 @@ def sql_of(body: bytes, content_type: str) -> tuple[str, int | datetime | None, 
 
 
 async def limited(request: Request, bytes_max: int) -> bytes:
-    """The body, refused as soon as it is too long."""
+    """The body; 413 as soon as it is too long."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():

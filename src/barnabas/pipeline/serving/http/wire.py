@@ -1,7 +1,7 @@
-"""Parts and states on the way between the Spark applications and the serving process.
+"""Parts and states as bytes, between the Spark applications and the serving process.
 
-In: values of `views.parts`. Out: bytes and back. A part is one Arrow IPC stream; what is not rows stands in
-its schema's metadata. Does not know: HTTP, the store.
+In: values of `views.parts`. Out: bytes, and back. A part is one Arrow IPC stream; the rest stands in the
+metadata of its schema. Does not know: HTTP, the store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.ipc
 
 from barnabas.pipeline.serving.http.answers import ipc
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.parts import BatchPart, Position, SpeedPart, ViewState
+from barnabas.pipeline.views.parts import BatchPart, SpeedPart, TableVersion, ViewState
 
 META = b"barnabas"
 
@@ -67,12 +67,12 @@ def unpack_state(value: dict[str, Any]) -> ViewState:
     )
 
 
-def pack_position(position: Position) -> list[Any]:
+def pack_position(position: TableVersion) -> list[Any]:
     return [position.version, position.at.isoformat()]
 
 
-def unpack_position(value: list[Any]) -> Position:
-    return Position(int(value[0]), datetime.fromisoformat(value[1]))
+def unpack_position(value: list[Any]) -> TableVersion:
+    return TableVersion(int(value[0]), datetime.fromisoformat(value[1]))
 
 
 def pack(rows: pa.Table, meta: dict[str, Any]) -> bytes:

@@ -1,7 +1,7 @@
-"""The store's own two tables: where each view stands, and which versions it went through when.
+"""The store's own two tables: the state of each view, and the versions it went through.
 
-In: a session (one transaction). Out: `Entry`s. Positions change in the same transaction as the rows they
-speak of. Does not know: how rows are merged.
+In: a transaction. Out: `ViewEntry`s. A view's state changes in the same transaction as its rows.
+Does not know: how rows are merged.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from barnabas.pipeline.serving.store.session import Session, Tables
+from barnabas.pipeline.serving.store.transaction import Tables, Transaction
 from barnabas.pipeline.views.layout import Layout
-from barnabas.pipeline.views.parts import Position, ViewState
+from barnabas.pipeline.views.parts import TableVersion, ViewState
 
-VERSIONS_MAX = 10_000  # how many versions beyond the horizon are kept, at most
+VERSIONS_MAX = 10_000  # of a view beyond its horizon
 TABLES = (
     """CREATE TABLE IF NOT EXISTS _views (view VARCHAR PRIMARY KEY, generation BIGINT, layout VARCHAR,
     horizon BIGINT, horizon_at TIMESTAMPTZ, "position" BIGINT, position_at TIMESTAMPTZ,
@@ -29,13 +29,13 @@ COLUMNS = """view, generation, layout, horizon, horizon_at, "position", position
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A view in the catalog. Speed parts are there from `speed_since` (exclusive) on."""
+class ViewEntry:
+    """A view in the catalog. The store has its speed parts after `speed_since`."""
 
     layout: Layout
     generation: int
-    horizon: Position
-    position: Position
+    horizon: TableVersion
+    position: TableVersion
     checked_at: datetime
     oldest: int
     speed_since: int
@@ -62,26 +62,26 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a view was at a version: asked for by time travel."""
+    """A view at an earlier version, for time travel."""
 
     version: int
-    position: Position
-    horizon: Position
+    position: TableVersion
+    horizon: TableVersion
 
 
 def utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
-def entry_of(row: tuple[Any, ...]) -> Entry:
+def entry_of(row: tuple[Any, ...]) -> ViewEntry:
     _, generation, layout, horizon, horizon_at, position, position_at, checked, oldest, since, rows, fence = (
         row
     )
-    return Entry(
+    return ViewEntry(
         Layout.from_json(layout),
         generation,
-        Position(horizon, utc(horizon_at)),
-        Position(position, utc(position_at)),
+        TableVersion(horizon, utc(horizon_at)),
+        TableVersion(position, utc(position_at)),
         utc(checked),
         oldest,
         since,
@@ -90,18 +90,18 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
     )
 
 
-def entries(session: Session) -> list[Entry]:
-    return list(map(entry_of, session.rows(f"SELECT {COLUMNS} FROM _views ORDER BY view")))
+def entries(transaction: Transaction) -> list[ViewEntry]:
+    return list(map(entry_of, transaction.rows(f"SELECT {COLUMNS} FROM _views ORDER BY view")))
 
 
-def find(session: Session, view: str) -> Entry | None:
-    found = session.rows(f"SELECT {COLUMNS} FROM _views WHERE view = ?", view)
+def find(transaction: Transaction, view: str) -> ViewEntry | None:
+    found = transaction.rows(f"SELECT {COLUMNS} FROM _views WHERE view = ?", view)
     return entry_of(found[0]) if found else None
 
 
-def save(session: Session, entry: Entry) -> None:
-    session.run("DELETE FROM _views WHERE view = ?", entry.layout.view)
-    session.run(
+def save(transaction: Transaction, entry: ViewEntry) -> None:
+    transaction.run("DELETE FROM _views WHERE view = ?", entry.layout.view)
+    transaction.run(
         f"INSERT INTO _views ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         entry.layout.view,
         entry.generation,
@@ -118,8 +118,8 @@ def save(session: Session, entry: Entry) -> None:
     )
 
 
-def note_move(session: Session, entry: Entry, *, is_horizon: bool) -> None:
-    session.run(
+def note_move(transaction: Transaction, entry: ViewEntry, *, is_horizon: bool) -> None:
+    transaction.run(
         "INSERT INTO _moves VALUES (?, ?, ?, ?, ?, ?)",
         entry.layout.view,
         entry.position.version,
@@ -130,14 +130,14 @@ def note_move(session: Session, entry: Entry, *, is_horizon: bool) -> None:
     )
 
 
-def forget(session: Session, view: str) -> None:
-    session.run("DELETE FROM _views WHERE view = ?", view)
-    session.run("DELETE FROM _moves WHERE view = ?", view)
+def forget(transaction: Transaction, view: str) -> None:
+    transaction.run("DELETE FROM _views WHERE view = ?", view)
+    transaction.run("DELETE FROM _moves WHERE view = ?", view)
 
 
-def moment_at(session: Session, entry: Entry, version: int) -> Moment:
-    """The last move up to a version."""
-    found = session.rows(
+def moment_at(transaction: Transaction, entry: ViewEntry, version: int) -> Moment:
+    """The state of the view at a version."""
+    found = transaction.rows(
         """SELECT version, version_at, horizon, horizon_at FROM _moves WHERE view = ? AND version <= ?
         ORDER BY version DESC, horizon DESC LIMIT 1""",
         entry.layout.view,
@@ -146,36 +146,36 @@ def moment_at(session: Session, entry: Entry, version: int) -> Moment:
     if not found:
         return Moment(version, entry.position, entry.horizon)
     reached, at, horizon, horizon_at = found[0]
-    return Moment(version, Position(reached, utc(at)), Position(horizon, utc(horizon_at)))
+    return Moment(version, TableVersion(reached, utc(at)), TableVersion(horizon, utc(horizon_at)))
 
 
-def was_at(session: Session, entry: Entry, version: int) -> bool:
-    """Whether the view stood at this very version once: no speed part lies across it."""
+def was_at(transaction: Transaction, entry: ViewEntry, version: int) -> bool:
+    """Whether the view was at exactly this version once, so that no speed part crosses it."""
     if version in (entry.horizon.version, entry.position.version):
         return True
     return bool(
-        session.rows(
+        transaction.rows(
             "SELECT 1 FROM _moves WHERE view = ? AND version = ? LIMIT 1", entry.layout.view, version
         )
     )
 
 
-def version_at(session: Session, view: str, at: datetime) -> int | None:
-    """The newest version that had been committed at a time; None if all that are kept are younger."""
-    found = session.rows("SELECT max(version) FROM _moves WHERE view = ? AND version_at <= ?", view, at)
+def version_at(transaction: Transaction, view: str, at: datetime) -> int | None:
+    """The newest version that was committed by then; None if all known versions are younger."""
+    found = transaction.rows("SELECT max(version) FROM _moves WHERE view = ? AND version_at <= ?", view, at)
     version = found[0][0] if found else None
     return None if version is None else int(version)
 
 
-def prune(session: Session, entry: Entry, keep_horizons: int) -> Entry:
-    """Forgets what lies before the last horizons, and what is more than the bound beyond."""
-    horizons = session.rows(
+def prune(transaction: Transaction, entry: ViewEntry, keep_horizons: int) -> ViewEntry:
+    """Delete what is older than the last horizons, and versions beyond `VERSIONS_MAX`."""
+    horizons = transaction.rows(
         "SELECT DISTINCT horizon FROM _moves WHERE view = ? ORDER BY horizon DESC LIMIT ?",
         entry.layout.view,
         keep_horizons,
     )
     oldest = max(entry.oldest, min((row[0] for row in horizons), default=entry.oldest))
-    beyond = session.rows(
+    beyond = transaction.rows(
         "SELECT DISTINCT version FROM _moves WHERE view = ? ORDER BY version DESC LIMIT 1 OFFSET ?",
         entry.layout.view,
         VERSIONS_MAX,
@@ -183,11 +183,11 @@ def prune(session: Session, entry: Entry, keep_horizons: int) -> Entry:
     since = entry.speed_since
     if beyond:
         oldest, since = max(oldest, beyond[0][0]), max(since, beyond[0][0])
-        session.run(f"DELETE FROM {entry.tables.speed} WHERE _version <= ?", since)
+        transaction.run(f"DELETE FROM {entry.tables.speed} WHERE _version <= ?", since)
     if oldest > entry.oldest:
-        session.run(f"DELETE FROM {entry.tables.past} WHERE _to <= ?", oldest)
-        # The last move up to the oldest version stays: it says what that version was.
-        session.run(
+        transaction.run(f"DELETE FROM {entry.tables.past} WHERE _to <= ?", oldest)
+        # The last move up to the oldest version stays: it describes that version.
+        transaction.run(
             """DELETE FROM _moves WHERE view = ? AND version <
             (SELECT max(version) FROM _moves WHERE view = ? AND version <= ?)""",
             entry.layout.view,

@@ -1,7 +1,7 @@
-"""The store in an embedded DuckDB file: the default.
+"""The store in an embedded DuckDB file, the default.
 
-In: the file's path. Out: a `Store`. The database is locked down once it is open: SQL cannot reach files, the
-internet, Python's variables or settings. Does not know: views.
+In: the file's path. Out: a `Store`. The database is locked down when it is open: SQL cannot reach files, the
+network, Python's variables or settings. Does not know: views.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow as pa
 from barnabas.pipeline.serving.store import catalog
 from barnabas.pipeline.serving.store.port import Limits, StoreError
 from barnabas.pipeline.serving.store.query import BadRequest
-from barnabas.pipeline.serving.store.session import Missing, quoted
 from barnabas.pipeline.serving.store.sql_store import SqlStore
+from barnabas.pipeline.serving.store.transaction import Missing, quoted
 from barnabas.pipeline.views.layout import Column, Layout
 
 LOCKED_DOWN = (
@@ -30,7 +30,7 @@ LOCKED_DOWN = (
     "SET autoload_known_extensions = false",
     "SET lock_configuration = true",
 )
-# What a question can be the reason of; everything else is the store's own trouble.
+# Errors that a query causes; all others are failures of the store.
 REFUSALS = (
     duckdb.ProgrammingError,
     duckdb.DataError,
@@ -61,14 +61,14 @@ class DuckDBDialect:
         return TYPES.get(type) or type.upper()
 
     def indexed(self, layout: Layout) -> list[str]:
-        # Columns without an index are scanned in a few milliseconds.
+        # DuckDB scans other columns in a few milliseconds.
         return [f"({quoted(column.name)})" for column in layout.keys]
 
     def ordered(self, column: Column) -> list[str]:
         return [quoted(column.name)]
 
 
-class DuckDBSession:
+class DuckDBTransaction:
     """One transaction on a cursor of its own."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -79,7 +79,7 @@ class DuckDBSession:
         self._execute(sql, values)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        # Through Arrow: DuckDB's own way to times with a zone needs a package more.
+        # Through Arrow: otherwise DuckDB needs another package for times with a zone.
         table = self._execute(sql, values).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
@@ -128,29 +128,29 @@ class DuckDBStore(SqlStore):
             raise StoreError(f"the serving store {path} cannot be opened: {problem}") from None
 
     @contextmanager
-    def writing(self) -> Iterator[DuckDBSession]:
+    def writing(self) -> Iterator[DuckDBTransaction]:
         with self._failing(), self._database.cursor() as cursor:
-            session = DuckDBSession(cursor)
+            transaction = DuckDBTransaction(cursor)
             cursor.execute("BEGIN TRANSACTION")
             try:
-                yield session
+                yield transaction
                 cursor.execute("COMMIT")
             except BaseException:
-                with suppress(duckdb.Error):  # a transaction that failed in its COMMIT is over
+                with suppress(duckdb.Error):  # a failed COMMIT has ended the transaction
                     cursor.execute("ROLLBACK")
                 raise
             finally:
-                session.end()
+                transaction.end()
 
     @contextmanager
-    def reading(self, *, bounded_ms: int) -> Iterator[DuckDBSession]:
+    def reading(self, *, bounded_ms: int) -> Iterator[DuckDBTransaction]:
         with self._failing(), self._database.cursor() as cursor:
             stopper = threading.Timer(bounded_ms / 1000, cursor.interrupt)
             stopper.daemon = True
             stopper.start()
             try:
                 cursor.execute("BEGIN TRANSACTION READ ONLY")
-                yield DuckDBSession(cursor)
+                yield DuckDBTransaction(cursor)
             except duckdb.InterruptException:
                 raise BadRequest(f"the answer took more than {bounded_ms} ms: ask for less") from None
             except duckdb.CatalogException as problem:
@@ -162,11 +162,11 @@ class DuckDBStore(SqlStore):
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What is the store's own trouble, a full disk for one, is a StoreError; nothing was changed then."""
+        """Raise failures of the store, such as a full disk, as StoreError. The transaction is rolled back."""
         try:
             yield
         except duckdb.FatalException as problem:
-            # The database refuses everything from now on: what is in the file counts.
+            # The database refuses everything after a fatal error: open the file again.
             self._database.close()
             self._database = self._open()
             raise StoreError(f"the serving store {self._path} failed: {first_line(problem)}") from None

@@ -1,6 +1,6 @@
 """Opens the store that the file names: an embedded DuckDB, or PostgreSQL.
 
-In: the store's URL. Out: a `Store`. Does not know: who asks it.
+In: the store's URL. Out: a `Store`. Does not know: what is asked.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ def open_store(
 
         return PostgresStore(url, name, keep_horizons, limits)
     kind = url.partition(":")[0]
-    raise StoreError(f"{kind!r} is no kind of store: write duckdb, duckdb:/path/of/file or postgresql://…")
+    raise StoreError(f"{kind!r} is no known store: write duckdb, duckdb:/path/of/file or postgresql://…")

@@ -1,7 +1,6 @@
-"""The store's face: it takes parts (`views.parts.Parts`) and answers questions about the merged views.
+"""The port of a store: it accepts parts (`views.parts.Parts`) and answers queries about the merged views.
 
-In: parts, queries, SQL. Out: `Answer`s with how fresh they are. One process owns a store.
-`open_store` knows the kinds there are. Does not know: HTTP.
+In: parts, queries, SQL. Out: `Answer`s with their freshness. One process owns a store. Does not know: HTTP.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ import pyarrow as pa
 
 from barnabas.pipeline.serving.store.query import Query
 from barnabas.pipeline.views.layout import Column
-from barnabas.pipeline.views.parts import Parts, Position, ViewState
+from barnabas.pipeline.views.parts import Parts, TableVersion, ViewState
 
 KEEP_HORIZONS = 3
 
 
 class UnknownView(LookupError):
-    """No such view; the text names those that are there."""
+    """No such view; the message names those that exist."""
 
 
 class StoreError(Exception):
-    """The store cannot be opened or used; the text says which one and why, without passwords."""
+    """The store cannot be opened or used; the message says which and why, without passwords."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on questions in SQL and on views."""
+    """Limits of SQL statements and of the store's memory."""
 
     statement_ms_max: int = 10_000
     rows_max: int = 100_000
@@ -39,19 +38,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How fresh an answer is: it holds the master data up to `position`, all of it at `complete_at`.
+    """How fresh an answer is. It includes the view's table up to `position` and was complete at
+    `complete_at`.
 
-    `horizon` is how far the batch layer has come; from there on the speed layer counts."""
+    The batch layer has computed up to `horizon`, the speed layer the rest."""
 
     view: str
-    horizon: Position
-    position: Position
+    horizon: TableVersion
+    position: TableVersion
     complete_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows with the state they were read from; `is_cut` says that more rows match than were asked for."""
+    """Rows, and the state they were read from. `is_cut`: more rows match than the limit allows."""
 
     columns: tuple[Column, ...]
     rows: pa.Table
@@ -60,14 +60,14 @@ class Answer:
 
 
 class Store(Parts, Protocol):
-    """What a store does beside taking parts."""
+    """A store: accepts parts, answers queries."""
 
     def states(self) -> list[ViewState]:
         """All views, by name."""
         ...
 
     def answer(self, query: Query) -> Answer:
-        """UnknownView, or BadRequest where the view cannot answer this."""
+        """Rows of a view. UnknownView, or BadRequest for a query that the view cannot answer."""
         ...
 
     def sql(self, statement: str, as_of: int | datetime | None = None) -> Answer:

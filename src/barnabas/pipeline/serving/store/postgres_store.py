@@ -1,7 +1,7 @@
 """The store in PostgreSQL, by URL: a schema of its own in a database that may hold others.
 
-In: the URL and the pipeline's name. Out: a `Store`. Questions run in transactions that can only read, with a
-time limit. Does not know: views.
+In: the URL and the pipeline's name. Out: a `Store`. Queries run in read-only transactions with a time limit.
+Does not know: views.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from psycopg import errors
 from barnabas.pipeline.serving.store import catalog
 from barnabas.pipeline.serving.store.port import Limits, StoreError
 from barnabas.pipeline.serving.store.query import BadRequest
-from barnabas.pipeline.serving.store.session import Missing, listed, quoted
 from barnabas.pipeline.serving.store.sql_store import SqlStore
+from barnabas.pipeline.serving.store.transaction import Missing, listed, quoted
 from barnabas.pipeline.views.layout import Column, Layout, arrow_type
 
 CONNECTIONS_MAX = 8
@@ -35,7 +35,7 @@ TYPES = {
     "bigint": "BIGINT",
     "float": "REAL",
     "double": "DOUBLE PRECISION",
-    "string": 'TEXT COLLATE "C"',  # text is ordered as Spark, Python and DuckDB order it
+    "string": 'TEXT COLLATE "C"',  # the same order as in Spark, Python and DuckDB
     "binary": "BYTEA",
     "date": "DATE",
     "timestamp": "TIMESTAMPTZ",
@@ -55,7 +55,7 @@ NAMES = {
     "timestamptz": "timestamp",
     "timestamp": "timestamp_ntz",
 }
-# Losses that a new connection may mend.
+# Errors after which a new connection may help.
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
@@ -68,11 +68,11 @@ class PostgresDialect:
     def indexed(self, layout: Layout) -> list[str]:
         found = []
         for column in layout.keys:
-            # A tree takes the beginning of a text only: there is a limit on what it takes. A hash has none.
+            # A B-tree limits the length of values, so it gets a prefix; a hash index has no limit.
             if column.type in LONG:
                 found.append(f"USING hash ({quoted(column.name)})")
             found.append(f"(({self.ordered(column)[0]}))")
-        # The greatest first is what people ask for.
+        # Clients mostly ask for the greatest values first.
         found += [
             f"({quoted(column.name)} DESC NULLS LAST)"
             for column in layout.measures
@@ -89,7 +89,7 @@ class PostgresDialect:
         return [name]
 
 
-class PostgresSession:
+class PostgresTransaction:
     """One transaction on a connection."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
@@ -137,7 +137,7 @@ class PostgresSession:
         return self._connection.execute(sql.replace("%", "%%").replace("?", "%s"), values)
 
     def _free_table(self, cursor: psycopg.Cursor[tuple[Any, ...]], columns: list[Any]) -> pa.Table:
-        """The result of a statement that is not ours: types by what the database says of its columns."""
+        """The result of a client's statement, with the types that the database reports."""
         arrays: list[pa.Array] = []
         names: list[str] = []
         for description, values in zip(cursor.description or (), columns, strict=True):
@@ -176,19 +176,19 @@ class PostgresStore(SqlStore):
             raise StoreError(f"the serving store at {self._address()} cannot be opened: {problem}") from None
 
     @contextmanager
-    def writing(self) -> Iterator[PostgresSession]:
+    def writing(self) -> Iterator[PostgresTransaction]:
         with self._failing(), self._connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
-            yield PostgresSession(connection)
+            yield PostgresTransaction(connection)
 
     @contextmanager
-    def reading(self, *, bounded_ms: int) -> Iterator[PostgresSession]:
+    def reading(self, *, bounded_ms: int) -> Iterator[PostgresTransaction]:
         with self._failing(), self._connection() as connection:
             try:
                 with connection.transaction():
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(bounded_ms),))
-                    yield PostgresSession(connection)
+                    yield PostgresTransaction(connection)
             except errors.QueryCanceled:
                 raise BadRequest(f"the answer took more than {bounded_ms} ms: ask for less") from None
             except errors.UndefinedTable as problem:
@@ -198,7 +198,7 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What is the server's own trouble is a StoreError; nothing was changed then."""
+        """Raise lost connections as StoreError. The transaction is rolled back."""
         try:
             yield
         except LOST as problem:
@@ -232,7 +232,7 @@ class PostgresStore(SqlStore):
         try:
             return self._connect()
         except psycopg.Error as problem:
-            raise StoreError(f"the serving store at {self._address()} is away: {problem}") from None
+            raise StoreError(f"the serving store at {self._address()} is not reachable: {problem}") from None
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(
@@ -248,7 +248,7 @@ class PostgresStore(SqlStore):
 
 
 def unused(name: str, names: list[str]) -> str:
-    """Columns of an answer have a name each."""
+    """A column name that is not used yet."""
     number = 0
     found = name
     while found in names:
@@ -266,5 +266,5 @@ def alive(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
 
 
 def without_nul(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """PostgreSQL's texts hold every character but one."""
+    """Replace NUL, which PostgreSQL cannot store in text."""
     return pc.replace_substring(column, "\x00", "\ufffd") if pa.types.is_string(column.type) else column

@@ -1,9 +1,8 @@
-"""A question to a view: filters, order, columns, limit, offset, and as of when.
+"""A query to a view: filters, order, columns, limit, offset, and as of when.
 
-In: parameters as a client wrote them (`shop=berlin`, `filter=revenue>=100`, `order=-revenue`, `as_of=12`).
-Out: `Query`, then `Bound`: the same with every name and value checked against the view's layout. What cannot
-be understood is a `BadRequest` with one sentence that says what to write instead. Does not know: HTTP, the
-store's SQL.
+In: parameters as a client writes them (`shop=berlin`, `filter=revenue>=100`, `order=-revenue`, `as_of=12`).
+Out: a `Query`, then a `Bound`: the query with names and values checked against the view's layout. A wrong
+parameter raises `BadRequest` with one sentence that says what to write. Does not know: HTTP, the store's SQL.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 class BadRequest(ValueError):
-    """A question that cannot be answered as it is asked; the text is one sentence for who asked."""
+    """A query that cannot be answered; the message is one sentence for the client."""
 
 
 class Operator(enum.StrEnum):
@@ -66,7 +65,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`columns` empty: all that are visible. `as_of`: a version, a time, or None for now."""
+    """Without `columns` all visible ones. `as_of` is a version, a time, or None for now."""
 
     view: str
     filters: tuple[Filter, ...] = ()
@@ -87,7 +86,7 @@ class Bound:
 
 
 def parse(view: str, parameters: Iterable[tuple[str, str]]) -> Query:
-    """Understands the parameters of a request; which columns there are is not known yet."""
+    """Parse the parameters of a request, without knowledge of the view's columns."""
     filters: list[Filter] = []
     single: dict[str, str] = {}
     for name, value in parameters:
@@ -216,7 +215,7 @@ def typed(column: Column, text: str) -> Any:
 
 def convert(kind: str, text: str) -> Any:
     if kind in WHOLE:
-        # Compared as a decimal, so that 2.5 and numbers beyond the type's range compare as they should.
+        # Parsed as a decimal, so that 2.5 and numbers beyond the type's range compare correctly.
         value = Decimal(text)
         if not value.is_finite():
             raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Questions about a view as SQL over its merged tables.
+"""Queries to a view as SQL over its merged tables.
 
 In: an entry of the catalog, a bound query, a moment for time travel. Out: SQL and its values.
 Does not know: transactions, HTTP.
@@ -12,17 +12,16 @@ from typing import Any
 import sqlglot
 from sqlglot import expressions as exp
 
-from barnabas.pipeline.serving.store.catalog import Entry, Moment
+from barnabas.pipeline.serving.store.catalog import Moment, ViewEntry
 from barnabas.pipeline.serving.store.query import Bound, Filter, Operator
-from barnabas.pipeline.serving.store.session import FROM, TO, Dialect, listed, quoted
+from barnabas.pipeline.serving.store.transaction import FROM, TO, Dialect, listed, quoted
 from barnabas.pipeline.views.layout import Column, Role
 
 
 def select(
-    dialect: Dialect, entry: Entry, bound: Bound, moment: Moment | None, limit: int, offset: int
+    dialect: Dialect, entry: ViewEntry, bound: Bound, moment: Moment | None, limit: int, offset: int
 ) -> tuple[str, list[Any]]:
-    """The rows that fulfil the query. Where no order is asked for, rows come by key, so that pages fit
-    together."""
+    """SQL of a query. Rows are ordered by key at last, so that pages are stable."""
     sql = f"SELECT {listed(column.name for column in bound.columns)} FROM "
     sql += f"({source(dialect, entry, entry.layout.visible, moment)}) AS answer"
     conditions: list[str] = []
@@ -37,7 +36,7 @@ def select(
     order += [(column.name, False) for column in entry.layout.keys if column.name not in named]
     if order:
         known = {column.name: column for column in entry.layout.visible}
-        # Nulls are last whichever way: the databases differ in what they do unasked.
+        # Nulls are last in both directions: the databases have different defaults.
         sql += " ORDER BY " + ", ".join(
             f"{what} {'DESC' if is_descending else 'ASC'} NULLS LAST"
             for name, is_descending in order
@@ -59,8 +58,8 @@ def condition(item: Filter) -> str:
             return f"{column} {item.operator.upper()} ?"
 
 
-def source(dialect: Dialect, entry: Entry, columns: Iterable[Column], moment: Moment | None) -> str:
-    """A SELECT of the merged view as it is, or as it was."""
+def source(dialect: Dialect, entry: ViewEntry, columns: Iterable[Column], moment: Moment | None) -> str:
+    """A SELECT of the merged view now, or at a moment."""
     shown = ", ".join(shown_as(dialect, column) for column in columns)
     if moment is None:
         return f"SELECT {shown} FROM {entry.tables.now}"
@@ -78,7 +77,7 @@ def shown_as(dialect: Dialect, column: Column) -> str:
 
 
 def derived(expression: str, dialect: Dialect, type: str) -> str:
-    """A derived measure in the store's dialect; what is divided by nothing is null."""
+    """A derived measure in the store's dialect; a division by zero gives null."""
     tree = sqlglot.parse_one(expression, dialect="spark")
     for column in tree.find_all(exp.Column):
         column.this.set("quoted", True)

@@ -1,8 +1,8 @@
-"""A store in an SQL database: transactions around merging, and answers from the merged tables.
+"""A store in an SQL database: transactions around updates, and answers from the merged tables.
 
-In: parts, queries, statements. Out: states and answers. `DuckDBStore` and `PostgresStore` say how a
-transaction is made. Writers come one after another; readers see a view before a part or after it, never
-between. Does not know: which database it is, HTTP.
+In: parts, queries, statements. Out: states and answers. `DuckDBStore` and `PostgresStore` make the
+transactions. Writers take turns; a reader sees a view before or after a part, never in between.
+Does not know: which database it is, HTTP.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import TypeVar
 import pyarrow as pa
 
 from barnabas.pipeline.serving.store import catalog, selecting, statements, view_updates
-from barnabas.pipeline.serving.store.catalog import Entry, Moment
+from barnabas.pipeline.serving.store.catalog import Moment, ViewEntry
 from barnabas.pipeline.serving.store.port import Answer, Freshness, Limits, UnknownView
 from barnabas.pipeline.serving.store.query import BadRequest, Query, bind
-from barnabas.pipeline.serving.store.session import Dialect, Missing, Session
+from barnabas.pipeline.serving.store.transaction import Dialect, Missing, Transaction
 from barnabas.pipeline.views.layout import Column, Role
 from barnabas.pipeline.views.parts import BatchPart, SpeedPart, ViewState
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class SqlStore(ABC):
-    """See `serving.store.Store`."""
+    """See `serving.store.port.Store`."""
 
     dialect: Dialect
 
@@ -41,120 +41,120 @@ class SqlStore(ABC):
         self._checked: dict[str, tuple[int, datetime]] = {}
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Session]:
-        """A transaction that is committed at the end, or not at all."""
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """A transaction that is committed at the end of the block, or rolled back."""
 
     @abstractmethod
-    def reading(self, *, bounded_ms: int) -> AbstractContextManager[Session]:
-        """A transaction that sees one state of everything, changes nothing and ends in bounded time."""
+    def reading(self, *, bounded_ms: int) -> AbstractContextManager[Transaction]:
+        """A read-only transaction on one state of the store, with a time limit."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def state(self, view: str) -> ViewState | None:
-        with self.reading(bounded_ms=self._limits.statement_ms_max) as session:
-            entry = self._find(session, view)
+        with self.reading(bounded_ms=self._limits.statement_ms_max) as transaction:
+            entry = self._find(transaction, view)
             return entry.state if entry else None
 
     def states(self) -> list[ViewState]:
-        with self.reading(bounded_ms=self._limits.statement_ms_max) as session:
-            return [entry.state for entry in self._entries(session)]
+        with self.reading(bounded_ms=self._limits.statement_ms_max) as transaction:
+            return [entry.state for entry in self._entries(transaction)]
 
     def announce(self, view: str, fingerprint: str, horizon: int) -> None:
-        with self._writing, self.writing() as session:
-            view_updates.announce(session, view, fingerprint, horizon)
+        with self._writing, self.writing() as transaction:
+            view_updates.announce(transaction, view, fingerprint, horizon)
 
     def put_batch(self, part: BatchPart) -> ViewState:
-        with self._writing, self.writing() as session:
-            return view_updates.put_batch(session, self.dialect, part, self._keep_horizons).state
+        with self._writing, self.writing() as transaction:
+            return view_updates.put_batch(transaction, self.dialect, part, self._keep_horizons).state
 
     def put_speed(self, part: SpeedPart) -> ViewState:
-        with self._writing, self.writing() as session:
-            return view_updates.put_speed(session, part, self._keep_horizons).state
+        with self._writing, self.writing() as transaction:
+            return view_updates.put_speed(transaction, part, self._keep_horizons).state
 
     def checked(self, view: str, version: int, at: datetime) -> None:
-        # Kept in memory: it comes every second for each view, and after a restart somebody looks anew.
+        # Kept in memory: it is called every second for each view, and again soon after a restart.
         self._checked[view] = (version, at)
 
-    def _find(self, session: Session, view: str) -> Entry | None:
-        entry = catalog.find(session, view)
+    def _find(self, transaction: Transaction, view: str) -> ViewEntry | None:
+        entry = catalog.find(transaction, view)
         return self._with_check(entry) if entry else None
 
-    def _entries(self, session: Session) -> list[Entry]:
-        return list(map(self._with_check, catalog.entries(session)))
+    def _entries(self, transaction: Transaction) -> list[ViewEntry]:
+        return list(map(self._with_check, catalog.entries(transaction)))
 
-    def _with_check(self, entry: Entry) -> Entry:
+    def _with_check(self, entry: ViewEntry) -> ViewEntry:
         version, at = self._checked.get(entry.layout.view, (-1, entry.checked_at))
         if version != entry.position.version or at <= entry.checked_at:
             return entry
         return replace(entry, checked_at=at)
 
     def drop(self, view: str) -> None:
-        with self._writing, self.writing() as session:
-            entry = catalog.find(session, view)
+        with self._writing, self.writing() as transaction:
+            entry = catalog.find(transaction, view)
             if entry is not None:
-                view_updates.drop_tables(session, entry.tables)
-                catalog.forget(session, view)
+                view_updates.drop_tables(transaction, entry.tables)
+                catalog.forget(transaction, view)
 
     def answer(self, query: Query) -> Answer:
-        return self._read(lambda session: self._answer(session, query))
+        return self._read(lambda transaction: self._answer(transaction, query))
 
     def sql(self, statement: str, as_of: int | datetime | None = None) -> Answer:
-        return self._read(lambda session: self._sql(session, statement, as_of))
+        return self._read(lambda transaction: self._sql(transaction, statement, as_of))
 
-    def _read(self, ask: Callable[[Session], T]) -> T:
+    def _read(self, ask: Callable[[Transaction], T]) -> T:
         for left in reversed(range(TRIES)):
             try:
-                with self.reading(bounded_ms=self._limits.statement_ms_max) as session:
-                    return ask(session)
+                with self.reading(bounded_ms=self._limits.statement_ms_max) as transaction:
+                    return ask(transaction)
             except Missing as problem:
                 if not left:
                     raise BadRequest(f"the store says: {str(problem).splitlines()[0]}") from None
         raise AssertionError("unreachable")
 
-    def _answer(self, session: Session, query: Query) -> Answer:
-        entry = self._find(session, query.view)
+    def _answer(self, transaction: Transaction, query: Query) -> Answer:
+        entry = self._find(transaction, query.view)
         if entry is None:
-            there = ", ".join(entry.layout.view for entry in self._entries(session)) or "none yet"
+            there = ", ".join(entry.layout.view for entry in self._entries(transaction)) or "none yet"
             raise UnknownView(f"there is no view {query.view!r}: there are {there}")
         bound = bind(query, entry.layout)
-        moment = moment_of(session, entry, query.as_of)
+        moment = moment_of(transaction, entry, query.as_of)
         rows_max = min(query.limit, self._limits.rows_max)
         sql, values = selecting.select(self.dialect, entry, bound, moment, rows_max + 1, query.offset)
         schema = pa.schema([(column.name, column.arrow) for column in bound.columns])
-        rows = session.table(sql, schema, *values)
+        rows = transaction.table(sql, schema, *values)
         return Answer(
             bound.columns, rows.slice(0, rows_max), rows.num_rows > rows_max, (freshness_of(entry, moment),)
         )
 
-    def _sql(self, session: Session, statement: str, as_of: int | datetime | None) -> Answer:
+    def _sql(self, transaction: Transaction, statement: str, as_of: int | datetime | None) -> Answer:
         if len(statement) > self._limits.sql_chars_max:
             raise BadRequest(
                 f"the statement has {len(statement)} characters: at most {self._limits.sql_chars_max}"
             )
-        entries = {entry.layout.view: entry for entry in self._entries(session)}
+        entries = {entry.layout.view: entry for entry in self._entries(transaction)}
         checked = statements.check(statement, self.dialect.name, entries)
-        moments = {view: moment_of(session, entries[view], as_of) for view in checked.views}
+        moments = {view: moment_of(transaction, entries[view], as_of) for view in checked.views}
         sources = {
             view: selecting.source(self.dialect, entries[view], entries[view].layout.visible, moments[view])
             for view in checked.views
         }
-        rows = session.table(checked.over(sources, self._limits.rows_max + 1), None)
+        rows = transaction.table(checked.over(sources, self._limits.rows_max + 1), None)
         columns = tuple(Column(field.name, type_name(field.type), Role.MEASURE) for field in rows.schema)
         cut = rows.num_rows > self._limits.rows_max
         fresh = tuple(freshness_of(entries[view], moments[view]) for view in checked.views)
         return Answer(columns, rows.slice(0, self._limits.rows_max), cut, fresh)
 
 
-def moment_of(session: Session, entry: Entry, as_of: int | datetime | None) -> Moment | None:
-    """None: now."""
+def moment_of(transaction: Transaction, entry: ViewEntry, as_of: int | datetime | None) -> Moment | None:
+    """The moment for time travel; None for now."""
     if as_of is None:
         return None
     view = entry.layout.view
     if isinstance(as_of, datetime):
         if as_of >= entry.position.at:
             return None
-        version = catalog.version_at(session, view, as_of)
+        version = catalog.version_at(transaction, view, as_of)
         if version is None or version < entry.oldest:
             raise BadRequest(
                 f"{as_of.isoformat()} is before what is kept of the view {view}: "
@@ -170,17 +170,17 @@ def moment_of(session: Session, entry: Entry, as_of: int | datetime | None) -> M
             raise BadRequest(
                 f"version {version} of the view {view} is not kept any more: the oldest is {entry.oldest}"
             )
-    return catalog.moment_at(session, entry, version)
+    return catalog.moment_at(transaction, entry, version)
 
 
-def freshness_of(entry: Entry, moment: Moment | None) -> Freshness:
+def freshness_of(entry: ViewEntry, moment: Moment | None) -> Freshness:
     if moment is None:
         return Freshness(entry.layout.view, entry.horizon, entry.position, entry.checked_at)
     return Freshness(entry.layout.view, moment.horizon, moment.position, moment.position.at)
 
 
 def type_name(type: pa.DataType) -> str:
-    """What a column of an answer to free SQL is called."""
+    """The type name of a column in an answer to SQL."""
     names = {
         pa.int8(): "tinyint",
         pa.int16(): "smallint",

@@ -1,9 +1,8 @@
-"""SQL that people send: one SELECT over the views, nothing else.
+"""SQL of clients: one SELECT over the views, and nothing else.
 
-In: text and the names of the views. Out: `Statement`, which becomes SQL over the merged tables with a limit.
-What is not a question about views (changes, settings, files, other tables, functions that reach outside) is
-refused by name, before the database sees it; the database is locked down besides. Does not know: where views
-are stored.
+In: text and the names of the views. Out: a `Statement`, which becomes SQL over the merged tables with a
+limit. Everything else (changes, settings, files, other tables, functions that reach outside) is refused
+before the database sees it; the database is also locked down. Does not know: where views are stored.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from barnabas.pipeline.serving.store.query import BadRequest
 
-# Functions that sqlglot has no class for and that only compute.
+# Functions without a class in sqlglot that only compute.
 # fmt: off
 HARMLESS = frozenset((
     "age", "bit_length", "chr", "epoch", "epoch_ms", "isfinite", "isnan", "isodow", "md5", "printf",
@@ -35,14 +34,14 @@ NOT_QUESTIONS = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.Paramete
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A question over views, checked."""
+    """A checked SELECT over views."""
 
     tree: exp.Query
     dialect: str
     views: tuple[str, ...]
 
     def over(self, sources: Mapping[str, str], rows_max: int) -> str:
-        """The statement over these SELECTs in place of the views' names, with at most so many rows."""
+        """The statement with these SELECTs in place of the views' names, and a limit."""
         tree = self.tree.copy()
         for table in own_tables(tree):
             inner = sqlglot.parse_one(sources[view_of(table, sources)], dialect=self.dialect)
@@ -54,7 +53,7 @@ class Statement:
 
 
 def check(text: str, dialect: str, views: Iterable[str]) -> Statement:
-    """BadRequest for what is not one question about views."""
+    """Check a statement. BadRequest if it is not one SELECT over views."""
     try:
         return checked(text, dialect, list(views))
     except (SqlglotError, RecursionError) as problem:
@@ -86,7 +85,7 @@ def checked(text: str, dialect: str, known: list[str]) -> Statement:
         if isinstance(node, exp.Dot) or (isinstance(node, exp.Cast) and reaches(node)):
             raise BadRequest(f"{node.sql(dialect=dialect)[:60]!r} is not offered here")
     for cte in tree.find_all(exp.CTE):
-        # Names that tables of the store or the database could have are not for others to use.
+        # These prefixes belong to tables of the store and of the database.
         if re.match(r"_|pg_|duckdb_|sqlite_|.*__", cte.alias, re.IGNORECASE):
             raise BadRequest(
                 f"{cte.alias!r} is no name for a part of a statement: begin with a letter, no __"

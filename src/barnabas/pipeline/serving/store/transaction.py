@@ -1,6 +1,6 @@
-"""What the stores' databases have in common: one transaction, seen through a few verbs; and names of tables.
+"""One transaction of a store's database, the differences between databases, and the names of tables.
 
-In: SQL with `?` for values. Out: rows, Arrow tables. `duckdb_store` and `postgres_store` have one each.
+In: SQL with `?` for values. Out: rows, Arrow tables. `duckdb_store` and `postgres_store` implement it.
 Does not know: views, parts.
 """
 
@@ -22,10 +22,10 @@ VIEW_CHARS_MAX = 40
 
 
 class Missing(Exception):
-    """A table is gone: the view got another layout since it was looked up. Ask again."""
+    """A table is gone, because the view got another layout meanwhile. Try again."""
 
 
-class Session(Protocol):
+class Transaction(Protocol):
     """One transaction."""
 
     def run(self, sql: str, *values: Any) -> None: ...
@@ -33,31 +33,31 @@ class Session(Protocol):
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]: ...
 
     def table(self, sql: str, schema: pa.Schema | None, *values: Any) -> pa.Table:
-        """The result as Arrow; `schema` where it is known."""
+        """The result as Arrow, with `schema` if it is known."""
         ...
 
     def load(self, name: str, rows: pa.Table) -> None:
-        """A temporary table, there until the transaction ends."""
+        """Make a temporary table that lives until the transaction ends."""
         ...
 
     def count(self, sql: str, *values: Any) -> int:
-        """Runs a change and says how many rows it touched."""
+        """Run a statement; the number of rows it changed."""
         ...
 
 
 class Dialect(Protocol):
-    """What is written differently in each database."""
+    """Differences between the databases."""
 
     name: str  # as sqlglot calls it
 
     def type_of(self, type: str) -> str: ...
 
     def indexed(self, layout: Layout) -> list[str]:
-        """What questions look up: for each index what follows the table in CREATE INDEX."""
+        """For each index the part of CREATE INDEX behind the table's name."""
         ...
 
     def ordered(self, column: Column) -> list[str]:
-        """What to order by, so that an index helps."""
+        """Expressions to order by, so that an index is used."""
         ...
 
 
@@ -72,20 +72,19 @@ def listed(names: Iterable[str], table: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of one view and layout. A new layout gets new ones, so that readers of the old are not
-    disturbed."""
+    """Names of the tables of one view and layout. A new layout gets new tables, so that readers go on."""
 
     view: str
     generation: int
 
     @property
     def now(self) -> str:
-        """The merged view, a row a key."""
+        """The merged view: one row for each key."""
         return self._name("now")
 
     @property
     def past(self) -> str:
-        """Rows that were in `now` once: from a version until another."""
+        """Rows that were in `now` from one version until another."""
         return self._name("past")
 
     @property
@@ -98,7 +97,7 @@ class Tables:
 
     def _name(self, role: str) -> str:
         view = self.view
-        if len(view) > VIEW_CHARS_MAX:  # PostgreSQL cuts longer names off
+        if len(view) > VIEW_CHARS_MAX:  # PostgreSQL truncates longer names
             view = (
                 view[: VIEW_CHARS_MAX - 9] + "_" + hashlib.blake2b(view.encode(), digest_size=4).hexdigest()
             )
@@ -106,8 +105,8 @@ class Tables:
 
 
 def with_keys(rows: pa.Table, layout: Layout) -> pa.Table:
-    """Adds `_key`: all keys in one text, nulls included. Each value stands behind its length, so that no two
-    combinations of values look the same."""
+    """Add `_key`: all keys in one text, nulls included. The length before each value keeps combinations
+    apart."""
     parts = [key_text(rows[column.name].combine_chunks()) for column in layout.keys]
     if not parts:
         texts = pa.array([""] * rows.num_rows, pa.string())
@@ -128,7 +127,7 @@ def key_text(values: pa.Array) -> pa.Array:
 
 
 def shortened(text: str) -> str:
-    """Long keys by their hash: an index has a limit on what it takes."""
+    """A long key as its hash: indexes limit the length of values."""
     if len(text) <= KEY_CHARS_MAX:
         return text
     return "#" + hashlib.blake2b(text.encode(), digest_size=24).hexdigest()

@@ -75,7 +75,7 @@ class Barnabas:
         prefix: Sequence[str] = (sys.executable,),
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        self._work = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=folder))
+        self._worker = Path(tempfile.mkdtemp(prefix="barnabas-bench-", dir=folder))
         self._settings = [*AS_APACHE, *(f"{name}={value}" for name, value in (overrides or {}).items())]
         self.port = free_ports(1)[0]
         self._prefix = list(prefix)
@@ -83,7 +83,7 @@ class Barnabas:
 
     @property
     def data(self) -> Path:
-        return self._work / "data"
+        return self._worker / "data"
 
     @property
     def pid(self) -> int:
@@ -95,7 +95,7 @@ class Barnabas:
         for setting in self._settings:
             arguments += ["--override", setting]
         began = time.perf_counter()
-        with (self._work / "output.txt").open("wb") as output:
+        with (self._worker / "output.txt").open("wb") as output:
             self.process = subprocess.Popen(
                 [*self._prefix, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
             )
@@ -109,7 +109,7 @@ class Barnabas:
 
     def printed(self) -> str:
         """The end of what it wrote to standard output and error."""
-        return (self._work / "output.txt").read_text()[-2000:]
+        return (self._worker / "output.txt").read_text()[-2000:]
 
     def stop(self) -> None:
         if self.process is not None:
@@ -128,7 +128,7 @@ class Barnabas:
             self.process.kill()
             self.process.wait()
             self.process = None
-        shutil.rmtree(self._work, ignore_errors=True)
+        shutil.rmtree(self._worker, ignore_errors=True)
 
 
 class Apache:

@@ -15,7 +15,7 @@ from barnabas.pipeline import (
     Refined,
     Schema,
     Serving,
-    SparkPart,
+    SparkSettings,
     Staging,
     TopicSource,
     Trusted,
@@ -84,7 +84,7 @@ def pipeline_of(
     return Pipeline(
         name="bench",
         lake=str(lake),
-        spark=SparkPart(master="local[2]", settings={"spark.driver.memory": "2g"}),
+        spark=SparkSettings(master="local[2]", settings={"spark.driver.memory": "2g"}),
         sources=[
             TopicSource(
                 name="orders",

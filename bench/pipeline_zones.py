@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline import SparkPart
+from barnabas.pipeline import SparkSettings
 from barnabas.pipeline.engine.session import session as pipeline_session
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.serving.store.opening import open_store
@@ -57,7 +57,7 @@ def session() -> Iterator[Any]:
         "spark.driver.memory": "3g",
         "spark.sql.shuffle.partitions": "2",
     }
-    spark = pipeline_session(SparkPart(master="local[2]"), ("delta",), "bench", settings)
+    spark = pipeline_session(SparkSettings(master="local[2]"), ("delta",), "bench", settings)
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark
@@ -70,7 +70,7 @@ class Zones:
         self.spark = spark
         self.broker = broker
         self.scale = scale
-        self.work = work
+        self.worker = work
         self.say = say
         self.first: dict[str, float] = {}  # rows a second of the first run of each
         self._rate: float | None = None  # rows a second of ours, warm
@@ -87,7 +87,7 @@ class Zones:
 
     def lake(self) -> Path:
         self._lakes += 1
-        return self.work / f"lake-{self._lakes}"
+        return self.worker / f"lake-{self._lakes}"
 
     def ours(self, topic: str, lake: Path) -> None:
         pipeline = pipeline_of(self.broker.bootstrap, topic, lake, self.scale.rows_per_batch)

@@ -35,7 +35,7 @@ def spark() -> Iterator[Any]:
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java")
     from barnabas.pipeline.engine.session import session
-    from barnabas.pipeline.engine.spark_settings import SparkPart
+    from barnabas.pipeline.engine.spark_settings import SparkSettings
     from barnabas.spark.jars import JarError
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -49,7 +49,7 @@ def spark() -> Iterator[Any]:
     }
     try:
         found = session(
-            SparkPart("local[2]", settings=settings),
+            SparkSettings("local[2]", settings=settings),
             ("delta", "sqlite", "postgresql", "mysql"),
             "pipeline-tests",
         )

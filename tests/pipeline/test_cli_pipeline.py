@@ -90,7 +90,7 @@ def test_plan_shows_what_a_run_would_change(run: Run, tmp_path: Path) -> None:
     (tmp_path / "pipeline.yaml").write_text(TEXT.replace("amount > 300", "amount > 500"))
     output = run("plan").output
     assert "~ refined suspicious" in output
-    assert "! computed anew by the next run" in output
+    assert "! the next run recomputes it" in output
 
 
 def test_a_lake_of_another_pipeline_is_refused(run: Run, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_port_for_metrics_that_is_taken_is_one_line(run: Run) -> None:
 def test_status_tells_of_parts_as_lines_and_as_json(run: Run, tmp_path: Path) -> None:
     timeline = Timeline(tmp_path / "lake" / "_barnabas")
     timeline.record(Entry(Kind.SOURCE, "orders", "1", 10.0, 12.0, 100, 90, 4, 6))
-    timeline.stand(Kind.SOURCE, "orders", State.WAITING, "the broker is away")
+    timeline.set_state(Kind.SOURCE, "orders", State.WAITING, "the broker is away")
     assert "waiting orders: the broker is away" in run("status").output
     [line] = run("status", "--json").output.splitlines()
     assert json.loads(line)["rows_out"] == 90

@@ -141,7 +141,7 @@ serving: {port: 99999}
     assert "no regular expression" in found["20 trusted.customers.rules[2]"]
     assert "no table 'nowhere'" in found["21 trusted.customers.rules[3]"]
     assert "did you mean amount?" in found["22 trusted.customers.rules[4]"]
-    assert "no way 'last'" in found["23 trusted.customers.mask.amount"]
+    assert "no mask 'last'" in found["23 trusted.customers.mask.amount"]
     assert "from 0 to 65535" in found["24 serving.port"]
 
 

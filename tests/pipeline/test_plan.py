@@ -41,7 +41,7 @@ def test_changes_say_what_follows_from_them(tmp_path: Path) -> None:
     ]
     text = "\n".join(plan.lines(found))
     assert '+ {"kind": "range", "columns": ["amount"]' in text
-    assert "`replay` checks old ones" in text
+    assert "`replay` checks old rows" in text
     assert "0 to create, 1 to change, 1 to remove." in text
 
 
@@ -70,5 +70,5 @@ def test_secrets_are_neither_shown_nor_kept(tmp_path: Path, monkeypatch: pytest.
 def test_a_lake_of_another_pipeline_is_refused(tmp_path: Path) -> None:
     plan.apply(shop(tmp_path), tmp_path)
     other = dataclasses.replace(shop(tmp_path), name="other")
-    with pytest.raises(plan.LakeOfAnother, match="belongs to the pipeline 'shop', not to 'other'"):
+    with pytest.raises(plan.LakeOfAnotherPipeline, match="belongs to the pipeline 'shop', not to 'other'"):
         plan.apply(other, tmp_path)

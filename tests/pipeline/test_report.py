@@ -49,7 +49,7 @@ def filled(lake: Path) -> Facts:
         timeline.record(entry)
         timeline.record(Entry(Kind.VIEW_SPEED, "revenue", str(number), at, at + 0.1, 90, 3, delay_s=0.8))
     timeline.record(Entry(Kind.PROCESS, "batch", "x", 1.0, 2.0, error="killed by <signal 9>"))
-    timeline.stand(Kind.SOURCE, "orders", State.RUNNING)
+    timeline.set_state(Kind.SOURCE, "orders", State.RUNNING)
     view = ViewFacts("revenue", ["shop", "orders"], [("<berlin>", 450)], 1, "up to 0.8 s ago")
     return facts_of(pipeline, [view])
 

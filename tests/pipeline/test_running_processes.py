@@ -20,8 +20,8 @@ pytest.importorskip("cronsim", reason="needs the extra `pipeline`")
 from barnabas.pipeline.engine.backoff import Backoff
 from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock, holder, is_held
 from barnabas.pipeline.engine.schedule import Job, Schedule
-from barnabas.pipeline.engine.supervisor import Child, Part, Supervisor, end_group
-from barnabas.pipeline.engine.timeline import Kind, Recorder, State, Timeline
+from barnabas.pipeline.engine.supervisor import Child, Program, Supervisor, kill_group
+from barnabas.pipeline.engine.timeline import BestEffortTimeline, Kind, State, Timeline
 from barnabas.testing.waiting import wait_until
 
 HOLD = "import sys, signal; from pathlib import Path; from barnabas.pipeline.engine.lock import LakeLock;"
@@ -76,7 +76,7 @@ def test_what_was_missed_runs_once(tmp_path: Path) -> None:
     assert schedule.due(later) == [job]
     schedule.done(job, later)
     assert schedule.due(later) == []
-    schedule.forget([job.key])
+    schedule.make_due([job.key])
     assert schedule.due(later) == [job]
 
 
@@ -85,7 +85,7 @@ def test_what_is_done_once_is_due_when_it_is_asked_for(tmp_path: Path) -> None:
     schedule = Schedule(tmp_path, [job])
     now = at("2026-01-01T10:20:00")
     assert schedule.due(now) == []
-    schedule.forget([job.key])
+    schedule.make_due([job.key])
     assert Schedule(tmp_path, [job]).due(now) == [job]
     schedule.done(job, now)
     assert Schedule(tmp_path, [job]).due(now) == []
@@ -98,9 +98,9 @@ def test_waits_grow_and_start_anew_after_a_healthy_time() -> None:
 
 
 @contextmanager
-def supervised(folder: Path, *parts: Part) -> Iterator[tuple[Supervisor, Timeline]]:
+def supervised(folder: Path, *parts: Program) -> Iterator[tuple[Supervisor, Timeline]]:
     timeline = Timeline(folder)
-    supervisor = Supervisor(parts, folder / "logs", Recorder(timeline))
+    supervisor = Supervisor(parts, folder / "logs", BestEffortTimeline(timeline))
     thread = threading.Thread(target=supervisor.run)
     thread.start()
     try:
@@ -111,12 +111,12 @@ def supervised(folder: Path, *parts: Part) -> Iterator[tuple[Supervisor, Timelin
 
 
 def state_of(timeline: Timeline, name: str) -> tuple[str, str]:
-    found = {each.name: (each.state, each.detail) for each in timeline.standings()}
+    found = {each.name: (each.state, each.detail) for each in timeline.states()}
     return found.get(name, ("", ""))
 
 
 def test_a_killed_process_comes_back_and_the_others_go_on(tmp_path: Path) -> None:
-    with supervised(tmp_path, Part("serving", WAIT), Part("batch", WAIT)) as (supervisor, timeline):
+    with supervised(tmp_path, Program("serving", WAIT), Program("batch", WAIT)) as (supervisor, timeline):
         serving, batch = supervisor.children
         wait_until(lambda: serving.pid and batch.pid)
         first, other = batch.pid, serving.pid
@@ -131,10 +131,13 @@ def test_a_killed_process_comes_back_and_the_others_go_on(tmp_path: Path) -> Non
 
 
 def test_a_process_that_cannot_start_is_shown_with_its_last_words(tmp_path: Path) -> None:
-    with supervised(tmp_path, Part("streaming", FAIL), Part("absent", ["/no/such/program"])) as (_, timeline):
+    with supervised(tmp_path, Program("streaming", FAIL), Program("absent", ["/no/such/program"])) as (
+        _,
+        timeline,
+    ):
         wait_until(lambda: state_of(timeline, "streaming")[0] == State.FAILED)
         wait_until(lambda: state_of(timeline, "absent")[0] == State.FAILED)
-        assert "ended with status 3: out of luck; again in" in state_of(timeline, "streaming")[1]
+        assert "ended with status 3: out of luck; restart in" in state_of(timeline, "streaming")[1]
         assert "cannot be started" in state_of(timeline, "absent")[1]
 
 
@@ -142,7 +145,9 @@ def test_children_of_a_dead_process_are_ended_before_it_starts_again(tmp_path: P
     nested = "import signal, subprocess, sys; wait = 'import signal; signal.pause()';"
     nested += " c = subprocess.Popen([sys.executable, '-c', wait]); print(c.pid, flush=True);"
     nested += " signal.pause()"
-    child = Child(Part("batch", [sys.executable, "-c", nested]), tmp_path, Recorder(Timeline(tmp_path)))
+    child = Child(
+        Program("batch", [sys.executable, "-c", nested]), tmp_path, BestEffortTimeline(Timeline(tmp_path))
+    )
     child.look(0.0)
     try:
         wait_until(lambda: child.log.read_text().strip())
@@ -153,5 +158,5 @@ def test_children_of_a_dead_process_are_ended_before_it_starts_again(tmp_path: P
         wait_until(lambda: not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE)
     finally:
         if child.pid is not None:
-            end_group(child.pid)
+            kill_group(child.pid)
         child.end(0.0)

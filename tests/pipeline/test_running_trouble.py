@@ -26,7 +26,7 @@ import httpx
 import psycopg
 
 from barnabas.pipeline.demo import postgres
-from barnabas.pipeline.engine.timeline import Kind, Standing, State, Timeline
+from barnabas.pipeline.engine.timeline import CurrentState, Kind, State, Timeline
 from barnabas.testing.broker import Broker
 from barnabas.testing.ports import free_ports
 from barnabas.testing.waiting import wait_until
@@ -142,8 +142,8 @@ class World:
             self.sent += 1
         assert producer.flush(60) == 0
 
-    def standing(self, kind: Kind, name: str) -> Standing | None:
-        found = Timeline(self.lake / "_barnabas").standings()
+    def standing(self, kind: Kind, name: str) -> CurrentState | None:
+        found = Timeline(self.lake / "_barnabas").states()
         return next((each for each in found if (each.kind, each.name) == (kind, name)), None)
 
     def waits(self, kind: Kind, name: str, *words: str) -> None:
@@ -191,7 +191,7 @@ class World:
 
     def said(self) -> Iterator[str]:
         """States and last words, for those who look for what went wrong."""
-        yield from map(str, Timeline(self.lake / "_barnabas").standings())
+        yield from map(str, Timeline(self.lake / "_barnabas").states())
         for log in (self.lake / "_barnabas" / "logs").glob("*.log"):
             yield from (f"{log.name}: {line[:300]}" for line in log.read_text().splitlines()[-20:])
 

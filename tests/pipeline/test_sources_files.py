@@ -47,7 +47,7 @@ def test_lines_of_json_also_in_gz_come_once_and_with_their_numbers(
     folder = tmp_path / "in"
     pipeline = of_files(lake, folder)
     runner = SourceRunner(spark, pipeline, "people")
-    with pytest.raises(SourceUnavailable, match="is not there"):
+    with pytest.raises(SourceUnavailable, match="does not exist"):
         runner.step()
     folder.mkdir()
     (folder / "a.json").write_text('{"id": 1, "name": "a"}\n\n{"id": 2}\nbroken\n')

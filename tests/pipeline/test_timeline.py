@@ -12,7 +12,7 @@ pytest.importorskip("cronsim", reason="needs the extra `pipeline`")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State, Timeline, TimelineError
+from barnabas.pipeline.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline, TimelineError
 from barnabas.pipeline.observe import metrics
 from barnabas.pipeline.observe.status import status_lines, table
 
@@ -33,12 +33,12 @@ def test_work_recorded_again_after_a_crash_counts_once(tmp_path: Path) -> None:
 
 def test_a_state_keeps_its_beginning_until_it_changes(tmp_path: Path) -> None:
     timeline = Timeline(tmp_path)
-    timeline.stand(Kind.SOURCE, "orders", State.WAITING, "the broker is away")
-    [first] = timeline.standings()
-    timeline.stand(Kind.SOURCE, "orders", State.WAITING, "the broker is away", pid=5)
-    assert timeline.standings()[0].since == first.since
-    timeline.stand(Kind.SOURCE, "orders", State.RUNNING)
-    assert timeline.standings()[0].since > first.since
+    timeline.set_state(Kind.SOURCE, "orders", State.WAITING, "the broker is away")
+    [first] = timeline.states()
+    timeline.set_state(Kind.SOURCE, "orders", State.WAITING, "the broker is away", pid=5)
+    assert timeline.states()[0].since == first.since
+    timeline.set_state(Kind.SOURCE, "orders", State.RUNNING)
+    assert timeline.states()[0].since > first.since
 
 
 def write_some(folder: Path, name: str) -> None:
@@ -68,9 +68,9 @@ def test_work_goes_on_where_the_timeline_cannot_be_written(tmp_path: Path) -> No
     timeline = Timeline(tmp_path / "file")
     with pytest.raises(TimelineError, match="cannot be used"):
         timeline.record(ORDERS)
-    recorder = Recorder(timeline)
+    recorder = BestEffortTimeline(timeline)
     recorder.record(ORDERS)
-    recorder.stand(Kind.SOURCE, "orders", State.RUNNING)
+    recorder.set_state(Kind.SOURCE, "orders", State.RUNNING)
     assert recorder.missed == 2
 
 
@@ -78,7 +78,7 @@ def test_metrics_are_prometheus_text(tmp_path: Path) -> None:
     timeline = Timeline(tmp_path)
     timeline.record(ORDERS)
     timeline.record(Entry(Kind.VIEW_SPEED, 'a "view"', "9", 1.0, 2.0, delay_s=1.5, error="no"))
-    timeline.stand(Kind.PROCESS, "batch", State.FAILED, "killed by signal 9")
+    timeline.set_state(Kind.PROCESS, "batch", State.FAILED, "killed by signal 9")
     endpoint = metrics.Endpoint("shop", timeline, "127.0.0.1", 0)
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics") as answer:
@@ -104,8 +104,8 @@ def test_status_shows_every_part_with_its_last_run(tmp_path: Path) -> None:
 
     timeline = Timeline(tmp_path)
     timeline.record(ORDERS)
-    timeline.stand(Kind.SOURCE, "orders", State.RUNNING)
-    timeline.stand(Kind.SOURCE, "customers", State.WAITING, "connection refused")
+    timeline.set_state(Kind.SOURCE, "orders", State.RUNNING)
+    timeline.set_state(Kind.SOURCE, "customers", State.WAITING, "connection refused")
     console = Console(width=200, record=True, file=(tmp_path / "unused").open("w"))
     with console.file:
         console.print(table("shop", timeline))

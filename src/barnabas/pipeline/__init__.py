@@ -5,7 +5,7 @@ The same as Python objects: `Pipeline(...)`. `file.checks.problems_of` finds its
 """
 
 from barnabas.pipeline.engine.secrets import Secret
-from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.pipeline.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 from barnabas.pipeline.spec.model import (
     REAL_TIME,
@@ -54,7 +54,7 @@ __all__ = [
     "Schema",
     "Secret",
     "Serving",
-    "SparkPart",
+    "SparkSettings",
     "Staging",
     "TableMode",
     "TableName",

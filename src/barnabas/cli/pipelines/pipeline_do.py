@@ -21,7 +21,7 @@ from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
 from barnabas.pipeline.engine.secrets import SecretError, reveal
 from barnabas.pipeline.engine.session import SessionError
 from barnabas.pipeline.engine.supervisor import Supervisor
-from barnabas.pipeline.file.plan import LakeOfAnother
+from barnabas.pipeline.file.plan import LakeOfAnotherPipeline
 from barnabas.pipeline.ingest.results import RewriteResult
 from barnabas.pipeline.observe.metrics import NoEndpoint
 from barnabas.pipeline.run.start import Progress, run_once, supervise
@@ -30,7 +30,7 @@ from barnabas.pipeline.serving.store.port import StoreError
 from barnabas.pipeline.spec.model import Pipeline
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
 
-REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnother, SessionError, StoreError, SecretError, IngestError)
+REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnotherPipeline, SessionError, StoreError, SecretError, IngestError)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
             return once(pipeline, out)
 
         def ready(supervisor: Supervisor) -> None:
-            names = ", ".join(child.part.name for child in supervisor.children)
+            names = ", ".join(child.program.name for child in supervisor.children)
             out.line(f"{pipeline.name}: running {names}; logs in {logs_folder(pipeline)}")
             out.line(f"look at it with: barnabas pipeline status --watch -f {options.file}")
             out.flush()

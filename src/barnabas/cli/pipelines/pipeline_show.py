@@ -59,7 +59,7 @@ def plan(options: argparse.Namespace, out: Output) -> int:
     folder = state_folder(pipeline)
     try:
         found = planning.changes(planning.read_applied(folder), planning.described(pipeline))
-    except planning.LakeOfAnother as error:
+    except planning.LakeOfAnotherPipeline as error:
         raise ToolError(str(error)) from error
     lines = [f"{pipeline.name}: lake {pipeline.lake_location.root}", "", *planning.lines(found)]
     if not sys.stdout.isatty():

@@ -1,7 +1,7 @@
-"""`make demo`: the whole platform in a minute, on a broker, a database and a shop of its own.
+"""`make demo`: the whole platform in a minute, with its own broker, database and shop.
 
-In: a folder to write to, how long. Out: views on the terminal, a report and a picture of the lineage in the
-folder. Everything that was started has ended when it ends.
+In: a folder to write to, how long. Out: views on the terminal, a report and a picture of the lineage in
+the folder. All processes that it started have ended when it ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.pipeline.demo.generator import Shop
 from barnabas.pipeline.demo.java import NoJava, ensure_java
 from barnabas.pipeline.demo.services import TOPICS, Broker, Database, Feeder, open_database
 from barnabas.pipeline.demo.shop_file import TEXT
-from barnabas.pipeline.engine.supervisor import Supervisor, when_told
+from barnabas.pipeline.engine.supervisor import Supervisor, on_stop_signal
 from barnabas.pipeline.engine.timeline import Kind, Timeline
 from barnabas.pipeline.file.reading import read_pipeline
 from barnabas.pipeline.lake.delta_log import table_version
@@ -39,7 +39,7 @@ from barnabas.pipeline.spec.state_folder import state_folder
 
 MARK = ".barnabas-demo"
 SECONDS = 60.0
-SETTLE_S_MAX = 120.0  # for what was sent last
+SETTLE_S_MAX = 120.0  # for the last records
 START_S_MAX = 240.0
 PER_SECOND = 150
 SAY_EVERY_S = 10.0
@@ -47,10 +47,10 @@ WIDTH = 150
 
 
 def prepared(folder: Path) -> Path:
-    """An empty folder; one of an earlier demo is emptied, any other is left alone."""
+    """An empty folder. That of an earlier demo is emptied; any other is refused."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
-            raise SystemExit(f"{folder} is not empty and not of a demo: choose another --folder")
+            raise SystemExit(f"{folder} is not empty and not from a demo: choose another --folder")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)  # PostgreSQL may have to run as another user
@@ -59,7 +59,7 @@ def prepared(folder: Path) -> Path:
 
 
 def written(folder: Path, broker: Broker, database: Database) -> Pipeline:
-    """The file, with its secrets in the environment."""
+    """Write the file; its secrets are in the environment."""
     os.environ["SHOP_BROKER"] = broker.bootstrap
     os.environ["SHOP_DATABASE"] = database.url
     os.environ["SHOP_USER"] = database.user
@@ -70,7 +70,7 @@ def written(folder: Path, broker: Broker, database: Database) -> Pipeline:
 
 
 class Clock:
-    """When the demo ends: so long after the first batch came through, and once everything is in the views."""
+    """Ends the demo: `seconds` after the first batch, when all records are in the views."""
 
     def __init__(self, pipeline: Pipeline, seconds: float, feeder: Feeder, supervisor: Supervisor) -> None:
         self._pipeline = pipeline
@@ -97,12 +97,12 @@ class Clock:
             self._supervisor.stop()
 
     def _rows(self) -> int:
-        """What came through from the topics."""
+        """Rows that were read from the topics."""
         totals = self._timeline.totals()
         return sum(each.rows_in for each in totals if each.kind == Kind.SOURCE and each.name in TOPICS)
 
     def _is_settled(self) -> bool:
-        """Whether all that was sent was read, and every view has seen the last version of its table."""
+        """Whether all sent records were read, and every view is at the last version of its table."""
         if self._rows() < self._feeder.sent:
             return False
         lake = self._pipeline.lake_location
@@ -111,14 +111,14 @@ class Clock:
             with open_queries(self._pipeline) as serving:
                 seen = {each["name"]: each["freshness"]["speed"]["version"] for each in serving.views()}
         except ServingError:
-            return False  # it is being started again
+            return False  # the serving process is restarting
         return all(seen.get(name) == table_version(folder) for name, folder in tables.items())
 
 
 def run(pipeline: Pipeline, feeder: Feeder, seconds: float, console: Console) -> None:
     timeline = Timeline(state_folder(pipeline))
     with supervised(pipeline) as supervisor:
-        when_told(supervisor.stop)
+        on_stop_signal(supervisor.stop)
         clock = Clock(pipeline, seconds, feeder, supervisor)
         every_second = every(1.0, clock.look, lambda: None)
         if console.is_terminal:
@@ -144,9 +144,7 @@ def every(seconds: float, then: Callable[[], object], always: Callable[[], objec
 
 def say_progress(timeline: Timeline, console: Console) -> None:
     rows = sum(total.rows_in for total in timeline.totals() if total.kind == Kind.SOURCE)
-    states = ", ".join(
-        f"{each.name} {each.state}" for each in timeline.standings() if each.kind == Kind.PROCESS
-    )
+    states = ", ".join(f"{each.name} {each.state}" for each in timeline.states() if each.kind == Kind.PROCESS)
     console.print(f"{rows:,} rows through the zones ({states})")
 
 
@@ -171,7 +169,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m barnabas.pipeline.demo", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("demo"), help="where to write (demo)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"how long ({SECONDS:g})")
-    parser.add_argument("--rate", type=int, default=PER_SECOND, help=f"happenings a second ({PER_SECOND})")
+    parser.add_argument("--rate", type=int, default=PER_SECOND, help=f"events a second ({PER_SECOND})")
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     try:
@@ -202,7 +200,7 @@ def main(arguments: list[str]) -> int:
 
 
 def told(pipeline: Pipeline, shop: Shop, sent: int, folder: Path, console: Console) -> int:
-    """The views, the report, and whether raw has everything that was sent."""
+    """Show views and report; 0 if raw has all records that were sent."""
     views = views_of(pipeline)
     show_views(views, console)
     facts = facts_of(pipeline, views)

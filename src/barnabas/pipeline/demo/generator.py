@@ -1,9 +1,9 @@
-"""A small shop that makes orders, payments and page views, with everything that goes wrong in real ones.
+"""A small shop that makes orders, payments and page views, with the faults of real data.
 
-In: a seed, how often what goes wrong. Out: records for three topics, as JSON, and rows for a table of
-customers. Some come twice, some come late, some are broken: cut off, of the wrong type, of an unknown
-customer, with an amount that cannot be. What was made is counted, so that a person can compare.
-Does not know: brokers and databases; `demo.services` has those.
+In: a seed, and the rate of each fault. Out: records for three topics as JSON, and rows for a table of
+customers. Some records are duplicates, some are late, some are broken: cut off, of a wrong type, with an
+unknown customer or an impossible amount. The shop counts what it made, for comparison. Does not know:
+brokers, databases (`demo.services`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Java for a machine that has none: Spark needs it, and a demo must not begin with an installation guide.
+"""Finds or installs Java, which Spark needs.
 
-In: nothing. Out: a Java that Spark finds: the one that is there, else the system's package where we may
-install it, else OpenJDK of Eclipse Adoptium in the cache of this user.
+Out: a Java that Spark finds: the installed one, else the system's package if this is root, else OpenJDK of
+Eclipse Adoptium in the cache of the user.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FETCHER = "install-jdk>=1.1,<2"
 
 
 class NoJava(Exception):
-    """There is no Java, and none could be had."""
+    """Java is missing and could not be installed."""
 
 
 def ensure_java(say: Callable[[str], object]) -> None:
@@ -43,7 +43,7 @@ def is_there() -> bool:
 
 
 def by_package() -> bool:
-    """Debian's and Ubuntu's, where this is root."""
+    """Install the package of Debian or Ubuntu, if this is root."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
     install = ["apt-get", "install", "-y", "-qq", PACKAGE]
@@ -55,7 +55,7 @@ def by_package() -> bool:
 
 
 def by_download() -> str:
-    """Into the user's cache; why not, where that does not work."""
+    """Install into the user's cache; the reason if that fails."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "barnabas" / "java"
     found = next(cache.glob("*/bin/java"), None)
     if found is None:
@@ -66,7 +66,7 @@ def by_download() -> str:
         importlib.invalidate_caches()
         try:
             importlib.import_module("jdk").install(VERSION, jre=True, path=str(cache))
-        except Exception as error:  # whatever the network says
+        except Exception as error:  # any error of the network
             return str(error)[:300]
         found = next(cache.glob("*/bin/java"), None)
     if found is None:

@@ -1,8 +1,8 @@
 """A PostgreSQL server of our own, on a free port of this machine, for the demo and for tests.
 
-In: a folder, or none for one that goes with the server. Out: a running server with one database and one user,
-or the reason why there is none. PostgreSQL does not run as root: there it runs as another user of the system,
-to whom the folder is given.
+In: a folder, or None for a temporary one. Out: a running server with one database and one user, or the
+reason why it cannot run. PostgreSQL refuses to run as root, so for root it runs as another user, who gets
+the folder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SYSTEM = Path("/usr/lib/postgresql")
 
 
 class NoPostgres(Exception):
-    """No server can be started here; the text says why."""
+    """No server can be started; the message says why."""
 
 
 def programs() -> Path | None:
-    """The folder with `initdb` and `postgres`, the newest there is."""
+    """The folder of the newest `initdb` and `postgres`."""
     found = shutil.which("initdb")
     if found is not None and shutil.which("postgres"):
         return Path(found).parent
@@ -43,7 +43,7 @@ def programs() -> Path | None:
 
 
 def available() -> str | None:
-    """None where the programs are here, else the reason why there can be no server."""
+    """Why no server can run; None if it can."""
     return None if programs() else "needs PostgreSQL (on Debian: apt install postgresql)"
 
 
@@ -85,13 +85,13 @@ class Postgres:
             [
                 *(str(found / "postgres"), "-D", str(data), "-p", str(self.port)),
                 *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self.folder}"),
-                *("-c", "fsync=off"),  # what is in it is of today
+                *("-c", "fsync=off"),  # the data is temporary
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             user=user,
-            start_new_session=True,  # Ctrl-C is for the one who started us
+            start_new_session=True,  # Ctrl-C must not reach the server
         )
         self._wait()
         return self
@@ -136,7 +136,7 @@ class Postgres:
                 time.sleep(LOOK_S)
 
     def stop(self) -> None:
-        """At once, without waiting for its clients."""
+        """Stop at once, without waiting for clients."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -144,7 +144,7 @@ class Postgres:
             process.wait(START_S_MAX)
 
     def close(self) -> None:
-        """Ends it; its folder goes too, where it was made for it."""
+        """Stop the server, and delete its temporary folder."""
         self.stop()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)

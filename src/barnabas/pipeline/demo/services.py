@@ -1,4 +1,4 @@
-"""What the demo runs on: a broker of ours, a database, and somebody who fills both.
+"""What the demo runs on: a Barnabas broker, a database, and a thread that sends records.
 
 In: a folder. Out: a broker in a process of its own, a table of customers in PostgreSQL or SQLite, and a
 thread that sends what `demo.generator` makes. Does not know: pipelines.
@@ -34,7 +34,7 @@ BEAT_S = 0.1
 
 
 class Broker:
-    """A node in a process of its own."""
+    """A broker in its own process."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -83,7 +83,7 @@ def drained(process: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where the customers are: an address for JDBC, and what it took to have it."""
+    """The database of customers: its JDBC address, and how it was started."""
 
     url: str
     user: str
@@ -100,7 +100,7 @@ CREATE = "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, email TEXT,
 
 
 def open_database(folder: Path, shop: Shop, server: Postgres | None = None) -> Database:
-    """PostgreSQL where a server can be started, else SQLite; with the table of customers filled."""
+    """PostgreSQL if a server can be started, else SQLite; the table of customers is filled."""
     server = server or Postgres(folder / "postgres")
     try:
         server.start()
@@ -122,7 +122,7 @@ def in_sqlite(path: Path, shop: Shop, reason: str) -> Database:
 
 
 class Feeder:
-    """A thread that sends so many things a second, until it is told to stop."""
+    """A thread that sends records at a rate, until it is stopped."""
 
     def __init__(self, bootstrap: str, shop: Shop, per_second: int) -> None:
         host, _, port = bootstrap.rpartition(":")

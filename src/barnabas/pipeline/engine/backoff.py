@@ -1,7 +1,7 @@
-"""How long to wait before something that failed is tried again: twice as long each time, up to a limit.
+"""Backoff: how long to wait before something that failed is tried again. Each failure doubles the delay.
 
-In: when it started and when it failed. Out: seconds. What held for a while has proven itself, and its next
-failure counts as the first. Does not know: the clock.
+In: how long the attempt lived. Out: seconds. After a long healthy life the next failure counts as the first.
+Does not know: the clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Backoff:
     failures: int = 0
 
     def failed(self, lived_s: float) -> float:
-        """It failed after so many seconds of life: how long to wait now."""
+        """Note a failure after `lived_s` seconds; how long to wait now."""
         self.failures = 1 if lived_s >= self.healthy_s else self.failures + 1
         return self.delay_s
 

@@ -1,7 +1,7 @@
-"""What can go wrong while a pipeline runs, and whether trying again helps.
+"""Errors while a pipeline runs, and whether a retry helps.
 
-In: failures of sources, Spark and the lake. Out: one of four errors with a sentence for people.
-Does not know: who tries again.
+In: failures of sources, Spark and the lake. Out: one of a few errors, with a message for people.
+Does not know: retries.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from barnabas.pipeline.engine.secrets import scrubbed
 
 FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded|DiskOutOfSpace", re.IGNORECASE)
-# What Delta says of a commit that somebody else made meanwhile.
+# Delta's errors after a concurrent commit.
 CONFLICT = re.compile(
     r"Concurrent\w*Exception|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|ProtocolChangedException"
 )
-# What drivers of databases and our own fetcher say.
+# Errors of database drivers and of our own fetcher.
 AWAY = re.compile(
     r"PSQLException|SQLite\w*Exception|java\.sql\.SQL\w*Exception|CommunicationsException|JDBCConnection"
     r"|Unreachable|BootstrapError|KafkaError"
@@ -24,25 +24,25 @@ MESSAGE_CHARS_MAX = 500
 
 
 class IngestError(Exception):
-    """A batch could not be carried through the zones; nothing of it is lost or doubled."""
+    """A batch could not be written to all zones. No row is lost or written twice."""
 
     retryable = True
 
 
 class SourceUnavailable(IngestError):
-    """The source does not answer now: the rest goes on, this one is tried again."""
+    """The source does not answer. It is tried again; other sources go on."""
 
 
 class LakeUnavailable(IngestError):
-    """The lake cannot be written now: full, read-only, or not reachable."""
+    """The lake cannot be written: full, read-only, or not reachable."""
 
 
 class CommitConflict(IngestError):
-    """Somebody else changed a table at the same time: the batch is finished by the next attempt."""
+    """Another writer changed a table at the same time. The next attempt finishes the batch."""
 
 
 class NeedsDecision(IngestError):
-    """Somebody has to decide: fields that drift, a lake of another pipeline, a column of another type."""
+    """A person has to decide: unknown fields, a lake of another pipeline, a column of another type."""
 
     retryable = False
 
@@ -52,10 +52,10 @@ class ForeignLake(NeedsDecision):
 
 
 def brief(error: BaseException) -> str:
-    """One line of an error, without Java's stack and without secrets."""
+    """An error in one line, without Java's stack and without secrets."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        lines = lines[1:]  # Py4J's own words; Java's come behind a colon
+        lines = lines[1:]  # a line of Py4J; Java's message follows
     text = lines[0].lstrip(": ") if lines else type(error).__name__
     causes = [line for line in lines if line.startswith("Caused by:")]
     if causes and causes[-1] not in text:
@@ -64,16 +64,16 @@ def brief(error: BaseException) -> str:
 
 
 def classified(error: BaseException, doing: str) -> IngestError:
-    """What an error of Spark or Delta means for the one who waits for the batch."""
+    """Classify an error of Spark or Delta; `doing` says what failed."""
     if isinstance(error, IngestError):
         return error
     text = str(error)
     if isinstance(error, MemoryError) or FULL_DISK.search(text):
         return LakeUnavailable(
-            f"{doing}: the disk is full; the batch is repeated when there is room ({brief(error)})"
+            f"{doing}: the disk is full; the batch is repeated when there is space ({brief(error)})"
         )
     if CONFLICT.search(text):
-        return CommitConflict(f"{doing}: another commit came first ({brief(error)})")
+        return CommitConflict(f"{doing}: another writer committed first ({brief(error)})")
     if AWAY.search(text):
         return SourceUnavailable(f"{doing}: the source does not answer ({brief(error)})")
     if re.search(r"Permission denied|Read-only file system|UnknownHost|Connection refused", text):

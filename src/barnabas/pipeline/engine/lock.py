@@ -1,7 +1,7 @@
-"""One run a lake: a lock that the system lets go of when its holder dies, however it dies.
+"""The lock of a lake: one run at a time. The operating system releases it when its holder dies.
 
-In: the folder of a lake's state. Out: the lock held, or an error that names who has it. The processes that a
-run starts inherit the lock, so that a lake is free only when the last of them is gone.
+In: the folder of a lake's state. Out: the held lock, or an error that names the holder. Processes that a run
+starts inherit the lock, so that the lake is free only when the last of them has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUPERVISES = "run of "
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has the lock."""
+    """The holder of the lock."""
 
     pid: int
     host: str
@@ -39,11 +39,11 @@ class Holder:
 
 
 class LakeIsBusy(Exception):
-    """Another run has the lake; the text says which."""
+    """Another run holds the lake; the message says which."""
 
 
 class LakeLock:
-    """`with LakeLock(folder, "run"):`; `descriptor` is for children that are to hold it too."""
+    """`with LakeLock(folder, "run"):`. Child processes that inherit `descriptor` hold the lock too."""
 
     def __init__(self, folder: Path, what: str) -> None:
         self.path = folder / FILE_NAME
@@ -64,7 +64,7 @@ class LakeLock:
         except BlockingIOError:
             os.close(descriptor)
             raise LakeIsBusy(
-                f"another run has this lake: {holder(self.path.parent) or 'not known which'}."
+                f"another run has this lake: {holder(self.path.parent) or 'its holder is unknown'}."
                 " Stop it first, or give this pipeline a lake of its own"
             ) from None
         me = {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time(), "what": self.what}
@@ -75,7 +75,7 @@ class LakeLock:
 
     def release(self) -> None:
         if self._descriptor >= 0:
-            os.close(self._descriptor)  # the file stays: who removes it may remove another's
+            os.close(self._descriptor)  # the file stays: removing it could remove the lock of another run
             self._descriptor = -1
 
     def __enter__(self) -> Self:
@@ -88,7 +88,7 @@ class LakeLock:
 
 
 def holder(folder: Path) -> Holder | None:
-    """Who wrote his name into the lock last; None where nobody did."""
+    """The last holder that wrote its name into the lock; None if there was none."""
     try:
         found = json.loads((folder / FILE_NAME).read_text())
         return Holder(found["pid"], found["host"], found["started"], found["what"])
@@ -97,7 +97,7 @@ def holder(folder: Path) -> Holder | None:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a run has the lake now."""
+    """Whether a run holds the lake now."""
     try:
         descriptor = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

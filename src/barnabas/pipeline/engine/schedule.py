@@ -1,9 +1,8 @@
-"""When batch work is due: cron expressions, and when each job ran last.
+"""Schedules: which jobs are due, by cron expressions and the time of their last run.
 
-In: jobs with a cron expression, the time. Out: those that are due, in the order they were given, and how
-long until the next one. A job that never ran is due at once; one that was missed, however often, is due once.
-When each ran is kept in one small file, written anew as a whole.
-Does not know: what a job does.
+In: jobs with a cron expression, the time. Out: the due jobs in the given order, and how long until the
+next one. A job that never ran is due at once; a job that missed several times is due once. One small file,
+always replaced as a whole, keeps when each job ran. Does not know: what a job does.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ FILE_NAME = "schedule.json"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`every` is a cron expression in UTC, or None for work that is due only when asked for. What never ran
-    is due at once, unless there is nothing to do for it at first. What `is_once` is due when it was
-    forgotten, and then no more."""
+    """A job. `every` is a cron expression in UTC, or None for a job that is due on request only.
+
+    A job that never ran is due at once, unless `is_due_at_first` is False. A job that `is_once` is due after
+    `make_due`, once."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ def next_time(expression: str, after: datetime) -> datetime:
     return next(CronSim(expression, after))
 
 
-WANTED = datetime.fromtimestamp(0, UTC)  # when a job ran that is to run once, and did not yet
+WANTED = datetime.fromtimestamp(0, UTC)  # stands for the last run of a job that was made due
 
 
 def is_due(expression: str | None, ran: datetime | None, now: datetime) -> bool:
@@ -51,7 +51,7 @@ def is_due(expression: str | None, ran: datetime | None, now: datetime) -> bool:
 
 
 class Schedule:
-    """The jobs of a pipeline, and when each of them began last."""
+    """Jobs, and when each of them began last."""
 
     def __init__(self, folder: Path, jobs: Sequence[Job]) -> None:
         self.path = folder / FILE_NAME
@@ -71,7 +71,7 @@ class Schedule:
         return self._ran.get(job.key)
 
     def next_of(self, job: Job, now: datetime) -> datetime | None:
-        """When the job is due next; now, where it is due already."""
+        """When the job is due next; now if it is due already."""
         if job.every is None:
             return None
         ran = self.ran(job)
@@ -82,14 +82,14 @@ class Schedule:
         return min([most, *((at - now).total_seconds() for at in times)])
 
     def done(self, job: Job, began: datetime) -> None:
-        """The job began then and has ended well: it is due again by its expression. Where that cannot be
-        written, on a full disk, the next process does it again, which changes nothing."""
+        """The job began at `began` and succeeded. If a full disk prevents writing this, the next process
+        repeats the job, which is harmless."""
         self._ran[job.key] = began
         with contextlib.suppress(OSError):
             write(self.path, self._ran)
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """What changed is due at once."""
+    def make_due(self, keys: Iterable[str]) -> None:
+        """Make these jobs due at once."""
         once = {job.key for job in self.jobs if job.is_once}
         for key in keys:
             if key in once:
@@ -104,7 +104,7 @@ def read(path: Path) -> dict[str, datetime]:
         found = json.loads(path.read_text())
         return {str(key): datetime.fromisoformat(at).astimezone(UTC) for key, at in found.items()}
     except (OSError, ValueError, AttributeError, TypeError):
-        return {}  # absent, or torn by hand: every job is due, and doing one again changes nothing
+        return {}  # missing or damaged: every job is due, and repeating one is harmless
 
 
 def write(path: Path, ran: dict[str, datetime]) -> None:

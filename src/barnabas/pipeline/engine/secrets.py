@@ -1,7 +1,7 @@
-"""Secrets by reference: `${env:NAME}` and `${file:/path}` stand in the file, their values nowhere.
+"""Secrets by reference: the file holds `${env:NAME}` or `${file:/path}`, never a value.
 
-In: text with references. Out: a `Secret`, which shows itself as `***` and is resolved only by `reveal()`,
-where a connection is made. Does not know: who uses them.
+In: text with references. Out: a `Secret`, whose repr is `***`. Only `reveal()` resolves it, where a
+connection is made. Does not know: what secrets are for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 ANY_REFERENCE = re.compile(r"\$\{([^}]*)\}")
 HIDDEN = "***"
-# Settings that hold something to keep secret, whatever they belong to.
+# Names of settings that hold secrets.
 SENSITIVE = re.compile(
     r"password|secret|token|credential|sasl\.jaas\.config|private|passphrase", re.IGNORECASE
 )
@@ -24,12 +24,12 @@ IN_ADDRESS = re.compile(r"(?<=://)([^/@:\s]+):([^/@\s]+)(?=@)")
 
 
 class SecretError(Exception):
-    """What a reference names is not there; the message does not hold the value of any other."""
+    """A reference cannot be resolved; the message contains no value of a secret."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Secret:
-    """Text with references in it. Equal when the references are."""
+    """Text with references. Two are equal if their references are."""
 
     template: str
 
@@ -62,7 +62,7 @@ def resolve(match: re.Match[str]) -> str:
 
 
 def text(value: str) -> Text:
-    """A `Secret` where there is a reference, else the text itself."""
+    """A `Secret` if the text has a reference, else the text itself."""
     return Secret(value) if REFERENCE.search(value) else value
 
 
@@ -75,7 +75,7 @@ def revealed(settings: Mapping[str, Text]) -> dict[str, str]:
 
 
 def unresolved(value: Text) -> list[str]:
-    """What is missing for `reveal`, in sentences."""
+    """Why `reveal` would fail, one sentence for each reference."""
     problems = []
     for reference in value.references() if isinstance(value, Secret) else ():
         try:
@@ -86,25 +86,25 @@ def unresolved(value: Text) -> list[str]:
 
 
 def reference(value: Text) -> str:
-    """As it stands in the file: references, no values. For documents that are kept."""
+    """The text as in the file: references, no values. For documents that are kept."""
     return value.template if isinstance(value, Secret) else value
 
 
 def shown(name: str, value: Text) -> str:
-    """For people: what may be secret is hidden."""
+    """The value for people; secrets are hidden."""
     if isinstance(value, Secret) or SENSITIVE.search(name):
         return HIDDEN
     return scrubbed(value)
 
 
 def scrubbed(message: str) -> str:
-    """Passwords inside of addresses are hidden."""
+    """The message with passwords in addresses hidden."""
     message = IN_ADDRESS.sub(rf"\1:{HIDDEN}", message)
     return re.sub(r"(?i)(password=)[^&;\s]+", rf"\1{HIDDEN}", message)
 
 
 def is_literal_secret(name: str, value: object) -> bool:
-    """A secret that stands in the file itself."""
+    """Whether the file holds the value of a secret."""
     return (
         isinstance(value, str)
         and bool(SENSITIVE.search(name))

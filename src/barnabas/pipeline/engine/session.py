@@ -1,7 +1,7 @@
-"""A Spark session for a pipeline: Delta Lake, the drivers it needs, and settings that suit small batches.
+"""Spark sessions with Delta Lake, and settings for small batches.
 
-In: the pipeline's `spark` part and which sets of jars are needed. Out: a session: local, on a cluster, or of
-a Spark Connect server. Does not know: what is run on it.
+In: where Spark runs, and which sets of jars are needed. Out: a session: local, on a cluster, or of a Spark
+Connect server. Does not know: what is run on it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.pipeline.engine.spark_settings import SparkSettings
 from barnabas.spark import jars
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 _cloned: weakref.WeakSet[Any] = weakref.WeakSet()
 
-# What costs most on small batches: a task for each of 200 partitions that hold a few rows, and 50 tasks to
-# look at the newest version of a table.
+# Spark's defaults cost most on small batches: 200 tasks for a shuffle of a few rows, and 50 tasks to read the
+# newest version of a table.
 SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",  # a row that cannot be computed is judged, it does not end its batch
+    "spark.sql.ansi.enabled": "false",  # a row that fails must not fail its batch
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",  # vacuum lists with as many: 10,000
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",  # tasks of a vacuum; default 10,000
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "8",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
@@ -45,11 +45,11 @@ SETTINGS: Mapping[str, str] = {
 
 
 class SessionError(Exception):
-    """Spark cannot be started here; the message says what is missing."""
+    """Spark cannot be started; the message says what is missing."""
 
 
 def session(
-    spark: SparkPart,
+    spark: SparkSettings,
     sets: Sequence[str] = ("delta",),
     name: str = "barnabas",
     settings: Mapping[str, str] | None = None,
@@ -62,14 +62,14 @@ def session(
         if spark.remote:
             check_connect()
             builder = SparkSession.builder.remote(spark.remote)
-            # A server has its jars and its static settings already.
+            # The server has its own jars and static settings.
             static = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.ui.", "spark.python.")
             for key, value in wanted.items():
                 if not key.startswith(static):
                     builder = builder.config(key, value)
             return builder.getOrCreate()
         check_java()
-        # Workers run with the same interpreter as the driver, whatever `python3` of the PATH is.
+        # Workers use the driver's interpreter, not the `python3` of the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         own = [part for part in wanted.pop("spark.jars", "").split(",") if part]
         files = [*own, *(str(path) for path in jars.jars(*sets))]
@@ -104,23 +104,22 @@ def check_java() -> None:
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Whether it is a session of a Spark Connect server."""
+    """Whether the session belongs to a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def apart(spark: SparkSession) -> SparkSession:
-    """A session with settings and temporary views of its own, on the same cluster."""
+    """A session on the same cluster with its own settings and temporary views."""
     if is_remote(spark):
         cloned: SparkSession = spark.cloneSession()  # type: ignore[attr-defined]
-        cloned.release_session_on_close = True  # type: ignore[attr-defined]  # Spark forgets to say so
+        cloned.release_session_on_close = True  # type: ignore[attr-defined]  # Spark does not set it for clones
         _cloned.add(cloned)
         return cloned
     return spark.newSession()
 
 
 def close(spark: SparkSession) -> None:
-    """Ends a session, with those that were made apart from it: one of Spark Connect that is left open keeps
-    its process from ending."""
+    """Stop a session and its clones. An open clone of Spark Connect keeps the process from ending."""
     if is_remote(spark):
         for each in list(_cloned):
             each.stop()
@@ -128,7 +127,7 @@ def close(spark: SparkSession) -> None:
 
 
 def is_alive(spark: SparkSession) -> bool:
-    """Whether the session's JVM, or its server, still knows it."""
+    """Whether the session's JVM or server still runs."""
     try:
         if is_remote(spark):
             return spark.conf.get("spark.sql.session.timeZone") is not None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class SparkPart:
+class SparkSettings:
     master: str = "local[*]"
     remote: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -1,9 +1,8 @@
-"""The supervisor: separate processes that live and die on their own, each started again with backoff.
+"""Supervises the processes of a run: starts them, restarts them with backoff, stops them in order.
 
-In: the processes of a run (a name and a command each), a timeline to say how they are. Out: they run until
-the supervisor is told to stop. One that dies takes no other with it. Each is a session of its own, so that
-what it left behind (a JVM, Python workers) can be ended with it before the next one starts.
-Does not know: what the processes do.
+In: programs. Out: running processes, and their states in the timeline. Each process leads a group of its
+own, so that everything it leaves behind (a JVM, Python workers) is killed before it is started again. Does
+not know: what the processes do.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from types import FrameType
 from typing import Any
 
 from barnabas.pipeline.engine.backoff import Backoff
-from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State
+from barnabas.pipeline.engine.timeline import BestEffortTimeline, Entry, Kind, State
 
 LOOK_S = 0.1
 STOP_S_MAX = 30.0
-LOG_BYTES_MAX = 32 << 20  # a log beyond this is set aside when its process starts again
+LOG_BYTES_MAX = 32 << 20  # a larger log is renamed when its process is restarted
 TAIL_BYTES = 8192
 PARENT = "BARNABAS_SUPERVISOR"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One process of a run."""
+class Program:
+    """A program of a run: one process."""
 
     name: str
     command: Sequence[str]
@@ -40,25 +39,27 @@ class Part:
 
 
 class Child:
-    """One part's process: started, watched, ended, started again."""
+    """The process of one program."""
 
-    def __init__(self, part: Part, logs: Path, recorder: Recorder, inherited: Sequence[int] = ()) -> None:
-        self.part = part
-        self.log = logs / f"{part.name}.log"
+    def __init__(
+        self, program: Program, logs: Path, timeline: BestEffortTimeline, inherited: Sequence[int] = ()
+    ) -> None:
+        self.program = program
+        self.log = logs / f"{program.name}.log"
         self.starts = 0
-        self._recorder = recorder
+        self._timeline = timeline
         self._inherited = tuple(inherited)
         self._process: subprocess.Popen[bytes] | None = None
         self._backoff = Backoff()
         self._started = 0.0
-        self._again = 0.0  # by the monotonic clock
+        self._again = 0.0  # time of the next start, by the monotonic clock
 
     @property
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
     def look(self, now: float) -> None:
-        """Start it if it is time, notice if it died."""
+        """Start the process if it is time, notice if it died."""
         if self._process is None:
             if now >= self._again:
                 self._start(now)
@@ -74,24 +75,24 @@ class Child:
         try:
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
-                    list(self.part.command),
+                    list(self.program.command),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env={**os.environ, **self.part.environment, PARENT: str(os.getpid())},
+                    env={**os.environ, **self.program.environment, PARENT: str(os.getpid())},
                     start_new_session=True,
                     pass_fds=self._inherited,
                 )
-        except OSError as error:  # no memory, no space for the log
+        except OSError as error:  # no memory, or no space for the log
             self._wait(now, 0.0, f"cannot be started: {error}")
             return
         self.starts += 1
         self._started = now
-        self._recorder.stand(Kind.PROCESS, self.part.name, State.RUNNING, "", self._process.pid)
+        self._timeline.set_state(Kind.PROCESS, self.program.name, State.RUNNING, "", self._process.pid)
 
     def _died(self, status: int, now: float) -> None:
         assert self._process is not None
-        end_group(self._process.pid)
+        kill_group(self._process.pid)
         self._process = None
         how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
         said = last_line(self.log)
@@ -101,10 +102,10 @@ class Child:
         delay_s = self._backoff.failed(lived_s)
         self._again = now + delay_s
         ended = time.time()
-        name = self.part.name
+        name = self.program.name
         run = f"{ended:.3f}"
-        self._recorder.record(Entry(Kind.PROCESS, name, run, ended - lived_s, ended, error=why))
-        self._recorder.stand(Kind.PROCESS, name, State.FAILED, f"{why}; again in {delay_s:g} s")
+        self._timeline.record(Entry(Kind.PROCESS, name, run, ended - lived_s, ended, error=why))
+        self._timeline.set_state(Kind.PROCESS, name, State.FAILED, f"{why}; restart in {delay_s:g} s")
 
     def terminate(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -112,26 +113,30 @@ class Child:
                 self._process.terminate()
 
     def end(self, deadline: float) -> None:
-        """Wait for it to end; not longer than until the deadline."""
+        """Wait for the process until the deadline, then kill it."""
         if self._process is None:
             return
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             pass
-        end_group(self._process.pid)
+        kill_group(self._process.pid)
         self._process.wait()
         self._process = None
-        self._recorder.stand(Kind.PROCESS, self.part.name, State.STOPPED)
+        self._timeline.set_state(Kind.PROCESS, self.program.name, State.STOPPED)
 
 
 class Supervisor:
-    """All children of a run. `run` returns when `stop` was called or a signal came."""
+    """All processes of a run. `run` returns after `stop`."""
 
     def __init__(
-        self, parts: Sequence[Part], logs: Path, recorder: Recorder, inherited: Sequence[int] = ()
+        self,
+        programs: Sequence[Program],
+        logs: Path,
+        timeline: BestEffortTimeline,
+        inherited: Sequence[int] = (),
     ) -> None:
-        self.children = [Child(part, logs, recorder, inherited) for part in parts]
+        self.children = [Child(program, logs, timeline, inherited) for program in programs]
         self._stopping = threading.Event()
 
     def run(self, each_look: Callable[[], object] | None = None) -> None:
@@ -150,7 +155,8 @@ class Supervisor:
         self._stopping.set()
 
     def end(self) -> None:
-        """The applications first, serving (the first part) last: they hand it what they finish."""
+        """Stop the applications first and serving (the first program) last: they write to it until they
+        end."""
         deadline = time.monotonic() + STOP_S_MAX
         for child in self.children[1:]:
             child.terminate()
@@ -161,14 +167,14 @@ class Supervisor:
             child.end(deadline)
 
 
-def end_group(pid: int) -> None:
-    """kill -9 of what is left of a process and everything it started."""
+def kill_group(pid: int) -> None:
+    """Kill what is left of a process and everything it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def last_line(log: Path) -> str:
-    """What a process said last, to be shown beside its state."""
+    """The last line of a log, to be shown with the state of its process."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))
@@ -178,8 +184,8 @@ def last_line(log: Path) -> str:
     return next((line[:200] for line in reversed(lines) if line), "")
 
 
-def when_told(stop: Callable[[], object]) -> None:
-    """Call `stop` on SIGTERM and SIGINT, in the main thread only."""
+def on_stop_signal(stop: Callable[[], object]) -> None:
+    """Call `stop` on SIGTERM and SIGINT. For the main thread only."""
 
     def told(_number: int, _frame: FrameType | None) -> Any:
         stop()
@@ -188,8 +194,8 @@ def when_told(stop: Callable[[], object]) -> None:
         signal.signal(number, told)
 
 
-def when_orphaned(stop: Callable[[], object]) -> None:
-    """Call `stop` once the supervisor that started this process is gone; nothing where there was none."""
+def on_supervisor_gone(stop: Callable[[], object]) -> None:
+    """Call `stop` when the supervisor that started this process is gone."""
     parent = os.environ.get(PARENT)
     if parent is None:
         return

@@ -1,9 +1,8 @@
-"""The timeline: when each source, table and view ran, how long, what went in and out, and how it is now.
+"""The timeline: when each source, table and view ran, how long, with which counts, and its state now.
 
-In: entries, one for each piece of work, and the state that a part of the pipeline is in. Out: the same,
-asked by what and when. Kept as two tables in one SQLite file beside the lake, because the supervisor, both
-Spark applications, serving and `status` read and write it at once, and each of them may be killed.
-Does not know: Spark, or what the work was.
+In: an entry for each run, and states. Out: entries and states by kind, name and time. Two tables in one
+SQLite file beside the lake: the supervisor, both Spark applications, serving and `status` use it at once,
+and each of them may be killed. Does not know: Spark, what the work is.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ FILE_NAME = "timeline.db"
 RESERVE = "reserve"
 RESERVE_BYTES = 1 << 20
 BUSY_TIMEOUT_S = 30.0
-ENTRIES_MAX = 200_000  # the oldest beyond it are forgotten
+ENTRIES_MAX = 200_000  # older entries are deleted
 TRIM_EVERY = 500
 
 
 class Kind(StrEnum):
-    """What did the work."""
+    """The kind of work."""
 
     SOURCE = "source"
     REFINED = "refined"
@@ -38,19 +37,19 @@ class Kind(StrEnum):
 
 
 class State(StrEnum):
-    """How a part of the pipeline is now."""
+    """The state of a source, view, table or process."""
 
     STARTING = "starting"
     RUNNING = "running"
     IDLE = "idle"
-    WAITING = "waiting"  # for a source that is away, a topic without data, a place on the disk
+    WAITING = "waiting"  # for an unavailable source, a topic without data, space on the disk
     FAILED = "failed"
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One piece of work. `run` names it among its kind: recorded again after a crash, it replaces itself."""
+    """One run of some work. `run` identifies it, so that recording it again after a crash replaces it."""
 
     kind: str
     name: str
@@ -63,8 +62,8 @@ class Entry:
     quarantined: int = 0
     late: int = 0
     bytes_in: int = 0
-    lag: int = 0  # rows that waited in the source when the work ended
-    delay_s: float = 0.0  # how old the newest event was when the work ended
+    lag: int = 0  # unread rows of the source when the work ended
+    delay_s: float = 0.0  # age of the newest event when the work ended
     error: str = ""
 
     @property
@@ -73,13 +72,13 @@ class Entry:
 
     @property
     def velocity(self) -> float:
-        """Rows a second while the work went on."""
+        """Rows per second of the work."""
         return self.rows_in / self.seconds if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How one part is now, since when, and in which process."""
+class CurrentState:
+    """The state of one source, view, table or process, since when, and of which process."""
 
     kind: str
     name: str
@@ -91,7 +90,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """All work of one part together."""
+    """Totals of all runs of one name."""
 
     kind: str
     name: str
@@ -133,11 +132,11 @@ CREATE TABLE IF NOT EXISTS standing (
 
 
 class TimelineError(Exception):
-    """The timeline cannot be read or written; the text says which file and why."""
+    """The timeline cannot be read or written; the message says which file and why."""
 
 
 class Timeline:
-    """The tables of one lake. Each call is a transaction of its own, so that a kill leaves it whole."""
+    """The timeline of one lake. Each call is a transaction, so that a kill leaves it consistent."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
@@ -155,8 +154,8 @@ class Timeline:
                     f" ORDER BY ended DESC LIMIT 1 OFFSET {ENTRIES_MAX})"
                 )
 
-    def stand(self, kind: str, name: str, state: str, detail: str = "", pid: int = 0) -> None:
-        """Say how a part is now; `since` moves only when its state or reason does."""
+    def set_state(self, kind: str, name: str, state: str, detail: str = "", pid: int = 0) -> None:
+        """Set a state; `since` changes only with the state or its detail."""
         with self._open() as table:
             table.execute(
                 "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET"
@@ -167,20 +166,20 @@ class Timeline:
             )
 
     def forget(self, kind: str, name: str) -> None:
-        """A part that the pipeline has no longer."""
+        """Delete the state of something that the pipeline does not have any more."""
         with self._open() as table:
             table.execute("DELETE FROM standing WHERE kind = ? AND name = ?", (kind, name))
 
-    def standings(self) -> list[Standing]:
+    def states(self) -> list[CurrentState]:
         if not self.path.exists():
             return []
         with self._open() as table:
-            return [Standing(*row) for row in table.execute("SELECT * FROM standing ORDER BY kind, name")]
+            return [CurrentState(*row) for row in table.execute("SELECT * FROM standing ORDER BY kind, name")]
 
     def entries(
         self, kind: str | None = None, name: str | None = None, since: float = 0.0, limit: int = ENTRIES_MAX
     ) -> list[Entry]:
-        """The newest so many, oldest first."""
+        """The newest entries, at most `limit`, oldest first."""
         if not self.path.exists():
             return []
         asked = "SELECT * FROM timeline WHERE ended >= ?"
@@ -196,7 +195,7 @@ class Timeline:
         return [Entry(*row) for row in reversed(rows)]
 
     def totals(self) -> list[Total]:
-        """All parts that did something, in the order of their names."""
+        """Totals of everything that ran, by kind and name."""
         if not self.path.exists():
             return []
         sums = ", ".join(f"sum({name})" for name in COUNTED)
@@ -216,13 +215,13 @@ class Timeline:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. Connections are not kept: they must not be shared by threads and forks."""
+        """One transaction on a new connection: connections must not be shared by threads and forks."""
         try:
             if not self._is_made:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             table = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S)
             try:
-                # A journal that stays, and no log beside the table: who reads makes no file on a full disk.
+                # A persistent journal, no write-ahead log: a reader must not create files on a full disk.
                 table.execute("PRAGMA journal_mode = PERSIST")
                 if not self._is_made or not self.path.exists():
                     table.executescript(SCHEMA)
@@ -236,9 +235,9 @@ class Timeline:
             raise TimelineError(f"the timeline {self.path} cannot be used: {error}") from error
 
 
-class Recorder:
-    """A timeline for work that goes on without it: a full disk must not stop a pipeline for its diary. A
-    little of the disk is kept, so that it can still be written that the rest is full."""
+class BestEffortTimeline:
+    """A timeline whose failures do not stop the work: a full disk must not stop a pipeline because of it. A
+    reserve file is deleted on a full disk, so that there is space to record that it is full."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -250,8 +249,8 @@ class Recorder:
         if not entry.error:
             self._keep()
 
-    def stand(self, kind: str, name: str, state: str, detail: str = "", pid: int = 0) -> None:
-        self._written(lambda: self.timeline.stand(kind, name, state, detail, pid))
+    def set_state(self, kind: str, name: str, state: str, detail: str = "", pid: int = 0) -> None:
+        self._written(lambda: self.timeline.set_state(kind, name, state, detail, pid))
 
     def _written(self, write: Callable[[], None]) -> None:
         try:
@@ -264,7 +263,7 @@ class Recorder:
             self.missed += 1
 
     def _keep(self) -> None:
-        """Work that went well says that there is room."""
+        """Make the reserve file after successful work, which shows that there is space."""
         if self._reserve.exists():
             return
         with contextlib.suppress(OSError), self._reserve.open("wb") as file:

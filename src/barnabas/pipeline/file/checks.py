@@ -1,8 +1,8 @@
-"""What is wrong with a pipeline, as far as it can be known without Spark: all of it at once.
+"""Finds all problems of a pipeline that can be found without Spark.
 
-In: a pipeline. Out: problems with names and hints; `reading` adds the lines. References between parts,
-columns in keys, rules and SQL where they are declared, cron, regular expressions, ways of masking.
-Does not know: YAML, Spark, sources as they are now.
+In: a pipeline. Out: problems with names and hints; `reading` adds the lines. Checks references between
+sections, columns in keys, rules and SQL if they are declared, cron and regular expressions, masks. Does
+not know: YAML, Spark, sources as they are now.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from barnabas.pipeline.engine.secrets import IN_ADDRESS, reference
-from barnabas.pipeline.file.problems import Problem, meant
+from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.file.source_checks import columns_of, cron_wrong, source_problems
 from barnabas.pipeline.lake.columns import SYSTEM_COLUMNS
 from barnabas.pipeline.lake.tables import TableName, Zone
 from barnabas.pipeline.spec.model import (
-    HINT,
-    WAYS,
+    MASK_HINT,
+    MASKS,
     Drift,
     Merging,
     Pipeline,
@@ -67,7 +67,7 @@ def name_problems(pipeline: Pipeline) -> Iterator[Problem]:
         names = [each.name for each in getattr(pipeline, part)]
         for name, count in Counter(names).items():
             if count > 1:
-                yield Problem(f"{part}.{name}", "is there twice", "names are for one thing each")
+                yield Problem(f"{part}.{name}", "is there twice", "each name must be unique")
             if not NAME.fullmatch(name):
                 yield Problem(
                     f"{part}.{name}", "is no name", "letters, digits, _ and -, beginning with a letter"
@@ -83,7 +83,7 @@ def name_problems(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def unknown(path: str, what: str, name: str, known: Iterable[str]) -> Problem:
-    return Problem(path, f"there is no {what} {name!r}", meant(name, known))
+    return Problem(path, f"there is no {what} {name!r}", did_you_mean(name, known))
 
 
 def source_by(pipeline: Pipeline, name: str) -> Source | None:
@@ -91,7 +91,7 @@ def source_by(pipeline: Pipeline, name: str) -> Source | None:
 
 
 def staging_columns(pipeline: Pipeline, name: str) -> list[str] | None:
-    """None where columns are not known, or more may come."""
+    """The columns of a staging table; None if they are unknown or drift may add some."""
     staging = next((each for each in pipeline.staging if each.name == name), None)
     source = source_by(pipeline, staging.source) if staging is not None else None
     if staging is None or source is None:
@@ -119,7 +119,7 @@ def missing(path: str, columns: Iterable[str], known: list[str] | None) -> Itera
     for name in columns:
         if known is not None and name.lower() not in lowered:
             shown = [each for each in known if each not in SYSTEM_COLUMNS]
-            yield Problem(path, f"there is no column {name!r}", meant(name, shown))
+            yield Problem(path, f"there is no column {name!r}", did_you_mean(name, shown))
 
 
 def staging_problems(pipeline: Pipeline, staging: Staging) -> Iterator[Problem]:
@@ -156,8 +156,8 @@ def trusted_problems(pipeline: Pipeline, trusted: Trusted) -> Iterator[Problem]:
     yield from missing(f"{path}.mask", trusted.mask, known)
     yield from missing(f"{path}.hash", trusted.hash, known)
     for name, way in trusted.mask.items():
-        if not WAYS.fullmatch(way):
-            yield Problem(f"{path}.mask.{name}", f"there is no way {way!r}", HINT)
+        if not MASKS.fullmatch(way):
+            yield Problem(f"{path}.mask.{name}", f"there is no mask {way!r}", MASK_HINT)
         if name in trusted.hash:
             yield Problem(f"{path}.mask.{name}", "is masked and hashed", "choose one")
         if name in staging.key:
@@ -200,7 +200,7 @@ def reference_problems(pipeline: Pipeline, path: str, rule: Rule) -> Iterator[Pr
     table = resolve(pipeline, name) if dot else None
     if table is None:
         names = [f"{each.name}.COLUMN" for each in pipeline.trusted]
-        yield Problem(path, f"there is no table {name or rule.text!r}", meant(f"{name}.COLUMN", names))
+        yield Problem(path, f"there is no table {name or rule.text!r}", did_you_mean(f"{name}.COLUMN", names))
         return
     yield from missing(path, [column], table_columns(pipeline, table))
 
@@ -249,7 +249,7 @@ def python_problems(path: str, refined: Refined) -> Iterator[Problem]:
 
 
 def sql_columns_wrong(pipeline: Pipeline, path: str, sql: str) -> Iterator[Problem]:
-    """Columns that none of the tables has, where all columns are declared."""
+    """Columns that no table of the SQL has, if all columns are declared."""
     if not sql:
         return
     known: list[str] = []
@@ -268,13 +268,13 @@ def circle_problems(pipeline: Pipeline) -> Iterator[Problem]:
     except SqlProblem:
         return
     except ValueError as error:
-        yield Problem("refined", str(error), "a table is made of those before it")
+        yield Problem("refined", str(error), "a table cannot read itself, also not through others")
 
 
 def view_problems(pipeline: Pipeline, view: View) -> Iterator[Problem]:
     path = f"views.{view.name}"
     if not view.source or not view.sql:
-        return  # the reader has said so
+        return  # reported by the reader
     table = resolve(pipeline, view.source)
     if table is None or table.zone is Zone.STAGING or "." not in view.source:
         known = [f"{each.zone}.{each.name}" for each in lake_tables(pipeline)]
@@ -288,7 +288,7 @@ def view_problems(pipeline: Pipeline, view: View) -> Iterator[Problem]:
                 yield unknown(f"{path}.sql", "table", name, table_names(pipeline))
         yield from sql_columns_wrong(pipeline, f"{path}.sql", view.sql)
     except SqlProblem:
-        pass  # said by the definition
+        pass  # reported by the definition
     yield from cron_wrong(f"{path}.batch", view.batch)
 
 

@@ -1,7 +1,7 @@
 """A YAML document with the line of everything in it.
 
-In: text. Out: parts whose values are asked for by name and kind; what is missing, of another kind, there
-twice or not known becomes a problem with its line. Does not know: what a pipeline is.
+In: text. Out: sections, whose values are read by name and kind. A value that is missing, of another kind,
+given twice or unknown becomes a problem with its line. Does not know: what a pipeline is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from barnabas.pipeline.file.problems import Problem, meant
+from barnabas.pipeline.file.problems import Problem, did_you_mean
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
@@ -23,7 +23,7 @@ DEPTH_MAX = 40
 
 
 class Document:
-    """What is found while a document is read."""
+    """Problems and lines that were found while reading a document."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -32,7 +32,7 @@ class Document:
     def wrong(self, path: str, message: str, hint: str = "", node: Node | None = None) -> None:
         self.problems.append(Problem(path, message, hint, line_of(node)))
 
-    def root(self, text: str) -> Part | None:
+    def root(self, text: str) -> Section | None:
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.YAMLError as error:
@@ -49,7 +49,7 @@ class Document:
         if not isinstance(node, MappingNode):
             self.wrong("file", f"must hold names with values, this is {KINDS[type(node)]}", node=node)
             return None
-        return Part(self, node, "")
+        return Section(self, node, "")
 
 
 def line_of(node: Node | None) -> int:
@@ -57,15 +57,15 @@ def line_of(node: Node | None) -> int:
 
 
 def plain(node: Node) -> Any:
-    """Numbers, texts, lists and so on, as YAML means them."""
+    """The value of a node: number, text, list and so on."""
     try:
         return SafeConstructor().construct_document(node)
     except yaml.YAMLError:
         return None
 
 
-class Part:
-    """Names with values. Ask for what is known, then `finish`: the rest are names that nobody knows."""
+class Section:
+    """Names with values. Read the known names, then call `finish`, which reports all others."""
 
     def __init__(self, document: Document, node: MappingNode, path: str) -> None:
         self.document = document
@@ -120,7 +120,7 @@ class Part:
         return str(node.value)
 
     def read(self, name: str, reader: Callable[[str], T], default: T) -> T:
-        """A text that a reader turns into something; its ValueError is the problem."""
+        """A text, converted by `reader`; its ValueError becomes a problem."""
         if self._get(name) is None:
             return default
         text = self.text(name)
@@ -158,12 +158,12 @@ class Part:
         if not text:
             return default
         if text not in set(kind):
-            self.wrong(name, f"is {text!r}", meant(text, kind))
+            self.wrong(name, f"is {text!r}", did_you_mean(text, kind))
             return default
         return kind(text)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of words, or one word."""
+        """A list of texts, or one text."""
         node = self._get(name)
         if node is None:
             return ()
@@ -175,20 +175,20 @@ class Part:
         return ()
 
     def settings(self, name: str) -> dict[str, str]:
-        """Names with single values, as texts; true and false in small letters."""
-        part = self.part(name)
-        if part is None:
+        """Names with single values, as texts; booleans as true and false."""
+        section = self.section(name)
+        if section is None:
             return {}
         found = {}
-        for key in part.names():
-            value = plain(part.values[key])
+        for key in section.names():
+            value = plain(section.values[key])
             if isinstance(value, bool):
                 found[key] = str(value).lower()
             else:
-                found[key] = part.text(key)
+                found[key] = section.text(key)
         return found
 
-    def part(self, name: str, *, required: bool = False, hint: str = "") -> Part | None:
+    def section(self, name: str, *, required: bool = False, hint: str = "") -> Section | None:
         node = self._get(name)
         if node is None:
             if required:
@@ -197,18 +197,18 @@ class Part:
         if not isinstance(node, MappingNode):
             self.wrong(name, f"must hold names with values, this is {KINDS[type(node)]}", hint)
             return None
-        return Part(self.document, node, self.at(name))
+        return Section(self.document, node, self.at(name))
 
-    def parts(self, name: str) -> list[tuple[str, Part]]:
+    def sections(self, name: str) -> list[tuple[str, Section]]:
         """Parts by name: the entries of sources, staging and so on."""
-        whole = self.part(name)
+        whole = self.section(name)
         if whole is None:
             return []
-        found = [(each, whole.part(each, required=True)) for each in whole.names()]
-        return [(each, part) for each, part in found if part is not None]
+        found = [(each, whole.section(each, required=True)) for each in whole.names()]
+        return [(each, section) for each, section in found if section is not None]
 
-    def items(self, name: str) -> list[Part]:
-        """The entries of a list, each names with values."""
+    def items(self, name: str) -> list[Section]:
+        """The entries of a list, as sections."""
         node = self._get(name)
         if node is None:
             return []
@@ -220,7 +220,7 @@ class Part:
             path = f"{self.at(name)}[{index}]"
             self.document.lines[path] = line_of(each)
             if isinstance(each, MappingNode):
-                found.append(Part(self.document, each, path))
+                found.append(Section(self.document, each, path))
             else:
                 self.document.wrong(
                     path, f"must hold names with values, this is {KINDS[type(each)]}", node=each
@@ -230,4 +230,4 @@ class Part:
     def finish(self, others: Iterable[str] = ()) -> None:
         for name in self.values:
             if name not in self.asked:
-                self.wrong(name, "is not known here", meant(name, [*self.asked, *others]))
+                self.wrong(name, "is not known here", did_you_mean(name, [*self.asked, *others]))

@@ -1,8 +1,8 @@
-"""The plan: what a run would create, change and remove, as a diff against what was applied last.
+"""The plan: what a run would create, change and remove, compared with the file of the last run.
 
-In: a pipeline, and the description that the last run left in `<state>/applied.json`. Out: changes, each with
-what follows from it, as lines for a person. Descriptions hold references to secrets, never their values.
-Does not know: Spark; nothing in the lake is touched by planning.
+In: a pipeline, and the description that the last run left in `<state>/applied.json`. Out: changes with their
+consequences, as lines for a person. Descriptions hold references to secrets, never values.
+Does not know: Spark. A plan does not touch the lake.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ WHOLE = ("serving", "spark", "maintenance", "retention_s")
 SINGULAR = {"sources": "source", "views": "view"}
 
 FOLLOWS: Mapping[tuple[str, str], str] = {
-    ("staging", "key"): "rows that are there keep their place; `replay` deduplicates them anew",
-    ("staging", "source"): "what came from the old source stays; `replay` fills the table anew",
+    ("staging", "key"): "existing rows stay; `replay` deduplicates them again",
+    ("staging", "source"): "rows of the old source stay; `replay` fills the table again",
     (
         "trusted",
         "rules",
-    ): "new rows are checked by the new rules; `replay` checks old ones, `release` frees some",
-    ("trusted", "mask"): "rows that are there stay as they are; `replay` masks them",
-    ("trusted", "hash"): "rows that are there stay as they are; `replay` hashes them",
-    ("trusted", "salt"): "rows that are there keep the old hashes; `replay` makes new ones",
-    ("sources", "schema"): "new rows are read by it; `replay` reads old ones again from raw",
-    ("sources", "format"): "new rows are read by it; `replay` reads old ones again from raw",
+    ): "new rows are checked by the new rules; `replay` checks old rows, `release` releases quarantined ones",
+    ("trusted", "mask"): "existing rows stay as they are; `replay` masks them",
+    ("trusted", "hash"): "existing rows stay as they are; `replay` hashes them",
+    ("trusted", "salt"): "existing rows keep the old hashes; `replay` makes new ones",
+    ("sources", "schema"): "new rows are parsed with it; `replay` parses old rows from raw again",
+    ("sources", "format"): "new rows are parsed with it; `replay` parses old rows from raw again",
     ("sources", "subscribe"): "the new topic is read from its start",
     (
         "sources",
         "bootstrap_servers",
-    ): "positions are those of the old cluster: right only if it is a copy of it",
-    ("refined", "sql"): "computed anew by the next run",
-    ("refined", "python"): "computed anew by the next run",
-    ("views", "sql"): "computed anew from the master data by the next run",
-    ("views", "keys"): "computed anew from the master data by the next run",
-    ("views", "measures"): "computed anew from the master data by the next run",
-    ("views", "source"): "computed anew from the master data by the next run",
-    ("serving", "store"): "views are computed anew into the new store",
+    ): "positions are those of the old cluster, and valid only if the new one is a copy",
+    ("refined", "sql"): "the next run recomputes it",
+    ("refined", "python"): "the next run recomputes it",
+    ("views", "sql"): "the next run recomputes it from its table",
+    ("views", "keys"): "the next run recomputes it from its table",
+    ("views", "measures"): "the next run recomputes it from its table",
+    ("views", "source"): "the next run recomputes it from its table",
+    ("serving", "store"): "views are recomputed into the new store",
 }
 REMOVED: Mapping[str, str] = {
-    "sources": "is read no longer; its rows stay in the lake",
-    "staging": "is filled no longer; its rows stay in the lake",
-    "trusted": "is filled no longer; its rows stay in the lake",
-    "refined": "is computed no longer; its rows stay in the lake",
-    "views": "is served no longer",
+    "sources": "is not read any more; its rows stay in the lake",
+    "staging": "is not filled any more; its rows stay in the lake",
+    "trusted": "is not filled any more; its rows stay in the lake",
+    "refined": "is not computed any more; its rows stay in the lake",
+    "views": "is not served any more",
 }
 
 
-class LakeOfAnother(Exception):
-    """The lake belongs to another pipeline; the text says which."""
+class LakeOfAnotherPipeline(Exception):
+    """The lake belongs to another pipeline; the message says which."""
 
 
 class Sign(enum.StrEnum):
@@ -71,7 +71,7 @@ class Sign(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field of a part; None where it is absent."""
+    """One changed field; None if it is absent."""
 
     field: str
     before: Any
@@ -94,7 +94,7 @@ class Change:
 
 
 def described(pipeline: Pipeline) -> dict[str, Any]:
-    """The pipeline as plain values, without the values of secrets and without what is at its default."""
+    """The pipeline as plain values, without the values of secrets and without defaults."""
     parts: dict[str, Any] = {"pipeline": pipeline.name}
     for part in PARTS:
         parts[part] = {each.name: plain(each, skip=("name",)) for each in getattr(pipeline, part)}
@@ -123,7 +123,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def named(name: str, value: Any) -> Any:
-    """A plain form of a value that goes by this name."""
+    """The plain form of a field's value."""
     if isinstance(value, Secret):
         return value.template  # references only
     if dataclasses.is_dataclass(value):
@@ -140,18 +140,18 @@ def named(name: str, value: Any) -> Any:
 
 
 def read_applied(folder: Path) -> dict[str, Any] | None:
-    """What the last run applied; None where there was none."""
+    """The description of the last run; None if there was none."""
     try:
         found = json.loads((folder / FILE_NAME).read_text())
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise LakeOfAnother(f"{folder / FILE_NAME} cannot be understood: {error}") from None
+        raise LakeOfAnotherPipeline(f"{folder / FILE_NAME} cannot be understood: {error}") from None
     return found if isinstance(found, dict) else None
 
 
 def apply(pipeline: Pipeline, folder: Path) -> list[Change]:
-    """Note that this pipeline is run on the lake now; what changed since the last one."""
+    """Save the description of this run; the changes since the last one."""
     found = changes(read_applied(folder), described(pipeline))
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f"{FILE_NAME}.new"
@@ -162,7 +162,7 @@ def apply(pipeline: Pipeline, folder: Path) -> list[Change]:
 
 def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[Change]:
     if before is not None and before.get("pipeline") != after["pipeline"]:
-        raise LakeOfAnother(
+        raise LakeOfAnotherPipeline(
             f"this lake belongs to the pipeline {before.get('pipeline')!r}, not to {after['pipeline']!r}:"
             " give this one a lake of its own, or `destroy` the other one first"
         )
@@ -214,7 +214,7 @@ def brief(value: Any) -> str:
 
 
 def lines(found: Sequence[Change]) -> list[str]:
-    """For a person, like a diff."""
+    """The changes as lines for a person, like a diff."""
     if not found:
         return ["Nothing to do: the lake is as the file says."]
     width = max(len(change.title) for change in found)

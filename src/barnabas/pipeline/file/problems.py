@@ -1,5 +1,4 @@
-"""Problems of a file: what is wrong, where, and what was meant. All of them are collected, none ends the
-reading.
+"""Problems of a file: what is wrong, where, and what was probably meant. All problems are collected.
 
 In: names, lines. Out: values for people. Does not know: YAML, pipelines.
 """
@@ -16,7 +15,7 @@ NAMES_SHOWN_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`path` is the name in the file, as in sources.orders.format; `line` is 0 where there is no file."""
+    """`path` is the name in the file, as in sources.orders.format; `line` is 0 without a file."""
 
     path: str
     message: str
@@ -30,7 +29,7 @@ class Problem:
 
 
 class FileProblems(Exception):
-    """A file that is no pipeline, with everything that is wrong in it."""
+    """A file with problems; the message lists all of them."""
 
     def __init__(self, problems: Iterable[Problem], file: Path | None = None) -> None:
         self.problems = sorted(problems, key=lambda each: (each.line, each.path))
@@ -40,8 +39,8 @@ class FileProblems(Exception):
         super().__init__("\n".join([head, *(f"  {each}" for each in self.problems)]))
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """A hint: the name that was probably meant, or those that there are."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint: the name that was probably meant, or the known names."""
     names = sorted({str(each) for each in known})
     close = difflib.get_close_matches(name, names, 1, 0.6)
     if close:
@@ -55,7 +54,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def with_lines(problems: Iterable[Problem], lines: dict[str, int]) -> list[Problem]:
-    """Each at the line of its name, or of the nearest part around it."""
+    """Problems with the line of their name, or of the nearest section around it."""
     found = []
     for each in problems:
         path = each.path

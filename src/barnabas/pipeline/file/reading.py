@@ -1,7 +1,7 @@
-"""`pipeline.yaml` becomes a pipeline; everything that is wrong with it is said at once.
+"""Reads `pipeline.yaml`; reports all problems at once.
 
-In: a file. Out: a `Pipeline`, or `FileProblems` with line, name and hint of each. Spark is not needed for it.
-Does not know: what runs. The names of the file are explained in docs/pipelines.md.
+In: a file. Out: a `Pipeline`, or `FileProblems` with line, name and hint of each. Needs no Spark.
+docs/pipelines.md explains the names of the file. Does not know: what runs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import yaml
 from yaml.nodes import MappingNode, ScalarNode
 
 from barnabas.pipeline.engine.secrets import Text, is_literal_secret, text
-from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.pipeline.engine.spark_settings import SparkSettings
 from barnabas.pipeline.file.checks import problems_of
-from barnabas.pipeline.file.document import Document, Part
-from barnabas.pipeline.file.problems import FileProblems, Problem, meant, with_lines
+from barnabas.pipeline.file.document import Document, Section
+from barnabas.pipeline.file.problems import FileProblems, Problem, did_you_mean, with_lines
 from barnabas.pipeline.file.reading_rules import read_rule
 from barnabas.pipeline.lake.tables import Zone
 from barnabas.pipeline.spec import durations, model
@@ -46,11 +46,11 @@ from barnabas.pipeline.spec.model import (
 __all__ = ["FileProblems", "Problem", "pipeline_from", "read_pipeline", "read_text"]
 
 KINDS = ("topic", "table", "files")
-KEEP_SECRETS_OUT = "write ${env:NAME} or ${file:/path}: secrets do not belong into the file"
+KEEP_SECRETS_OUT = "write ${env:NAME} or ${file:/path}: the file must not hold secrets"
 
 
 def read_pipeline(path: str | Path) -> Pipeline:
-    """FileProblems says everything that is wrong."""
+    """Read a file. FileProblems lists everything that is wrong."""
     file = Path(path).absolute()
     try:
         content = file.read_text()
@@ -60,7 +60,7 @@ def read_pipeline(path: str | Path) -> Pipeline:
 
 
 def pipeline_from(document: Mapping[str, Any]) -> Pipeline:
-    """The opposite of `writing.document`."""
+    """The pipeline of a document, as `writing.document` makes it."""
     return read_text(yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True), None)
 
 
@@ -71,7 +71,7 @@ def read_text(content: str, file: Path | None = None) -> Pipeline:
         raise FileProblems(document.problems, file)
     pipeline = read_root(root, file)
     found = with_lines(problems_of(pipeline), document.lines)
-    # What could not be read would only be reported a second time as missing.
+    # A section that could not be read would be reported again as missing.
     read_wrong = {each.path for each in document.problems}
     found = [each for each in found if not within(each.path, read_wrong)]
     if document.problems or found:
@@ -79,20 +79,20 @@ def read_text(content: str, file: Path | None = None) -> Pipeline:
     return pipeline
 
 
-def within(path: str, parts: set[str]) -> bool:
-    return any(path == part or path.startswith((f"{part}.", f"{part}[")) for part in parts)
+def within(path: str, sections: set[str]) -> bool:
+    return any(path == section or path.startswith((f"{section}.", f"{section}[")) for section in sections)
 
 
-def read_root(root: Part, file: Path | None) -> Pipeline:
+def read_root(root: Section, file: Path | None) -> Pipeline:
     pipeline = Pipeline(
         name=root.text("name", required=True, hint="a short name: letters, digits, _"),
         lake=root.text("lake", required=True, hint="a folder or URL, as in ./lake"),
         spark=read_spark(root),
-        sources=tuple(read_source(name, part, file) for name, part in root.parts("sources")),
-        staging=tuple(read_staging(name, part) for name, part in root.parts("staging")),
-        trusted=tuple(read_trusted(name, part) for name, part in root.parts("trusted")),
-        refined=tuple(read_refined(name, part) for name, part in root.parts("refined")),
-        views=tuple(read_view(name, part) for name, part in root.parts("views")),
+        sources=tuple(read_source(name, section, file) for name, section in root.sections("sources")),
+        staging=tuple(read_staging(name, section) for name, section in root.sections("staging")),
+        trusted=tuple(read_trusted(name, section) for name, section in root.sections("trusted")),
+        refined=tuple(read_refined(name, section) for name, section in root.sections("refined")),
+        views=tuple(read_view(name, section) for name, section in root.sections("views")),
         serving=read_serving(root),
         retention_s=read_retention(root),
         maintenance=read_maintenance(root),
@@ -104,41 +104,47 @@ def read_root(root: Part, file: Path | None) -> Pipeline:
     return pipeline
 
 
-def read_spark(root: Part) -> SparkPart:
-    part = root.part("spark")
-    if part is None:
-        return SparkPart()
-    found = SparkPart(part.text("master", "local[*]"), part.text("remote"), part.settings("settings"))
-    part.finish()
+def read_spark(root: Section) -> SparkSettings:
+    section = root.section("spark")
+    if section is None:
+        return SparkSettings()
+    found = SparkSettings(
+        section.text("master", "local[*]"), section.text("remote"), section.settings("settings")
+    )
+    section.finish()
     return found
 
 
 # -- sources ----------------------------------------------------------------------------------------
 
 
-def read_source(name: str, part: Part, file: Path | None) -> Source:
-    kinds = [kind for kind in KINDS if kind in part]
+def read_source(name: str, section: Section, file: Path | None) -> Source:
+    kinds = [kind for kind in KINDS if kind in section]
     if len(kinds) != 1:
-        said = f"has {' and '.join(kinds)}" if kinds else "says not where rows come from"
-        close = [meant(each, KINDS) for each in part.values if meant(each, KINDS).startswith("did you")]
-        part.wrong("", said, close[0] if close else f"give exactly one of {', '.join(KINDS)}")
+        said = f"has {' and '.join(kinds)}" if kinds else "has no place to read from"
+        close = [
+            did_you_mean(each, KINDS)
+            for each in section.values
+            if did_you_mean(each, KINDS).startswith("did you")
+        ]
+        section.wrong("", said, close[0] if close else f"give exactly one of {', '.join(KINDS)}")
     common: dict[str, Any] = {
         "name": name,
-        "format": part.choice("format", Format, Format.JSON),
-        "schema": read_schema(part, file),
-        "event_time": part.text("event_time"),
-        "lateness_s": part.read("lateness", durations.seconds, None),
-        "bandwidth_bytes_s": part.read("bandwidth", durations.bytes_per_second, None),
-        "changes": part.text("changes"),
-        "rows_per_batch_max": part.number("rows_per_batch", None, 1),
+        "format": section.choice("format", Format, Format.JSON),
+        "schema": read_schema(section, file),
+        "event_time": section.text("event_time"),
+        "lateness_s": section.read("lateness", durations.seconds, None),
+        "bandwidth_bytes_s": section.read("bandwidth", durations.bytes_per_second, None),
+        "changes": section.text("changes"),
+        "rows_per_batch_max": section.number("rows_per_batch", None, 1),
     }
     kind = kinds[0] if kinds else "files"
     default = {"topic": model.REAL_TIME, "table": model.EVERY_MINUTE, "files": model.EVERY_TEN_SECONDS}[kind]
-    common["frequency"] = read_frequency(part, default)
-    inner = part.part(kind)
+    common["frequency"] = read_frequency(section, default)
+    inner = section.section(kind)
     for other in kinds[1:]:
-        part.part(other)
-    part.finish(KINDS)
+        section.section(other)
+    section.finish(KINDS)
     if inner is None:
         return FilesSource(path="", **common)
     readers = {"topic": read_topic, "table": read_table, "files": read_files}
@@ -147,62 +153,62 @@ def read_source(name: str, part: Part, file: Path | None) -> Source:
     return found
 
 
-def secret(part: Part, name: str, default: str = "", *, required: bool = False) -> Text:
-    """A text that may refer to secrets, and must where it is one."""
-    value = part.text(name, default, required=required)
+def secret(section: Section, name: str, default: str = "", *, required: bool = False) -> Text:
+    """A text that may refer to secrets. A literal secret is a problem."""
+    value = section.text(name, default, required=required)
     if is_literal_secret(name, value):
-        part.wrong(name, "holds a secret", KEEP_SECRETS_OUT)
+        section.wrong(name, "holds a secret", KEEP_SECRETS_OUT)
     return text(value)
 
 
-def secrets(part: Part, name: str) -> dict[str, Text]:
-    found = part.settings(name)
+def secrets(section: Section, name: str) -> dict[str, Text]:
+    found = section.settings(name)
     for key, value in found.items():
         if is_literal_secret(key, value):
-            part.wrong(name, f"{key} holds a secret", KEEP_SECRETS_OUT)
+            section.wrong(name, f"{key} holds a secret", KEEP_SECRETS_OUT)
     return {key: text(value) for key, value in found.items()}
 
 
-def read_topic(part: Part, common: dict[str, Any]) -> Source:
-    servers = "bootstrap_servers" if "bootstrap_servers" in part else "bootstrap.servers"
+def read_topic(section: Section, common: dict[str, Any]) -> Source:
+    servers = "bootstrap_servers" if "bootstrap_servers" in section else "bootstrap.servers"
     return TopicSource(
-        bootstrap_servers=secret(part, servers, required=True),
-        subscribe=part.text("subscribe"),
-        pattern=part.text("pattern"),
-        starting=part.text("starting", "earliest"),
-        settings=secrets(part, "settings"),
+        bootstrap_servers=secret(section, servers, required=True),
+        subscribe=section.text("subscribe"),
+        pattern=section.text("pattern"),
+        starting=section.text("starting", "earliest"),
+        settings=secrets(section, "settings"),
         **common,
     )
 
 
-def read_table(part: Part, common: dict[str, Any]) -> Source:
+def read_table(section: Section, common: dict[str, Any]) -> Source:
     return TableSource(
-        url=secret(part, "url", required=True),
-        table=part.text("table", required=True),
-        user=secret(part, "user"),
-        password=secret(part, "password"),
-        mode=part.choice("mode", TableMode, TableMode.SNAPSHOT),
-        incrementing=part.text("incrementing"),
-        timestamp=part.text("timestamp"),
-        snapshot_below=part.number("snapshot_below", model.SNAPSHOT_BELOW),
-        settings=secrets(part, "settings"),
+        url=secret(section, "url", required=True),
+        table=section.text("table", required=True),
+        user=secret(section, "user"),
+        password=secret(section, "password"),
+        mode=section.choice("mode", TableMode, TableMode.SNAPSHOT),
+        incrementing=section.text("incrementing"),
+        timestamp=section.text("timestamp"),
+        snapshot_below=section.number("snapshot_below", model.SNAPSHOT_BELOW),
+        settings=secrets(section, "settings"),
         **common,
     )
 
 
-def read_files(part: Part, common: dict[str, Any]) -> Source:
+def read_files(section: Section, common: dict[str, Any]) -> Source:
     return FilesSource(
-        path=part.text("path", required=True, hint="a folder, a file or a URL"),
-        kind=part.choice("kind", FileKind, FileKind.JSON),
-        pattern=part.text("pattern"),
-        recursive=part.flag("recursive", True),
-        settings=part.settings("settings"),
+        path=section.text("path", required=True, hint="a folder, a file or a URL"),
+        kind=section.choice("kind", FileKind, FileKind.JSON),
+        pattern=section.text("pattern"),
+        recursive=section.flag("recursive", True),
+        settings=section.settings("settings"),
         **common,
     )
 
 
-def read_frequency(part: Part, default: Frequency) -> Frequency:
-    node = part.node_of("frequency")
+def read_frequency(section: Section, default: Frequency) -> Frequency:
+    node = section.node_of("frequency")
     if node is None:
         return default
     if isinstance(node, ScalarNode):
@@ -210,13 +216,13 @@ def read_frequency(part: Part, default: Frequency) -> Frequency:
         if word == model.Pace.REAL_TIME:
             return model.REAL_TIME
         hint = 'real_time, {near_real_time: 1 minute} or {batch: "0 2 * * *"}'
-        part.wrong("frequency", f"is {word!r}", hint)
+        section.wrong("frequency", f"is {word!r}", hint)
         return default
-    inner = part.part("frequency")
+    inner = section.section("frequency")
     if inner is None:
         return default
     if len(inner.values) != 1:
-        part.wrong("frequency", "must be one of near_real_time and batch")
+        section.wrong("frequency", "must be one of near_real_time and batch")
     found = default
     if "near_real_time" in inner:
         found = model.every(inner.read("near_real_time", durations.seconds, 60.0))
@@ -226,18 +232,18 @@ def read_frequency(part: Part, default: Frequency) -> Frequency:
     return found
 
 
-def read_schema(part: Part, file: Path | None) -> Schema:
-    node = part.node_of("schema")
+def read_schema(section: Section, file: Path | None) -> Schema:
+    node = section.node_of("schema")
     if node is None:
         return Schema()
     if isinstance(node, ScalarNode):
         return Schema(infer_samples=1000) if node.value == "infer" else Schema(ddl=str(node.value))
-    inner = part.part("schema")
+    inner = section.section("schema")
     if inner is None:
         return Schema()
     found = Schema()
     if "infer" in inner:
-        samples = inner.part("infer")
+        samples = inner.section("infer")
         found = Schema(infer_samples=samples.number("samples", 1000, 1, 1_000_000) if samples else 1000)
         if samples:
             samples.finish()
@@ -246,7 +252,7 @@ def read_schema(part: Part, file: Path | None) -> Schema:
     elif "protobuf" in inner:
         path = beside(file, inner.text("protobuf"))
         if not path.exists():
-            inner.wrong("protobuf", f"{path} is not there", "make it with protoc --descriptor_set_out")
+            inner.wrong("protobuf", f"{path} does not exist", "make it with protoc --descriptor_set_out")
         found = Schema(protobuf=str(path), message=inner.text("message", required=True))
     else:
         found = Schema(ddl=inner.text("ddl", required=True, hint="or avro, protobuf, infer"))
@@ -254,20 +260,20 @@ def read_schema(part: Part, file: Path | None) -> Schema:
     return found
 
 
-def read_avro(part: Part, file: Path | None) -> str:
-    node = part.node_of("avro")
+def read_avro(section: Section, file: Path | None) -> str:
+    node = section.node_of("avro")
     if isinstance(node, MappingNode):
         from barnabas.pipeline.file.document import plain
 
         return json.dumps(plain(node))
-    written = part.text("avro")
+    written = section.text("avro")
     if written.lstrip().startswith(("{", "[", '"')):
         return written
     path = beside(file, written)
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        part.wrong("avro", f"is neither a schema in JSON nor a file that can be read: {error}")
+        section.wrong("avro", f"is neither a schema in JSON nor a file that can be read: {error}")
         return ""
 
 
@@ -278,96 +284,96 @@ def beside(file: Path | None, path: str) -> Path:
 # -- zones and views --------------------------------------------------------------------------------
 
 
-def read_staging(name: str, part: Part) -> Staging:
+def read_staging(name: str, section: Section) -> Staging:
     found = Staging(
         name=name,
-        source=part.text("source", name),
-        key=part.texts("key"),
-        drift=part.choice("drift", Drift, Drift.RESCUE),
+        source=section.text("source", name),
+        key=section.texts("key"),
+        drift=section.choice("drift", Drift, Drift.RESCUE),
     )
-    part.finish()
+    section.finish()
     return found
 
 
-def read_trusted(name: str, part: Part) -> Trusted:
-    # A rule that cannot be read leaves its place: those behind it keep their numbers.
+def read_trusted(name: str, section: Section) -> Trusted:
+    # A placeholder for an unreadable rule keeps the numbers of those behind it.
     rules = [
         read_rule(each) or model.expression("true", f"unreadable {index}")
-        for index, each in enumerate(part.items("rules"))
+        for index, each in enumerate(section.items("rules"))
     ]
     found = Trusted(
         name=name,
-        staging=part.text("from", name).removeprefix("staging."),
+        staging=section.text("from", name).removeprefix("staging."),
         rules=tuple(rules),
-        mask=part.settings("mask"),
-        hash=part.texts("hash"),
-        salt=text(part.text("salt")),
+        mask=section.settings("mask"),
+        hash=section.texts("hash"),
+        salt=text(section.text("salt")),
     )
-    if is_literal_secret("secret", part.text("salt")):
-        part.wrong("salt", "holds a secret", KEEP_SECRETS_OUT)
-    part.finish()
+    if is_literal_secret("secret", section.text("salt")):
+        section.wrong("salt", "holds a secret", KEEP_SECRETS_OUT)
+    section.finish()
     return found
 
 
-def read_refined(name: str, part: Part) -> Refined:
+def read_refined(name: str, section: Section) -> Refined:
     found = Refined(
         name=name,
-        sql=part.text("sql"),
-        python=part.text("python"),
-        inputs=part.texts("inputs"),
-        refresh=part.choice("refresh", Refresh, Refresh.AUTO),
-        schedule=part.text("schedule"),
+        sql=section.text("sql"),
+        python=section.text("python"),
+        inputs=section.texts("inputs"),
+        refresh=section.choice("refresh", Refresh, Refresh.AUTO),
+        schedule=section.text("schedule"),
     )
-    part.finish()
+    section.finish()
     return found
 
 
-def read_view(name: str, part: Part) -> View:
+def read_view(name: str, section: Section) -> View:
     found = View(
         name=name,
-        source=part.text("from", required=True, hint="trusted.NAME or refined.NAME"),
-        sql=part.text("sql", required=True),
-        keys=part.texts("keys"),
-        measures=part.settings("measures"),
-        batch=part.text("batch"),
-        settings=part.settings("settings"),
+        source=section.text("from", required=True, hint="trusted.NAME or refined.NAME"),
+        sql=section.text("sql", required=True),
+        keys=section.texts("keys"),
+        measures=section.settings("measures"),
+        batch=section.text("batch"),
+        settings=section.settings("settings"),
     )
-    part.finish()
+    section.finish()
     return found
 
 
-def read_serving(root: Part) -> Serving:
-    part = root.part("serving")
-    if part is None:
+def read_serving(root: Section) -> Serving:
+    section = root.section("serving")
+    if section is None:
         return Serving()
     found = Serving(
-        store=secret(part, "store", "duckdb"),
-        host=part.text("host", "127.0.0.1"),
-        port=part.number("port", 8088, 0, 65535),
-        token=secret(part, "token"),
-        keep_horizons=part.number("keep_horizons", 3, 1, 10_000),
+        store=secret(section, "store", "duckdb"),
+        host=section.text("host", "127.0.0.1"),
+        port=section.number("port", 8088, 0, 65535),
+        token=secret(section, "token"),
+        keep_horizons=section.number("keep_horizons", 3, 1, 10_000),
     )
-    part.finish()
+    section.finish()
     return found
 
 
-def read_retention(root: Part) -> dict[str, float]:
-    part = root.part("retention")
-    if part is None:
+def read_retention(root: Section) -> dict[str, float]:
+    section = root.section("retention")
+    if section is None:
         return {}
-    found = {zone: part.read(zone, durations.seconds, 0.0) for zone in Zone}
-    part.finish()
+    found = {zone: section.read(zone, durations.seconds, 0.0) for zone in Zone}
+    section.finish()
     return {str(zone): value for zone, value in found.items() if value}
 
 
-def read_maintenance(root: Part) -> Maintenance:
-    part = root.part("maintenance")
-    if part is None:
+def read_maintenance(root: Section) -> Maintenance:
+    section = root.section("maintenance")
+    if section is None:
         return Maintenance()
     found = Maintenance(
-        compact=part.text("compact"),
-        vacuum_s=part.read("vacuum", durations.seconds, Maintenance().vacuum_s),
-        file_bytes_target=part.read("file_size", durations.size_bytes, Maintenance().file_bytes_target),
+        compact=section.text("compact"),
+        vacuum_s=section.read("vacuum", durations.seconds, Maintenance().vacuum_s),
+        file_bytes_target=section.read("file_size", durations.size_bytes, Maintenance().file_bytes_target),
     )
-    part.finish()
+    section.finish()
     return found

@@ -1,4 +1,4 @@
-"""Rules of trusted tables as the file writes them: `{range: {amount: [0, 10000]}}`.
+"""Reads rules of trusted tables: `{range: {amount: [0, 10000]}}`.
 
 In: an entry of the list. Out: a `Rule`, or None and problems. Does not know: columns.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from yaml.nodes import MappingNode, Node
 
-from barnabas.pipeline.file.document import Part, plain
-from barnabas.pipeline.file.problems import meant
+from barnabas.pipeline.file.document import Section, plain
+from barnabas.pipeline.file.problems import did_you_mean
 from barnabas.pipeline.spec import durations
 from barnabas.pipeline.spec.model import Rule, RuleKind
 
@@ -23,22 +23,22 @@ EXAMPLES = {
 }
 
 
-def read_rule(part: Part) -> Rule | None:
-    kinds = [name for name in part.values if name in set(RuleKind)]
+def read_rule(section: Section) -> Rule | None:
+    kinds = [name for name in section.values if name in set(RuleKind)]
     if len(kinds) != 1:
-        others = [name for name in part.values if name != "name"]
-        hint = meant(others[0], RuleKind) if others and not kinds else "one rule an entry"
-        part.document.wrong(
-            part.path, "is no rule" if not kinds else "is more than one rule", hint, part.node
+        others = [name for name in section.values if name != "name"]
+        hint = did_you_mean(others[0], RuleKind) if others and not kinds else "one rule an entry"
+        section.document.wrong(
+            section.path, "is no rule" if not kinds else "is more than one rule", hint, section.node
         )
         return None
     kind = RuleKind(kinds[0])
-    node = part.node_of(kind)
-    name = part.text("name")
-    part.finish(RuleKind)
+    node = section.node_of(kind)
+    name = section.text("name")
+    section.finish(RuleKind)
     rule = made(kind, node, name)
     if rule is None:
-        part.wrong(kind, "cannot be understood", f"write it as in {EXAMPLES[kind]}")
+        section.wrong(kind, "cannot be understood", f"write it as in {EXAMPLES[kind]}")
     return rule
 
 

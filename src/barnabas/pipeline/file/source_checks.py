@@ -1,6 +1,6 @@
-"""What is wrong with a source: addresses, formats, schemas, modes, times.
+"""Finds problems of a source: addresses, formats, schemas, modes, times.
 
-In: a source. Out: problems. Does not know: the other parts, whether the source answers.
+In: a source. Out: problems. Does not know: other sections, whether the source answers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from barnabas.pipeline.engine.secrets import ANY_REFERENCE, IN_ADDRESS, REFERENCE, reference
-from barnabas.pipeline.file.problems import Problem, meant
+from barnabas.pipeline.file.problems import Problem, did_you_mean
 from barnabas.pipeline.spec.model import (
     DEBEZIUM,
     FileKind,
@@ -45,7 +45,7 @@ def cron_wrong(path: str, text: str) -> Iterator[Problem]:
 
 
 def fields_of(source: Source) -> list[Field] | None:
-    """Columns with types, where they are declared as DDL."""
+    """Columns with types, if they are declared as DDL."""
     try:
         return parse_columns(source.schema.ddl) if source.schema.ddl else None
     except DdlError:
@@ -53,7 +53,7 @@ def fields_of(source: Source) -> list[Field] | None:
 
 
 def columns_of(source: Source) -> list[str] | None:
-    """Names of columns, where they can be known."""
+    """Names of columns; None if they are unknown."""
     fields = fields_of(source)
     if fields is not None:
         return [each.name for each in fields]
@@ -79,10 +79,12 @@ def source_problems(source: Source) -> Iterator[Problem]:
     elif isinstance(source, TableSource):
         yield from table_problems(f"{path}.table", source)
     elif isinstance(source, FilesSource) and not source.path:
-        pass  # the reader has said so
+        pass  # reported by the reader
     if source.changes:
         if source.changes != DEBEZIUM:
-            yield Problem(f"{path}.changes", f"is {source.changes!r}", meant(source.changes, [DEBEZIUM]))
+            yield Problem(
+                f"{path}.changes", f"is {source.changes!r}", did_you_mean(source.changes, [DEBEZIUM])
+            )
         if not isinstance(source, TopicSource) or source.format is not Format.JSON:
             yield Problem(f"{path}.changes", "are read from a topic in JSON", "use topic and format json")
 
@@ -116,7 +118,7 @@ def time_problems(path: str, source: Source) -> Iterator[Problem]:
     columns = columns_of(source)
     if source.event_time and columns is not None:
         if source.event_time not in columns:
-            hint = meant(source.event_time, columns)
+            hint = did_you_mean(source.event_time, columns)
             yield Problem(f"{path}.event_time", f"there is no column {source.event_time!r}", hint)
         for field in fields_of(source) or ():
             if field.name == source.event_time and field.kind.name not in TIME_TYPES:
@@ -131,7 +133,7 @@ def time_problems(path: str, source: Source) -> Iterator[Problem]:
             yield Problem(f"{path}.frequency.batch", "is empty", 'five fields, as in "0 2 * * *"')
         yield from cron_wrong(f"{path}.frequency.batch", frequency.cron)
     if frequency.pace is Pace.NEAR_REAL_TIME and frequency.interval_s <= 0:
-        yield Problem(f"{path}.frequency.near_real_time", "must be longer than nothing")
+        yield Problem(f"{path}.frequency.near_real_time", "must be longer than 0 seconds")
 
 
 def topic_problems(path: str, source: TopicSource) -> Iterator[Problem]:
@@ -142,7 +144,7 @@ def topic_problems(path: str, source: TopicSource) -> Iterator[Problem]:
                 f"{path}.bootstrap.servers", f"{part.strip()!r} is no address", "host:port, host:port"
             )
     if bool(source.subscribe) == bool(source.pattern):
-        yield Problem(f"{path}.subscribe", "says which topics, or pattern does", "exactly one of them")
+        yield Problem(f"{path}.subscribe", "or pattern must name the topics", "exactly one of them")
     if source.pattern:
         try:
             re.compile(source.pattern)
@@ -156,7 +158,7 @@ def topic_problems(path: str, source: TopicSource) -> Iterator[Problem]:
 
 
 def options_wrong(path: str, source: TopicSource) -> Iterator[Problem]:
-    """What the data source itself would refuse, as far as it needs no secret to say so."""
+    """Options that the data source would refuse, as far as that is known without secrets."""
     from barnabas.spark.options import source_options
     from barnabas.spark.settings import OptionError
 
@@ -185,7 +187,7 @@ def table_problems(path: str, source: TableSource) -> Iterator[Problem]:
     columns = columns_of(source)
     for name in (source.incrementing, source.timestamp):
         if name and columns is not None and name not in columns:
-            yield Problem(path, f"there is no column {name!r}", meant(name, columns))
+            yield Problem(path, f"there is no column {name!r}", did_you_mean(name, columns))
     for name, value in (
         ("url", url),
         ("user", reference(source.user)),

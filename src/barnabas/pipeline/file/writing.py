@@ -1,7 +1,7 @@
-"""A pipeline as a document again: for plans that compare, and for processes that are started with Python's
-values.
+"""Writes a pipeline as a document: for plans, and for processes that start from Python objects.
 
-In: a pipeline. Out: what `reading` reads, with references where secrets are. Does not know: files.
+In: a pipeline. Out: a document that `reading` reads, with references in place of secrets. Does not know:
+files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def to_yaml(pipeline: Pipeline) -> str:
 
 
 def document(pipeline: Pipeline) -> Document:
-    """Only what differs from what is there anyway; the lake's place as it will be used."""
+    """The document, without empty values and with the absolute place of the lake."""
     found: Document = {"name": pipeline.name, "lake": pipeline.lake_location.root}
     spark = pipeline.spark
     found["spark"] = without_empty(

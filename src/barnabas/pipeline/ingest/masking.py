@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from barnabas.pipeline.engine.secrets import reveal
-from barnabas.pipeline.spec.model import HINT, WAYS, Trusted
+from barnabas.pipeline.spec.model import MASK_HINT, MASKS, Trusted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -37,9 +37,9 @@ def mask(column: Column, way: str) -> Column:
         return F.date_format(F.trunc(column.cast("date"), "year"), "yyyy-MM-dd")
     if way == "email":
         return F.regexp_replace(text, r"(?<=.)[^@](?=[^@]*@)", "*")
-    match = WAYS.fullmatch(way)
+    match = MASKS.fullmatch(way)
     if match is None or match[1] is None:
-        raise ValueError(f"{way!r} is no way to mask: {HINT}")
+        raise ValueError(f"{way!r} is no way to mask: {MASK_HINT}")
     kept = int(match[2])
     stars = F.repeat(F.lit("*"), F.greatest(F.length(text) - F.lit(kept), F.lit(0)))
     # A value that is not longer than the visible part is hidden completely.

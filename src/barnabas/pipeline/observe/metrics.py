@@ -1,7 +1,7 @@
-"""Metrics of a pipeline in Prometheus' text format, and the endpoint that shows them.
+"""Metrics of a pipeline in Prometheus' text format, and their HTTP endpoint.
 
-In: the timeline. Out: text for a scrape: rows, bytes, runs and seconds of every source and view, lag, delay,
-and how each part is now. Does not know: how the numbers came about.
+In: the timeline. Out: text for a scrape: rows, bytes, runs and seconds of every source and view, lag,
+delay, and states. Does not know: how the work is done.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from barnabas.pipeline.engine.timeline import Kind, Standing, State, Timeline, TimelineError, Total
+from barnabas.pipeline.engine.timeline import CurrentState, Kind, State, Timeline, TimelineError, Total
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "barnabas_pipeline"
@@ -21,9 +21,9 @@ Sample = tuple[Mapping[str, str], float]
 
 def text(pipeline: str, timeline: Timeline) -> str:
     """One scrape."""
-    totals, standings = timeline.totals(), timeline.standings()
+    totals, states = timeline.totals(), timeline.states()
     lines: list[str] = []
-    for name, kind, help_text, samples in families(totals, standings):
+    for name, kind, help_text, samples in families(totals, states):
         lines.append(f"# HELP {PREFIX}_{name} {help_text}")
         lines.append(f"# TYPE {PREFIX}_{name} {kind}")
         for labels, value in samples:
@@ -36,7 +36,7 @@ def labelled(labels: Mapping[str, str]) -> str:
 
 
 def families(
-    totals: Iterable[Total], standings: Iterable[Standing]
+    totals: Iterable[Total], states: Iterable[CurrentState]
 ) -> Iterator[tuple[str, str, str, list[Sample]]]:
     totals = list(totals)
     sources = [total for total in totals if total.kind == Kind.SOURCE]
@@ -86,7 +86,7 @@ def families(
         "1 where a part is in this state.",
         [
             ({"kind": each.kind, "name": each.name, "state": str(state)}, float(each.state == state))
-            for each in standings
+            for each in states
             for state in State
         ],
     )
@@ -101,11 +101,11 @@ def last(totals: Iterable[Total], field: str) -> list[Sample]:
 
 
 class NoEndpoint(Exception):
-    """The port cannot be had; the text says why."""
+    """The endpoint cannot listen; the message says why."""
 
 
 class Endpoint:
-    """`GET /metrics` on a port, from a thread of its own."""
+    """Serves `GET /metrics` in a thread."""
 
     def __init__(self, pipeline: str, timeline: Timeline, host: str, port: int) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -125,7 +125,7 @@ class Endpoint:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Scrapes are no news."""
+                """Do not log scrapes."""
 
         try:
             self._server = ThreadingHTTPServer((host, port), Handler)

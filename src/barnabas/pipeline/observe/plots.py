@@ -1,8 +1,8 @@
-"""Plots as SVG text: lines over time, a strip of runs, stacked bars. Colours are the page's.
+"""Plots as SVG text: lines over time, a strip of runs, stacked bars.
 
-In: series of numbers with names. Out: one `<svg>` each, which takes its colours from CSS variables (`--c0`
-to `--c7`, `--ink`, `--quiet`, `--rule`), so that one page serves light and dark; each mark says its value
-when the pointer rests on it. Does not know: what the numbers are.
+In: named series of numbers. Out: one `<svg>` each. Colours are CSS variables of the page (`--c0` to
+`--c7`, `--ink`, `--quiet`, `--rule`), so that one page serves light and dark. Each mark shows its value as
+a tooltip. Does not know: what the numbers mean.
 """
 
 from __future__ import annotations

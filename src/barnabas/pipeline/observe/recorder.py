@@ -1,8 +1,8 @@
-"""What is written down of work: an entry in the timeline, a state, and an event of lineage.
+"""Records the work of a pipeline: an entry in the timeline, a state, and a lineage event.
 
-In: batches of sources, outcomes of views, tables made anew, failures. Out: the timeline and the event log,
-which outlive the process. Nothing that goes wrong here stops the work itself.
-Does not know: how the work is done.
+In: results of batches, outcomes of views, recomputed tables, failures. Out: the timeline and the event
+log, which outlive the process. A failure to record never stops the work. Does not know: how the work is
+done.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from barnabas.pipeline.engine.errors import brief
-from barnabas.pipeline.engine.timeline import Entry, Kind, Recorder, State, Timeline
+from barnabas.pipeline.engine.timeline import BestEffortTimeline, Entry, Kind, State, Timeline
 from barnabas.pipeline.ingest.results import BatchResult, RewriteResult
 from barnabas.pipeline.lake.tables import Zone
 from barnabas.pipeline.lineage.log import EventLog
@@ -25,13 +25,13 @@ from barnabas.pipeline.spec.state_folder import state_folder
 from barnabas.pipeline.views.layers import Layer, Outcome
 
 
-class Diary:
-    """One for a process; its methods may be called by several threads."""
+class RunRecorder:
+    """One for each process. Thread-safe."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         folder = state_folder(pipeline)
         self.timeline = Timeline(folder)
-        self._recorder = Recorder(self.timeline)
+        self._best_effort = BestEffortTimeline(self.timeline)
         self._events = EventLog(folder)
         self._graph = graph_of(pipeline)
         self._stands: dict[tuple[Kind, str], tuple[State, str]] = {}
@@ -55,7 +55,7 @@ class Diary:
             lag=lag or 0,
             delay_s=max(0.0, (batch.ended - newest).total_seconds()) if newest is not None else 0.0,
         )
-        self._recorder.record(entry)
+        self._best_effort.record(entry)
         for changed in batch.changed:
             if changed.table.zone is not Zone.QUARANTINE:
                 self._tell(f"{changed.table.zone}.{changed.table.name}", entry, streaming=streaming)
@@ -64,7 +64,7 @@ class Diary:
     # -- views and tables --------------------------------------------------------------------------
 
     def outcome(self, outcome: Outcome, rows_in: int = 0, newest: datetime | None = None) -> None:
-        """What became of a view; nothing is said of looks that found nothing to do."""
+        """Record the outcome of a view, unless there was nothing to do."""
         if outcome.layer is Layer.NONE:
             return
         kind = Kind.VIEW_BATCH if outcome.layer is Layer.BATCH else Kind.VIEW_SPEED
@@ -75,20 +75,20 @@ class Diary:
         entry = Entry(
             kind, outcome.view, run, started, ended, rows_in=rows_in, rows_out=outcome.rows, delay_s=delay_s
         )
-        self._recorder.record(entry)
+        self._best_effort.record(entry)
         self._tell(f"view.{outcome.view}", entry, streaming=kind == Kind.VIEW_SPEED)
 
     def made(self, kind: Kind, name: str, started: float, rows: int, version: int | None = None) -> None:
-        """A table that was made anew, or other work that has an end."""
+        """Record a recomputed table, or other finished work."""
         ended = time.time()
         run = str(version) if version is not None else f"{ended:.3f}"
         entry = Entry(kind, name, run, started, ended, rows_out=rows)
-        self._recorder.record(entry)
+        self._best_effort.record(entry)
         self._tell(f"{kind}.{name}", entry, streaming=False)
 
     def rewritten(self, done: RewriteResult, started: float) -> None:
         ended = time.time()
-        self._recorder.record(
+        self._best_effort.record(
             Entry(
                 Kind.COMMAND,
                 done.what,
@@ -103,24 +103,24 @@ class Diary:
 
     # -- states ------------------------------------------------------------------------------------
 
-    def stand(self, kind: Kind, name: str, state: State, detail: str = "") -> None:
-        """Written only when it is another one: a source in real time is looked at ten times a second."""
+    def set_state(self, kind: Kind, name: str, state: State, detail: str = "") -> None:
+        """Set a state. Only changes are written: a real-time source is polled ten times a second."""
         if self._stands.get((kind, name)) != (state, detail):
-            self._recorder.stand(kind, name, state, detail, os.getpid())
+            self._best_effort.set_state(kind, name, state, detail, os.getpid())
             self._stands[kind, name] = (state, detail)
 
     def failed(self, kind: Kind, name: str, error: BaseException, started: float, then: str = "") -> None:
         said = brief(error)
         ended = time.time()
-        self._recorder.record(Entry(kind, name, f"{ended:.3f}", started, ended, error=said))
+        self._best_effort.record(Entry(kind, name, f"{ended:.3f}", started, ended, error=said))
         waits = State.WAITING if type(error).__name__ in WAITS_FOR else State.FAILED
-        self.stand(kind, name, waits, f"{said}; {then}" if then else said)
+        self.set_state(kind, name, waits, f"{said}; {then}" if then else said)
 
     @contextlib.contextmanager
     def working(self, kind: Kind, name: str, then: str = "") -> Iterator[None]:
-        """Work whose failure is written down and passed on."""
+        """Record a failure of the block, and raise it."""
         started = time.time()
-        self.stand(kind, name, State.RUNNING)
+        self.set_state(kind, name, State.RUNNING)
         try:
             yield
         except Exception as error:

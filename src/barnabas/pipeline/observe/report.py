@@ -1,8 +1,8 @@
-"""The report: one HTML page that needs nothing beside it, with plots, in light and dark.
+"""The report: one self-contained HTML page with plots, for light and dark.
 
-In: what a pipeline did (`Facts`: timeline, standings, views, sizes, quarantine, the picture of its lineage).
-Out: the page's text. Every number on it comes from the timeline or the lake.
-Does not know: where the facts come from (`running.facts`), or Spark.
+In: `Facts` about a pipeline: timeline, states, views, sizes, quarantine, lineage. Out: the page. Every
+number comes from the timeline or the lake. Does not know: where the facts come from
+(`observe.report_facts`), Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from barnabas.pipeline.engine.timeline import Entry, Kind, Standing, State, Total
+from barnabas.pipeline.engine.timeline import CurrentState, Entry, Kind, State, Total
 from barnabas.pipeline.observe import plots
 from barnabas.pipeline.observe.report_style import STYLE
 
@@ -28,7 +28,7 @@ WORST_FIRST = (State.FAILED, State.WAITING, State.STARTING, State.RUNNING, State
 
 @dataclass(frozen=True, slots=True)
 class ViewFacts:
-    """One view as it is served: columns, some rows, how many there are, and how fresh they are."""
+    """A served view: columns, some rows, the number of rows, and its freshness."""
 
     name: str
     columns: Sequence[str]
@@ -39,7 +39,7 @@ class ViewFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a table of the lake holds."""
+    """Size and version of a table of the lake."""
 
     zone: str
     name: str
@@ -56,7 +56,7 @@ class Facts:
     now: float
     entries: Sequence[Entry] = ()
     totals: Sequence[Total] = ()
-    standings: Sequence[Standing] = ()
+    states: Sequence[CurrentState] = ()
     views: Sequence[ViewFacts] = ()
     tables: Sequence[TableFacts] = ()
     quarantine: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (table, rule) -> rows
@@ -67,7 +67,7 @@ def page(facts: Facts) -> str:
     at = datetime.fromtimestamp(facts.now, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     sections = (
         cards(facts),
-        standings(facts.standings, facts.now),
+        states(facts.states, facts.now),
         sources(facts),
         views(facts.views),
         over_time(facts),
@@ -119,7 +119,7 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} % of all" if whole else "nothing came yet"
 
 
-def standings(found: Sequence[Standing], now: float) -> str:
+def states(found: Sequence[CurrentState], now: float) -> str:
     if not found:
         return ""
     ordered = sorted(found, key=lambda each: (worst(each.state), each.kind, each.name))

@@ -1,8 +1,7 @@
-"""What the report tells, gathered: the timeline, the views as served, the lake's tables, the quarantine.
+"""Collects the facts of the report: the timeline, served views, tables of the lake, the quarantine.
 
-In: a pipeline; the lake and the serving process as they are now. Out: `report.Facts`. Delta's log is read as
-what it is, files of JSON and Parquet, so that a report costs no Spark.
-Does not know: how the page looks.
+In: a pipeline, its lake and its serving process. Out: `report.Facts`. Reads Delta's log as files, so that
+a report needs no Spark. Does not know: how the page looks.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
         now=time.time(),
         entries=timeline.entries(limit=ENTRIES_MAX),
         totals=timeline.totals(),
-        standings=timeline.standings(),
+        states=timeline.states(),
         views=views,
         tables=list(tables_of(pipeline)),
         quarantine=quarantined(pipeline),
@@ -46,7 +45,7 @@ def facts_of(pipeline: Pipeline, views: Sequence[ViewFacts] = ()) -> Facts:
 
 
 def views_of(pipeline: Pipeline) -> list[ViewFacts]:
-    """Some rows of every view, as it is served; none where nothing was computed yet."""
+    """Some rows of every served view; none if nothing was computed yet."""
     found = []
     try:
         with open_queries(pipeline) as serving:
@@ -58,7 +57,7 @@ def views_of(pipeline: Pipeline) -> list[ViewFacts]:
                     ViewFacts(view["name"], columns, rows, view["rows"], fresh_text(answer["freshness"]))
                 )
     except (ServingError, StoreError):
-        return found  # a report of what is known is better than none
+        return found  # report what is known
     return found
 
 
@@ -71,7 +70,7 @@ def fresh_text(freshness: Any) -> str:
 
 
 def tables(pipeline: Pipeline) -> Iterator[TableName]:
-    """Every table that the pipeline keeps, zone by zone."""
+    """Every table of the pipeline, zone by zone."""
     for source in pipeline.sources:
         yield TableName(Zone.RAW, source.name)
     for staging in pipeline.staging:
@@ -99,7 +98,7 @@ def tables_of(pipeline: Pipeline) -> Iterator[TableFacts]:
 
 
 def quarantined(pipeline: Pipeline) -> dict[tuple[str, str], int]:
-    """How many rows each rule refused, that were not released since."""
+    """The number of quarantined rows by table and rule, without released ones."""
     lake = pipeline.lake_location
     if not lake.is_local:
         return {}
@@ -114,6 +113,6 @@ def quarantined(pipeline: Pipeline) -> dict[tuple[str, str], int]:
             try:
                 rows = parquet.read_table(folder / path, columns=["rule", "released_at"]).to_pylist()
             except (OSError, KeyError, ValueError):
-                continue  # compacted away between two looks
+                continue  # compacted meanwhile
             counts.update((table.name, str(row["rule"])) for row in rows if row["released_at"] is None)
     return dict(counts)

@@ -1,7 +1,7 @@
-"""The status of a pipeline as a table: each part, how it is, and what its last run did.
+"""The status of a pipeline: each source, view, table and process, its state, and its last run.
 
-In: the timeline, the schedule, who holds the lock. Out: a table for a terminal, plain rows for programs.
-Does not know: how the terminal is refreshed; that is the command's business.
+In: the timeline and the holder of the lock. Out: a table for a terminal, plain rows for programs.
+Does not know: how the terminal is refreshed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.engine.lock import holder, is_held
-from barnabas.pipeline.engine.timeline import Entry, Kind, Standing, State, Timeline, Total
+from barnabas.pipeline.engine.timeline import CurrentState, Entry, Kind, State, Timeline, Total
 from barnabas.pipeline.observe.plots import short, shown_bytes, shown_seconds
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ RECENT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One part of the pipeline."""
+    """One line of the status."""
 
     kind: str
     name: str
@@ -73,12 +73,12 @@ class Line:
 
 
 def status_lines(timeline: Timeline) -> list[Line]:
-    """Every part that is known, by kind and name."""
-    standings = {(each.kind, each.name): each for each in timeline.standings()}
+    """One line for each name in the timeline, by kind and name."""
+    states = {(each.kind, each.name): each for each in timeline.states()}
     totals = {(each.kind, each.name): each for each in timeline.totals()}
     found = []
-    for kind, name in sorted(standings.keys() | totals.keys(), key=place):
-        standing = standings.get((kind, name), Standing(kind, name, "", "", 0.0))
+    for kind, name in sorted(states.keys() | totals.keys(), key=place):
+        standing = states.get((kind, name), CurrentState(kind, name, "", "", 0.0))
         recent = timeline.entries(kind, name, limit=SPARK_RUNS)
         detail, since = standing.detail, standing.since
         found.append(Line(kind, name, standing.state, detail, since, totals.get((kind, name)), recent))
@@ -91,7 +91,7 @@ def place(key: tuple[str, str]) -> tuple[int, str]:
 
 
 def table(pipeline: str, timeline: Timeline) -> Group:
-    """For `rich`: a heading, the parts, and what is wrong."""
+    """For `rich`: a heading, the lines, and details of states."""
     from rich.console import Group
     from rich.markup import escape
     from rich.table import Table
@@ -141,7 +141,7 @@ def cells(line: Line, now: float) -> list[str]:
 
 
 def sparks(values: Sequence[float]) -> str:
-    """A row of small bars."""
+    """Values as a row of small bars."""
     most = max(values, default=0)
     if most <= 0:
         return ""

@@ -1,7 +1,7 @@
-"""What both Spark applications have in common: their file, session, serving process, and how they end.
+"""What both Spark applications share: the file, the session, the serving process, and how they end.
 
-In: the name of the application, the path of the pipeline's file. Out: an exit status. The application ends
-with a status of its own when its JVM or its server is gone, so that the supervisor starts it anew.
+In: the name of the application, the path of the pipeline's file. Out: an exit status. An application whose
+JVM or server is gone exits, so that the supervisor restarts it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.pipeline.engine.errors import brief
 from barnabas.pipeline.engine.session import close, is_alive
-from barnabas.pipeline.engine.supervisor import STOP_S_MAX, when_orphaned, when_told
+from barnabas.pipeline.engine.supervisor import STOP_S_MAX, on_stop_signal, on_supervisor_gone
 from barnabas.pipeline.file.reading import read_pipeline
-from barnabas.pipeline.observe.recorder import Diary
+from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.run.session import open_session
-from barnabas.pipeline.run.work import Work
+from barnabas.pipeline.run.worker import Worker
 from barnabas.pipeline.serving.access import serving_url, token_of
 from barnabas.pipeline.serving.http.client import ServingClient
 from barnabas.pipeline.spec.model import Pipeline
@@ -32,39 +32,38 @@ if TYPE_CHECKING:
 SPARK_GONE, ORPHANED = 70, 71  # exit statuses
 SERVING_S_MAX = 60.0
 LOOK_S = 0.1
-CORES_ON_CLUSTER = "2"  # of each application, where the file does not say: both must find room
+CORES_ON_CLUSTER = "2"  # default for each application, so that both fit on the cluster
 
 
 class Application:
-    """One running application. `stopping` is set once it is to end."""
+    """A running application. `stopping` is set when it must end."""
 
     def __init__(self, name: str, pipeline: Pipeline, spark: SparkSession, serving: ServingClient) -> None:
         self.name = name
         self.pipeline = pipeline
         self.spark = spark
         self.serving = serving
-        self.diary = Diary(pipeline)
+        self.recorder = RunRecorder(pipeline)
         self.stopping = threading.Event()
-        self.work = Work(spark, pipeline, serving, self.diary, self.stopping.is_set)
+        self.worker = Worker(spark, pipeline, serving, self.recorder, self.stopping.is_set)
 
     def stop(self) -> None:
         self.stopping.set()
 
     def log(self, text: str) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        with contextlib.suppress(OSError):  # the disk of the log may be full
+        with contextlib.suppress(OSError):  # the disk may be full
             print(f"{at} {self.name}: {' '.join(str(text).split())[:1000]}", flush=True)
 
     def check_alive(self, error: BaseException) -> None:
-        """Ends the process where the error means that its session is gone: nothing can be done without
-        it."""
+        """End the process if its Spark session is gone."""
         if not is_alive(self.spark):
-            self.log(f"Spark is gone: {brief(error)}")
+            self.log(f"the Spark session is gone: {brief(error)}")
             os._exit(SPARK_GONE)
 
 
 def own_settings(pipeline: Pipeline, name: str) -> dict[str, str]:
-    """Settings for this application alone: `batch.spark.driver.memory` and the like, and defaults."""
+    """Settings of this application alone, such as `batch.spark.driver.memory`, and defaults."""
     prefix = f"{name}."
     found = {
         key.removeprefix(prefix): value
@@ -90,12 +89,12 @@ def run_application(name: str, arguments: list[str], body: Callable[[Application
     [path] = arguments
     pipeline = read_pipeline(path)
     running: list[Application] = []
-    when_orphaned(lambda: end_orphaned(running))
+    on_supervisor_gone(lambda: end_orphaned(running))
     url = wait_for_serving(pipeline)
     spark = open_session(pipeline, name, **own_settings(pipeline, name))
     with ServingClient(url, token_of(pipeline)) as serving:
         application = Application(name, pipeline, spark, serving)
-        when_told(application.stop)
+        on_stop_signal(application.stop)
         running.append(application)
         application.log(f"running, pid {os.getpid()}")
         body(application)
@@ -107,7 +106,7 @@ def run_application(name: str, arguments: list[str], body: Callable[[Application
 
 
 def end_orphaned(running: list[Application]) -> None:
-    """Without a supervisor nobody else ends it: what waits for something that never comes ends too."""
+    """End the process when its supervisor is gone, also if the application does not stop in time."""
     for application in running:
         application.stop()
         time.sleep(STOP_S_MAX)

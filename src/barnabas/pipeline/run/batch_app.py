@@ -1,8 +1,8 @@
 """The batch application: sources, refined tables, views and maintenance on their schedules.
 
-In: a pipeline, the serving process. Out: what is due is done, in order: sources first, then what is made of
-them, views last. A job that fails is tried again with backoff, and the others go on meanwhile.
-Ends when it is told to, when its supervisor is gone, or when its JVM is.
+In: a pipeline, the serving process. Out: due jobs are done in order: sources, then refined tables, then
+views. A job that fails is tried again with backoff; the others go on. The application ends on a signal,
+when its supervisor is gone, or when its JVM is gone.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import time
 from barnabas.pipeline.engine.backoff import Backoff
 from barnabas.pipeline.engine.schedule import Job, Schedule
 from barnabas.pipeline.engine.timeline import Kind
-from barnabas.pipeline.observe.recorder import Diary, utc_now
+from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
 from barnabas.pipeline.run.application import Application, run_application
-from barnabas.pipeline.run.work import Work, jobs_of
+from barnabas.pipeline.run.worker import Worker, jobs_of
 from barnabas.pipeline.spec.state_folder import state_folder
 
 LOOK_S_MAX = 5.0
 BACKOFF_S_MAX = 300.0
-LATER_S = 3600.0  # what somebody has to decide on is looked at again
+LATER_S = 3600.0  # pause after an error that a person has to decide on
 
 
-class Batches:
-    """All scheduled work of a pipeline, one piece after the other."""
+class BatchApplication:
+    """Does the scheduled jobs of a pipeline, one after another."""
 
     def __init__(self, application: Application) -> None:
         self._app = application
-        self._work: Work = application.work
-        self._diary: Diary = application.diary
+        self._worker: Worker = application.worker
+        self._recorder: RunRecorder = application.recorder
         jobs = jobs_of(application.pipeline)
         self._schedule = Schedule(state_folder(application.pipeline), jobs)
         self._backoffs = {job.key: Backoff(most_s=BACKOFF_S_MAX) for job in jobs}
@@ -46,11 +46,11 @@ class Batches:
             self._app.stopping.wait(max(0.2, wait_s))
 
     def do(self, job: Job) -> bool:
-        """Whether it went well."""
+        """Do one job; whether it succeeded."""
         began, started = utc_now(), time.time()
         try:
-            with self._diary.working(Kind(job.kind), job.name, "tried again"):
-                self._work.do(job)
+            with self._recorder.working(Kind(job.kind), job.name, "tried again"):
+                self._worker.do(job)
         except Exception as error:
             self._app.check_alive(error)
             self._app.log(f"{job.key}: {error}")
@@ -65,7 +65,7 @@ class Batches:
 
 
 def main(arguments: list[str]) -> int:
-    return run_application("batch", arguments, lambda application: Batches(application).run())
+    return run_application("batch", arguments, lambda application: BatchApplication(application).run())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Backfills, replays and releases: a part of the lake is written anew, then what depends on it, in order.
+"""Runs backfills, replays and releases, then updates what depends on the rewritten rows.
 
-In: a pipeline, and which of the three. Out: what was done. Refined tables are computed anew first, then the
-views over what changed, each once, and nothing else. A pipeline that runs goes on meanwhile, and its serving
-process gets the views; where none runs, the lake is ours.
-Does not know: how rows are rewritten (`pipeline.backfill`).
+In: a pipeline, and one of the three commands. Out: what was done. The command recomputes the refined
+tables; then the views over changed tables are refreshed, each once. If the pipeline runs, its serving
+process gets the views; if not, the command holds the lake's lock. Does not know: how rows are rewritten
+(`ingest.replay`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.pipeline.engine.lock import LakeIsBusy, LakeLock
 from barnabas.pipeline.ingest.results import RewriteResult
-from barnabas.pipeline.observe.recorder import Diary
-from barnabas.pipeline.run.work import Work
+from barnabas.pipeline.observe.recorder import RunRecorder
+from barnabas.pipeline.run.worker import Worker
 from barnabas.pipeline.serving.access import open_pipeline_store, serving_url, token_of
 from barnabas.pipeline.serving.http.client import ServingClient
 from barnabas.pipeline.spec.model import Pipeline
@@ -30,7 +30,7 @@ Body = Callable[["SparkSession"], RewriteResult]
 
 
 def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], object]) -> RewriteResult:
-    """`body` rewrites rows and refined tables with a session; the views follow here."""
+    """`body` rewrites rows and refined tables; then the views are refreshed."""
     from barnabas.pipeline.engine.session import close
     from barnabas.pipeline.run.session import open_session
 
@@ -38,14 +38,14 @@ def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], obje
         say("starting Spark")
         spark = open_session(pipeline, "rewriting")
         try:
-            work = Work(spark, pipeline, parts, Diary(pipeline))
+            worker = Worker(spark, pipeline, parts, RunRecorder(pipeline))
             started = time.time()
             say("rewriting")
             done = body(spark)
             for name in done.views:
                 say(f"view {name}")
-                work.refresh_view(name)
-            work.diary.rewritten(done, started)
+                worker.refresh_view(name)
+            worker.recorder.rewritten(done, started)
             return done
         finally:
             close(spark)
@@ -53,7 +53,7 @@ def rewrite(pipeline: Pipeline, what: str, body: Body, say: Callable[[str], obje
 
 @contextmanager
 def parts_of(pipeline: Pipeline, what: str) -> Iterator[Parts]:
-    """Where parts of views go: to the process that serves, or into the store of a lake that nobody runs."""
+    """Where parts of views go: to the serving process, or to the store if the pipeline does not run."""
     lock = LakeLock(state_folder(pipeline), what)
     try:
         lock.acquire()

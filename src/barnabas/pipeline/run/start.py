@@ -1,7 +1,7 @@
-"""Running a pipeline: `run` supervises serving, batch and streaming; `run --once` does what is due, and ends.
+"""Starts a pipeline: `run` supervises serving, streaming and batch; `run --once` does what is due, and ends.
 
-In: a pipeline. Out: it runs until it is told to stop, or the pieces that were done. Either has the lake for
-itself. Does not know: the command line.
+In: a pipeline. Out: it runs until it is stopped, or the pieces that were done. Both hold the lake's lock.
+Does not know: the command line.
 """
 
 from __future__ import annotations
@@ -20,43 +20,49 @@ from barnabas.pipeline.engine.errors import brief
 from barnabas.pipeline.engine.lock import SUPERVISES, LakeLock
 from barnabas.pipeline.engine.schedule import Job, Schedule
 from barnabas.pipeline.engine.secrets import reveal
-from barnabas.pipeline.engine.supervisor import Part, Supervisor, when_told
-from barnabas.pipeline.engine.timeline import Kind, Recorder, State
+from barnabas.pipeline.engine.supervisor import Program, Supervisor, on_stop_signal
+from barnabas.pipeline.engine.timeline import BestEffortTimeline, Kind, State
 from barnabas.pipeline.file import plan
 from barnabas.pipeline.file.checks import problems_of
 from barnabas.pipeline.file.writing import to_yaml
 from barnabas.pipeline.observe import metrics
-from barnabas.pipeline.observe.recorder import Diary, utc_now
-from barnabas.pipeline.run.work import Say, Work, jobs_of, streaming_sources
+from barnabas.pipeline.observe.recorder import RunRecorder, utc_now
+from barnabas.pipeline.run.worker import RowProgress, Worker, jobs_of, streaming_sources
 from barnabas.pipeline.serving.access import READY_FILE, open_pipeline_store, token_of
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.spec.state_folder import logs_folder, state_folder
 
 FILE_NAME = "pipeline.yaml"
-PARTS = ("serving", "streaming", "batch")
-ANEW = ("sql", "keys", "measures", "source", "python")  # fields that make a view or table due at once
+PROGRAMS = ("serving", "streaming", "batch")
+FIELDS_OF_RESULT = (
+    "sql",
+    "keys",
+    "measures",
+    "source",
+    "python",
+)  # a change of these makes a view or table due at once
 
 
 class Progress(Protocol):
-    """Hears which piece is being done, and how much of it, where that is known."""
+    """Called with the piece being done, and how much of it is done, if known."""
 
     def __call__(self, what: str, done: int = 0, total: int | None = None) -> object: ...
 
 
-def unheard(what: str, done: int = 0, total: int | None = None) -> None:
-    """Progress that nobody watches."""
+def no_progress(what: str, done: int = 0, total: int | None = None) -> None:
+    """Ignore progress."""
 
 
 @dataclass(slots=True)
-class Done:
-    """What `run --once` did: names of pieces, and what failed with its reason."""
+class OnceResult:
+    """What `run --once` did: names of pieces, and reasons of those that failed."""
 
     pieces: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def run_pipeline(pipeline: Pipeline, *, once: bool = False) -> Done | None:
+def run_pipeline(pipeline: Pipeline, *, once: bool = False) -> OnceResult | None:
     """As `barnabas pipeline run` does with a file. ValueError names every problem of the pipeline."""
     problems = problems_of(pipeline)
     if problems:
@@ -70,51 +76,51 @@ def run_pipeline(pipeline: Pipeline, *, once: bool = False) -> Done | None:
 # -- once ------------------------------------------------------------------------------------------
 
 
-def run_once(pipeline: Pipeline, say: Progress | None = None) -> Done:
-    """Everything that is due, in this process: streaming sources too, up to what they have now."""
+def run_once(pipeline: Pipeline, say: Progress | None = None) -> OnceResult:
+    """Do everything that is due, in this process. Streaming sources are read up to what they have now."""
     from barnabas.pipeline.engine.session import close
     from barnabas.pipeline.run.session import open_session
 
-    tell = say or unheard
+    tell = say or no_progress
     with LakeLock(state_folder(pipeline), "run --once"):
         changed = plan.apply(pipeline, state_folder(pipeline))
         schedule = Schedule(state_folder(pipeline), jobs_of(pipeline))
-        schedule.forget(anew(pipeline, changed))
+        schedule.make_due(due_at_once(pipeline, changed))
         tell("starting Spark")
         spark = open_session(pipeline, "once")
         store = open_pipeline_store(pipeline)
         try:
-            diary = Diary(pipeline)
-            drop_removed(changed, store.drop, diary)
-            return all_due(Work(spark, pipeline, store, diary), schedule, tell)
+            recorder = RunRecorder(pipeline)
+            drop_removed(changed, store.drop, recorder)
+            return do_all_due(Worker(spark, pipeline, store, recorder), schedule, tell)
         finally:
             store.close()
             close(spark)
 
 
-def all_due(work: Work, schedule: Schedule, tell: Progress) -> Done:
-    done = Done()
+def do_all_due(worker: Worker, schedule: Schedule, tell: Progress) -> OnceResult:
+    done = OnceResult()
 
-    def piece(kind: Kind, name: str, body: Callable[[Say], object]) -> bool:
+    def piece(kind: Kind, name: str, body: Callable[[RowProgress], object]) -> bool:
         tell(f"{kind} {name}")
         try:
-            with work.diary.working(kind, name):
+            with worker.recorder.working(kind, name):
                 body(lambda rows, total: tell(f"{kind} {name}", rows, total))
-        except Exception as error:  # the rest goes on
+        except Exception as error:  # the other pieces go on
             done.failed[f"{kind} {name}"] = brief(error)
             return False
         done.pieces.append(f"{kind} {name}")
         return True
 
-    for source in streaming_sources(work.pipeline):
-        piece(Kind.SOURCE, source, lambda say, name=source: work.drain(name, say))  # type: ignore[misc]
+    for source in streaming_sources(worker.pipeline):
+        piece(Kind.SOURCE, source, lambda say, name=source: worker.drain(name, say))  # type: ignore[misc]
     now = utc_now()
     for job in schedule.due(now):
-        if piece(Kind(job.kind), job.name, lambda say, job=job: work.do(job, say)):  # type: ignore[misc]
+        if piece(Kind(job.kind), job.name, lambda say, job=job: worker.do(job, say)):  # type: ignore[misc]
             schedule.done(job, now)
-    for view in work.pipeline.views:
-        if piece(Kind.VIEW_SPEED, view.name, lambda _, name=view.name: work.catch_up(name)):  # type: ignore[misc]
-            work.diary.stand(Kind.VIEW_SPEED, view.name, State.IDLE)
+    for view in worker.pipeline.views:
+        if piece(Kind.VIEW_SPEED, view.name, lambda _, name=view.name: worker.catch_up(name)):  # type: ignore[misc]
+            worker.recorder.set_state(Kind.VIEW_SPEED, view.name, State.IDLE)
     return done
 
 
@@ -128,10 +134,10 @@ def supervise(
     seconds: float | None = None,
     ready: Callable[[Supervisor], object] | None = None,
 ) -> None:
-    """Until SIGTERM, SIGINT, or so many seconds have passed."""
+    """Run until SIGTERM, SIGINT, or until `seconds` have passed."""
     with supervised(pipeline, metrics_port) as supervisor:
         if threading.current_thread() is threading.main_thread():
-            when_told(supervisor.stop)
+            on_stop_signal(supervisor.stop)
         if ready is not None:
             ready(supervisor)
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -145,29 +151,29 @@ def supervise(
 
 @contextmanager
 def supervised(pipeline: Pipeline, metrics_port: int | None = None) -> Iterator[Supervisor]:
-    """The supervisor of a pipeline whose lake is ours now; nothing was started yet."""
+    """Lock the lake and make the supervisor; it has started nothing yet."""
     folder = state_folder(pipeline)
     endpoint: metrics.Endpoint | None = None
     with LakeLock(folder, f"{SUPERVISES}{pipeline.file or pipeline.name}") as lock:
         changed = plan.apply(pipeline, folder)
-        Schedule(folder, jobs_of(pipeline)).forget(anew(pipeline, changed))
-        diary = Diary(pipeline)
-        drop_removed(changed, lambda view: None, diary)
+        Schedule(folder, jobs_of(pipeline)).make_due(due_at_once(pipeline, changed))
+        recorder = RunRecorder(pipeline)
+        drop_removed(changed, lambda view: None, recorder)
         (folder / READY_FILE).unlink(missing_ok=True)
         if metrics_port is not None:
             host = pipeline.serving.host
-            endpoint = metrics.Endpoint(pipeline.name, diary.timeline, host, metrics_port)
+            endpoint = metrics.Endpoint(pipeline.name, recorder.timeline, host, metrics_port)
         try:
-            recorder = Recorder(diary.timeline)
-            parts = parts_of(pipeline, written(pipeline))
-            yield Supervisor(parts, logs_folder(pipeline), recorder, [lock.descriptor])
+            timeline = BestEffortTimeline(recorder.timeline)
+            programs = programs_of(pipeline, file_for_applications(pipeline))
+            yield Supervisor(programs, logs_folder(pipeline), timeline, [lock.descriptor])
         finally:
             if endpoint is not None:
                 endpoint.close()
 
 
-def parts_of(pipeline: Pipeline, file: Path) -> list[Part]:
-    """Serving first: the applications hand it their parts, and it ends last."""
+def programs_of(pipeline: Pipeline, file: Path) -> list[Program]:
+    """The programs of a run. Serving is first: the applications write to it, so it must end last."""
     serving = pipeline.serving
     folder = state_folder(pipeline)
     environment = {
@@ -178,17 +184,17 @@ def parts_of(pipeline: Pipeline, file: Path) -> list[Part]:
     command = [*python, "barnabas.pipeline.serving", "--name", pipeline.name, "--folder", str(folder)]
     command += ["--host", serving.host, "--port", str(serving.port or free_port())]
     command += ["--keep-horizons", str(serving.keep_horizons), "--ready", str(folder / READY_FILE)]
-    found = [Part("serving", [*command, "--ends-with", str(os.getpid())], environment)]
+    found = [Program("serving", [*command, "--ends-with", str(os.getpid())], environment)]
     if streaming_sources(pipeline) or pipeline.views:
-        found.append(Part("streaming", [*python, "barnabas.pipeline.run.streaming_app", str(file)]))
+        found.append(Program("streaming", [*python, "barnabas.pipeline.run.streaming_app", str(file)]))
     jobs = jobs_of(pipeline)
     if any(not job.is_once for job in jobs) or Schedule(folder, jobs).due(utc_now()):
-        found.append(Part("batch", [*python, "barnabas.pipeline.run.batch_app", str(file)]))
+        found.append(Program("batch", [*python, "barnabas.pipeline.run.batch_app", str(file)]))
     return found
 
 
 def free_port() -> int:
-    """Fixed for this run, so that the serving process is found again where it was."""
+    """A free port, kept for the whole run, so that a restarted serving process has the same URL."""
     import socket
 
     with socket.socket() as found:
@@ -196,8 +202,8 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def written(pipeline: Pipeline) -> Path:
-    """The file for the applications: its own, or one that says the same as the Python objects."""
+def file_for_applications(pipeline: Pipeline) -> Path:
+    """The file for the applications: that of the pipeline, or one written from the Python objects."""
     if pipeline.file is not None:
         return pipeline.file
     path = state_folder(pipeline) / FILE_NAME
@@ -209,19 +215,21 @@ def written(pipeline: Pipeline) -> Path:
 # -- what changed since the last run ---------------------------------------------------------------
 
 
-def anew(pipeline: Pipeline, changes: list[plan.Change]) -> list[str]:
-    """Keys of jobs that are due at once, because what they compute is another thing now."""
+def due_at_once(pipeline: Pipeline, changes: list[plan.Change]) -> list[str]:
+    """Keys of jobs that are due at once, because their result is defined differently now."""
     kinds = {"views": Kind.VIEW_BATCH, "refined": Kind.REFINED}
     return [
         Job(kinds[change.part], change.name, None).key
         for change in changes
         if change.part in kinds
-        and (any(each.field in ANEW for each in change.differences) or is_behind(pipeline, change))
+        and (
+            any(each.field in FIELDS_OF_RESULT for each in change.differences) or is_behind(pipeline, change)
+        )
     ]
 
 
 def is_behind(pipeline: Pipeline, change: plan.Change) -> bool:
-    """Whether it is a new table over tables that have rows already."""
+    """Whether it is a new refined table over tables that have rows already."""
     if change.sign is not plan.Sign.CREATE or change.part != "refined":
         return False
     lake = pipeline.lake_location
@@ -229,8 +237,8 @@ def is_behind(pipeline: Pipeline, change: plan.Change) -> bool:
     return not lake.is_local or any(Path(lake.path(table)).is_dir() for table in inputs)
 
 
-def drop_removed(changes: list[plan.Change], drop: Callable[[str], object], diary: Diary) -> None:
-    """Parts that the file has no longer are shown no longer."""
+def drop_removed(changes: list[plan.Change], drop: Callable[[str], object], recorder: RunRecorder) -> None:
+    """Delete the states, and the views, of what the file does not have any more."""
     kinds = {
         "sources": (Kind.SOURCE,),
         "refined": (Kind.REFINED,),
@@ -239,6 +247,6 @@ def drop_removed(changes: list[plan.Change], drop: Callable[[str], object], diar
     for change in changes:
         if change.sign is plan.Sign.REMOVE and change.part in kinds:
             for kind in kinds[change.part]:
-                diary.timeline.forget(kind, change.name)
+                recorder.timeline.forget(kind, change.name)
             if change.part == "views":
                 drop(change.name)

@@ -1,7 +1,7 @@
 """Times, sizes and rates as people write them: `10 minutes`, `1h`, `10 MB/s`.
 
-In: text. Out: seconds, bytes, bytes a second, and text again. What cannot be read is a `ValueError` that says
-what can. Does not know: what they are for.
+In: text. Out: seconds, bytes, bytes per second, and text again. Text that cannot be read raises ValueError
+with an example. Does not know: what the values are for.
 """
 
 from __future__ import annotations

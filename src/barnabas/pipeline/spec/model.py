@@ -1,8 +1,8 @@
-"""A pipeline as values: what the file says, and what Python code writes instead of a file.
+"""A pipeline as values: what the file describes, or what Python code writes instead of a file.
 
-In: names, addresses, schemas, rules. Out: frozen values that the other modules work on. `reading` makes them
-from YAML, `writing` turns them into a document again, `checking` says what is wrong with them.
-Does not know: YAML, Spark, the lake's tables.
+In: names, addresses, schemas, rules. Out: frozen values for the other rooms. `file.reading` makes them from
+YAML, `file.writing` turns them into a document again, `file.checks` finds their problems. Does not know:
+YAML, Spark, the lake's tables.
 
     pipeline = Pipeline(
         name="shop",
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.pipeline.engine.secrets import Text, reference
-from barnabas.pipeline.engine.spark_settings import SparkPart
+from barnabas.pipeline.engine.spark_settings import SparkSettings
 from barnabas.pipeline.lake.tables import Lake, TableName, Zone
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Pace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frequency:
-    """How often a source is read: at once, every so many seconds, or by cron."""
+    """How often a source is read: continuously, at an interval, or by cron."""
 
     pace: Pace = Pace.REAL_TIME
     interval_s: float = 0.0
@@ -49,7 +49,7 @@ class Frequency:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether the streaming application reads it; else the batch application does, on its schedule."""
+        """Whether the streaming application reads the source; if not, the batch application does."""
         return self.pace is not Pace.BATCH
 
 
@@ -68,8 +68,7 @@ def on_schedule(cron: str) -> Frequency:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What records look like: one of DDL, an Avro schema, a Protobuf message, or to be inferred from
-    samples."""
+    """The schema of records: DDL, an Avro schema, a Protobuf message, or to be inferred from samples."""
 
     ddl: str = ""
     avro: str = ""  # the schema itself, as JSON
@@ -83,7 +82,7 @@ class Schema:
 
 
 class Drift(StrEnum):
-    """What happens to fields that the schema does not name."""
+    """What to do with fields that the schema does not name."""
 
     ADD = "add"
     RESCUE = "rescue"
@@ -117,14 +116,15 @@ class Format(StrEnum):
 
 DEBEZIUM = "debezium"
 SNAPSHOT_BELOW = 10_000
-# How a column can be masked.
-WAYS = re.compile(r"all|email|null|year|(last|first)(\d{1,2})")
-HINT = "all, last4 (any number), first1, email, year, null"
+# Ways to mask a column.
+MASKS = re.compile(r"all|email|null|year|(last|first)(\d{1,2})")
+MASK_HINT = "all, last4 (any number), first1, email, year, null"
 
 
 class Merging(StrEnum):
-    """How a batch changes a table: rows of new keys are added, rows replace those of their key, or all is
-    replaced."""
+    """How a batch changes a table: add rows with new keys, replace rows by key, or replace all rows.
+
+    Raw's commits keep the values."""
 
     INSERT_NEW = "first"
     UPSERT = "last"
@@ -136,7 +136,7 @@ class _Named:
     name: str
 
     def __post_init__(self) -> None:
-        # Lists are welcome where tuples are kept, so that values stay hashable and frozen.
+        # Callers may pass lists; tuples keep the values frozen and hashable.
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, list):
@@ -145,7 +145,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(_Named):
-    """What all kinds of sources have."""
+    """What all kinds of sources share."""
 
     format: Format = Format.JSON
     schema: Schema = Schema()
@@ -185,12 +185,12 @@ class TableSource(Source):
 
     @property
     def address(self) -> str:
-        """The URL as the file has it: without the values of secrets."""
+        """The URL as in the file, without the values of secrets."""
         return reference(self.url)
 
     @property
     def merging(self) -> Merging:
-        """Small tables are snapshots whatever the mode: which it is shows only when the table is read."""
+        """By the mode. Small tables are read as snapshots in every mode, which shows only at reading."""
         if self.mode is TableMode.SNAPSHOT:
             return Merging.REPLACE_ALL
         return Merging.INSERT_NEW if self.mode is TableMode.INCREMENTING else Merging.UPSERT
@@ -225,20 +225,19 @@ class RuleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What rows of a trusted table must fulfil. Make them with `not_null`, `in_range`, `pattern` and so
-    on."""
+    """A rule for rows of a trusted table. Make it with `not_null`, `in_range`, `pattern` and so on."""
 
     kind: RuleKind
     columns: tuple[str, ...] = ()
-    low: Any = None  # of a range; None is open
+    low: Any = None  # of a range; None: no bound
     high: Any = None
-    text: str = ""  # the pattern, the expression, or the table.column that is referred to
+    text: str = ""  # the pattern, the expression, or the referenced table.column
     age_s: float = 0.0
     name: str = ""
 
     @property
     def label(self) -> str:
-        """What the quarantine and the report call it."""
+        """The rule's name in the quarantine and the report."""
         return self.name or "_".join((self.kind, *self.columns))
 
 
@@ -251,7 +250,7 @@ def in_range(column: str, low: Any = None, high: Any = None, name: str = "") -> 
 
 
 def pattern(column: str, expression: str, name: str = "") -> Rule:
-    """The whole value must match."""
+    """The whole value must match the expression."""
     return Rule(RuleKind.PATTERN, (column,), text=expression, name=name)
 
 
@@ -260,7 +259,7 @@ def unique(*columns: str, name: str = "") -> Rule:
 
 
 def refers_to(column: str, target: str, name: str = "") -> Rule:
-    """`target` is table.column of a trusted table; `staging.` or `refined.` in front for others."""
+    """`target` is table.column of a trusted table, or staging.table.column or refined.table.column."""
     return Rule(RuleKind.REFERENCE, (column,), text=target, name=name)
 
 
@@ -289,13 +288,13 @@ class Refresh(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refined(_Named):
-    """A business table. `inputs` are found in the SQL; a Python function names them."""
+    """A business table. SQL names its inputs itself; a Python function needs `inputs`."""
 
     sql: str = ""
     python: str = ""  # module:function, called with the session and the inputs as frames
     inputs: tuple[str, ...] | list[str] = ()
     refresh: Refresh = Refresh.AUTO
-    schedule: str = ""  # cron of full recomputations; empty: after every batch of an input
+    schedule: str = ""  # cron of full recomputations; empty: every 5 minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +323,7 @@ class Serving:
 @dataclass(frozen=True, slots=True)
 class Maintenance:
     compact: str = ""  # cron
-    vacuum_s: float = 7 * 86400.0  # files that no version of the last so many seconds needs are deleted
+    vacuum_s: float = 7 * 86400.0  # age at which files that no version needs are deleted
     file_bytes_target: int = 128 * 2**20
 
 
@@ -338,7 +337,7 @@ def by_name(values: Iterable[Named], name: str) -> Named:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline(_Named):
     lake: str
-    spark: SparkPart = field(default_factory=SparkPart)
+    spark: SparkSettings = field(default_factory=SparkSettings)
     sources: Sequence[Source] = ()
     staging: Sequence[Staging] = ()
     trusted: Sequence[Trusted] = ()
@@ -347,7 +346,7 @@ class Pipeline(_Named):
     serving: Serving = Serving()
     retention_s: Mapping[str, float] = field(default_factory=dict)  # zone -> seconds
     maintenance: Maintenance = Maintenance()
-    file: Path | None = None  # where it was read
+    file: Path | None = None  # the file it was read from
 
     @property
     def lake_location(self) -> Lake:
@@ -363,7 +362,7 @@ class Pipeline(_Named):
         return [each for each in self.trusted if each.staging == staging]
 
     def source_of(self, table: TableName) -> Source | None:
-        """The source whose batches change a table of raw, staging or trusted."""
+        """The source whose batches change a table; None for a refined table."""
         name = table.name
         if table.zone is Zone.TRUSTED:
             name = by_name(self.trusted, name).staging
@@ -372,7 +371,7 @@ class Pipeline(_Named):
         return None if table.zone is Zone.REFINED else self.source(name)
 
     def event_time_of(self, table: TableName) -> str:
-        """The column of event times of a table; empty where none is declared."""
+        """The column of event times of a table; empty if none is declared."""
         try:
             source = self.source_of(table)
         except KeyError:

@@ -1,6 +1,6 @@
-"""SQL of refined tables: which tables it reads, whether it can be run on new rows alone.
+"""SQL of refined tables: which tables it reads, and whether it can run on new rows alone.
 
-In: SQL in Spark's words. Out: names of tables, the SQL with other names. Pure. Does not know: Spark, the
+In: SQL in Spark's dialect. Out: names of tables, the SQL with other names. Pure. Does not know: Spark, the
 lake.
 """
 
@@ -25,7 +25,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 class SqlProblem(ValueError):
-    """The SQL cannot be read; the message says where."""
+    """The SQL cannot be parsed; the message says where."""
 
 
 def parse(sql: str) -> exp.Query:
@@ -40,7 +40,7 @@ def parse(sql: str) -> exp.Query:
 
 
 def tables_in(sql: str) -> list[str]:
-    """Names as they are written: orders, trusted.orders. Those that WITH defines are not among them."""
+    """Names of tables as written (orders, trusted.orders), without those that WITH defines."""
     tree = parse(sql)
     defined = {each.alias for each in tree.find_all(exp.CTE)}
     names = [written(table) for table in tree.find_all(exp.Table)]
@@ -52,7 +52,7 @@ def written(table: exp.Table) -> str:
 
 
 def resolve(pipeline: Pipeline, name: str) -> TableName | None:
-    """Which table of the lake a name means; trusted ones come first."""
+    """The table of the lake that a name means; trusted tables come first."""
     zone, dot, rest = name.partition(".")
     known = {
         Zone.TRUSTED: {each.name for each in pipeline.trusted},
@@ -65,7 +65,7 @@ def resolve(pipeline: Pipeline, name: str) -> TableName | None:
 
 
 def with_names(sql: str, names: Mapping[str, str]) -> str:
-    """The SQL with other names for its tables; what was not renamed by AS keeps its last name as alias."""
+    """The SQL with other names for its tables. A table without an alias keeps its name as alias."""
     tree = parse(sql)
     for table in list(tree.find_all(exp.Table)):
         other = names.get(written(table))
@@ -76,14 +76,14 @@ def with_names(sql: str, names: Mapping[str, str]) -> str:
 
 
 def inputs_of(pipeline: Pipeline, refined: Refined) -> dict[str, TableName]:
-    """The tables that a refined table is made of, by the names it has for them."""
+    """The inputs of a refined table, by the names that its SQL uses."""
     names = list(refined.inputs) if refined.inputs else (tables_in(refined.sql) if refined.sql else [])
     found = {name: resolve(pipeline, name) for name in names}
     return {name: table for name, table in found.items() if table is not None}
 
 
 def appends(pipeline: Pipeline, refined: Refined) -> bool:
-    """Whether new rows of its input are enough to bring it up to date."""
+    """Whether new rows of the input can be appended, without recomputing the table."""
     if refined.refresh is Refresh.FULL or refined.schedule or not refined.sql:
         return False
     tables = list(inputs_of(pipeline, refined).values())
@@ -96,7 +96,7 @@ def appends(pipeline: Pipeline, refined: Refined) -> bool:
 
 
 def in_order(pipeline: Pipeline) -> list[Refined]:
-    """Refined tables, each after those that it reads. ValueError names a circle."""
+    """Refined tables, each after those it reads. ValueError if they read each other in a circle."""
     done: list[Refined] = []
     waiting = list(pipeline.refined)
     while waiting:
@@ -136,7 +136,7 @@ def dependents(pipeline: Pipeline, tables: set[TableName]) -> tuple[list[Refined
 
 
 def columns_in(sql: str) -> list[str]:
-    """Names of columns that are read; aliases that the SQL itself defines are not among them."""
+    """Names of columns that the SQL reads, without aliases that it defines."""
     try:
         tree = sqlglot.parse_one(sql, dialect=DIALECT)
     except SqlglotError as error:
@@ -152,7 +152,7 @@ def columns_in(sql: str) -> list[str]:
     }
     found = []
     for column in tree.find_all(exp.Column):
-        # What stands before the dot may be a table, or a column with fields.
+        # Before the dot stands a table, or a column with fields.
         name = column.table if column.table and column.table.lower() not in aliases | tables else column.name
         if name and name != "*" and name.lower() not in aliases | lambdas:
             found.append(name)
@@ -160,7 +160,7 @@ def columns_in(sql: str) -> list[str]:
 
 
 def outputs_of(sql: str) -> list[str] | None:
-    """The columns of the result; None where a star or a nameless expression hides them."""
+    """The columns of the result; None if a star or an expression without a name hides them."""
     tree = parse(sql)
     names = [each.alias_or_name for each in tree.selects]
     return None if any(name in ("", "*") for name in names) else names

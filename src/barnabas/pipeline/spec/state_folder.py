@@ -1,7 +1,7 @@
-"""Where a run keeps what is its own: lock, timeline, logs, schedule, what was applied.
+"""Where a run keeps its own state: lock, timeline, logs, schedule, the applied file.
 
-In: a pipeline. Out: folders of this machine: inside of the lake where the lake is a folder, beside the file
-where it is a URL. Does not know: what is in them.
+In: a pipeline. Out: folders of this machine: inside of the lake if it is a folder, beside the file if it
+is a URL. Does not know: what is in them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The work of a pipeline, piece by piece, as both applications and `run --once` do it.
+"""Does the work of a pipeline piece by piece, for both applications and for `run --once`.
 
-In: a session, a pipeline, where parts of views go. Out: batches carried through the zones, views brought up
-to date, refined tables and maintenance on time; each written down in the diary. Every piece can be done
-again after a crash. Does not know: processes, threads, when what is due.
+In: a session, a pipeline, where parts of views go. Out: batches in all zones, views up to date, refined
+tables, maintenance; each piece is recorded. Every piece can be repeated after a crash. Does not know:
+processes, threads, schedules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.pipeline.ingest.replay import finish
 from barnabas.pipeline.ingest.results import AddedRows, BatchResult, CommitListener, TableChange
 from barnabas.pipeline.ingest.source_runner import SourceRunner
 from barnabas.pipeline.lake.tables import TableName, Zone
-from barnabas.pipeline.observe.recorder import Diary
+from barnabas.pipeline.observe.recorder import RunRecorder
 from barnabas.pipeline.spec import refined_sql
 from barnabas.pipeline.spec.model import Pipeline, by_name
 from barnabas.pipeline.views.layers import Outcome, Views
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
 
 MAINTENANCE = "lake"
 
-Say = Callable[[int, int | None], object]
+RowProgress = Callable[[int, int | None], object]
 
 
-class Work:
-    """`runners` are not for several threads at once; everything else is."""
+class Worker:
+    """Thread-safe, except that each source must be used by one thread only."""
 
     def __init__(
         self,
         spark: SparkSession,
         pipeline: Pipeline,
         parts: Parts,
-        diary: Diary,
+        recorder: RunRecorder,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._is_stopping = is_stopping
         self.spark = spark
         self.pipeline = pipeline
-        self.diary = diary
+        self.recorder = recorder
         self.views = Views(spark, pipeline, parts)
-        self.listener: CommitListener | None = None  # who is told at once what batches add
+        self.listener: CommitListener | None = None  # hears of commits of batches
         self._runners: dict[str, SourceRunner] = {}
-        self._newest: dict[TableName, datetime] = {}  # event times, of tables that batches changed
+        self._newest: dict[TableName, datetime] = {}  # event times of tables that batches changed
 
     def runner(self, source: str) -> SourceRunner:
         if source not in self._runners:
@@ -60,14 +60,14 @@ class Work:
         return self._runners[source]
 
     def batches(self, source: str, *, to_now: bool) -> Iterator[BatchResult]:
-        """Batches of a source as it streams: of what is there now, or as long as something comes."""
+        """Batches of a streaming source: what it has now (`to_now`), or until nothing is left."""
         runner = self.runner(source)
         for batch in runner.batches(self._is_stopping) if to_now else iter(runner.step, None):
             self._noted(runner, batch, streaming=True)
             yield batch
 
-    def drain(self, source: str, say: Say | None = None) -> list[BatchResult]:
-        """All that a source has now. `say` hears how many rows are done, and how many there are in all."""
+    def drain(self, source: str, say: RowProgress | None = None) -> list[BatchResult]:
+        """Read all that a source has now. `say` gets the number of rows done, and the total if known."""
         runner = self.runner(source)
         found: list[BatchResult] = []
         done = 0
@@ -77,16 +77,16 @@ class Work:
             if say is not None:
                 say(done, None if lag is None else done + lag)
             found.append(batch)
-        self.diary.stand(Kind.SOURCE, source, State.IDLE)
+        self.recorder.set_state(Kind.SOURCE, source, State.IDLE)
         return found
 
     def _noted(self, runner: SourceRunner, batch: BatchResult, *, streaming: bool) -> int | None:
-        """How many rows wait behind the batch, where that is known."""
+        """Record a batch; the number of unread rows, if known."""
         try:
             lag = runner.lag()
         except IngestError:
-            lag = None  # it went away after the batch
-        self.diary.batch(batch, lag, streaming=streaming)
+            lag = None  # the source became unavailable after the batch
+        self.recorder.batch(batch, lag, streaming=streaming)
         if batch.newest_event_time is not None:
             for changed in batch.changed:
                 self._newest[changed.table] = batch.newest_event_time
@@ -96,16 +96,16 @@ class Work:
 
     def catch_up(self, view: str, added: Sequence[AddedRows] = ()) -> Outcome:
         outcome = self.views.catch_up(view, added)
-        self.diary.outcome(outcome, newest=self._newest.get(self._table_of(view)))
+        self.recorder.outcome(outcome, newest=self._newest.get(self._table_of(view)))
         return outcome
 
     def refresh_view(self, view: str) -> Outcome:
         outcome = self.views.refresh(view)
-        self.diary.outcome(outcome)
+        self.recorder.outcome(outcome)
         return outcome
 
     def catch_up_after(self, changed: Iterable[TableChange]) -> None:
-        """The views whose tables changed, each once, in the order of the file."""
+        """Catch up the views whose tables changed, each once, in the order of the file."""
         tables = {each.table for each in changed}
         for view in self.pipeline.views:
             if view.table in tables:
@@ -116,8 +116,8 @@ class Work:
 
     # -- scheduled work ----------------------------------------------------------------------------
 
-    def do(self, job: Job, say: Say | None = None) -> None:
-        """One piece of scheduled work, with what depends on it."""
+    def do(self, job: Job, say: RowProgress | None = None) -> None:
+        """Do a scheduled job, and update the views that depend on it."""
         if job.kind == Kind.SOURCE:
             batches = self.drain(job.name, say)
             self.catch_up_after([changed for batch in batches for changed in batch.changed])
@@ -127,10 +127,10 @@ class Work:
             self.refresh_view(job.name)
         elif job.kind == Kind.MAINTENANCE:
             self.maintain()
-        self.diary.stand(Kind(job.kind), job.name, State.IDLE)
+        self.recorder.set_state(Kind(job.kind), job.name, State.IDLE)
 
     def _refine_once(self, name: str) -> None:
-        """A table that batches are appended to, all of it: no batch is on its way to it meanwhile."""
+        """Recompute a table that batches are appended to, while no batch is being written to it."""
         table = by_name(self.pipeline.refined, name)
         with refined_zone.lock_of_input(self.pipeline, table):
             for each in refined_sql.inputs_of(self.pipeline, table).values():
@@ -139,22 +139,22 @@ class Work:
             self.refine([name])
 
     def refine(self, names: Iterable[str]) -> list[TableChange]:
-        """Refined tables as a whole, in order, and the views over them."""
+        """Recompute refined tables, in order, and update the views over them."""
         started = time.time()
         changed = refined_zone.refresh(self.spark, self.pipeline, names)
         for each in changed:
-            self.diary.made(Kind.REFINED, each.table.name, started, each.rows, each.version)
+            self.recorder.made(Kind.REFINED, each.table.name, started, each.rows, each.version)
         self.catch_up_after(changed)
         return changed
 
     def maintain(self) -> None:
         started = time.time()
         maintenance.maintain(self.spark, self.pipeline)
-        self.diary.made(Kind.MAINTENANCE, MAINTENANCE, started, 0)
+        self.recorder.made(Kind.MAINTENANCE, MAINTENANCE, started, 0)
 
 
 def jobs_of(pipeline: Pipeline) -> list[Job]:
-    """Everything that goes by a schedule, in the order in which it is done when all of it is due."""
+    """All scheduled jobs, in the order in which they are done if all are due."""
     found = [
         Job(Kind.SOURCE, each.name, each.frequency.cron)
         for each in pipeline.sources
@@ -162,7 +162,7 @@ def jobs_of(pipeline: Pipeline) -> list[Job]:
     ]
     due = refined_zone.schedules(pipeline)
     found += [Job(Kind.REFINED, each.name, due[each.name]) for each in pipeline.refined if each.name in due]
-    # Tables that batches are appended to are computed as a whole when they are new or another SQL fills them.
+    # Tables that batches are appended to are recomputed once, when they are new or their SQL changed.
     found += [
         Job(Kind.REFINED, each.name, None, is_once=True) for each in pipeline.refined if each.name not in due
     ]
@@ -177,5 +177,5 @@ def streaming_sources(pipeline: Pipeline) -> list[str]:
 
 
 def streaming_views(pipeline: Pipeline) -> list[str]:
-    """Views that the streaming application keeps up to date: all of them, whoever fills their tables."""
+    """Views that the streaming application keeps up to date."""
     return [each.name for each in pipeline.views if each.table.zone in (Zone.TRUSTED, Zone.REFINED)]

@@ -91,7 +91,7 @@ def test_customers_are_in_sqlite_where_there_is_no_server(tmp_path: Path) -> Non
 
 def test_a_folder_that_is_not_of_a_demo_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
-    with pytest.raises(SystemExit, match="not of a demo"):
+    with pytest.raises(SystemExit, match="not from a demo"):
         demo.prepared(tmp_path)
     made = demo.prepared(tmp_path / "new")
     (made / "old").touch()

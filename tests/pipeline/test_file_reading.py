@@ -129,16 +129,16 @@ trusted:
 serving: {port: 99999}
 """
     )
-    assert found["3 sorces"] == "is not known here (did you mean sources?)"
-    assert found["6 sources.orders.topic.startin"] == "is not known here (did you mean starting?)"
+    assert found["3 sorces"] == "is unknown here (did you mean sources?)"
+    assert found["6 sources.orders.topic.startin"] == "is unknown here (did you mean starting?)"
     assert found["7 sources.orders.format"] == "is 'jsn' (did you mean json?)"
-    assert "no cron expression" in found["9 sources.orders.frequency.batch"]
-    assert "no duration" in found["10 sources.orders.lateness"]
+    assert "not a cron expression" in found["9 sources.orders.frequency.batch"]
+    assert "not a duration" in found["10 sources.orders.lateness"]
     assert found["12 staging.orders.source"] == "there is no source 'ordrs' (did you mean orders?)"
     assert "did you mean order_id?" in found["13 staging.customers.key"]
-    assert found["18 trusted.customers.rules[0]"] == "is no rule (did you mean not_null?)"
-    assert "there is nothing" in found["19 trusted.customers.rules[1]"]
-    assert "no regular expression" in found["20 trusted.customers.rules[2]"]
+    assert found["18 trusted.customers.rules[0]"] == "is not a rule (did you mean not_null?)"
+    assert "is empty" in found["19 trusted.customers.rules[1]"]
+    assert "not a regular expression" in found["20 trusted.customers.rules[2]"]
     assert "no table 'nowhere'" in found["21 trusted.customers.rules[3]"]
     assert "did you mean amount?" in found["22 trusted.customers.rules[4]"]
     assert "no mask 'last'" in found["23 trusted.customers.mask.amount"]
@@ -227,5 +227,5 @@ def test_rates_and_sizes() -> None:
     assert durations.bytes_per_second("60 KB/min") == 1000
     assert durations.size_bytes("1 KiB") == 1024
     for wrong in ("10", "10 MB", "0 B/s", "MB/s"):
-        with pytest.raises(ValueError, match=r"is no|never"):
+        with pytest.raises(ValueError, match=r"is not a|too slow"):
             durations.bytes_per_second(wrong)

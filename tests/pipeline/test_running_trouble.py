@@ -252,8 +252,8 @@ def test_two_runs_at_once_and_a_lake_of_another_pipeline_are_refused(world: Worl
 
 def test_a_broker_that_is_away_and_comes_back(world: World) -> None:
     world.broker.stop()
-    world.waits(Kind.SOURCE, "events", "events cannot be asked")
-    assert "waiting events: source events cannot be asked" in " ".join(world.command("status").stdout.split())
+    world.waits(Kind.SOURCE, "events", "events cannot be read")
+    assert "waiting events: source events cannot be read" in " ".join(world.command("status").stdout.split())
     world.add_customers(CUSTOMERS)  # the others go on
     wait_until(lambda: world.customers() == [1, 2, 3], PATIENCE_S, "customers without a broker")
     world.broker.start()
@@ -263,7 +263,7 @@ def test_a_broker_that_is_away_and_comes_back(world: World) -> None:
 
 def test_a_database_that_is_away_and_comes_back(world: World) -> None:
     world.database.stop()
-    world.waits(Kind.SOURCE, "customers", "customers cannot be asked")
+    world.waits(Kind.SOURCE, "customers", "customers cannot be read")
     standing = world.standing(Kind.SOURCE, "customers")
     assert standing is not None
     assert world.database.password not in standing.detail

@@ -111,7 +111,7 @@ class World:
         try:
             self.store.announce("revenue", LAYOUT.fingerprint, version)
         except Conflict:
-            assert state and version < state.position.version  # a speed part lies across it
+            assert state and version < state.position.version  # a speed part crosses it
         else:
             self.computing.append(version)
 
@@ -263,7 +263,7 @@ def test_a_speed_part_that_does_not_begin_where_the_view_stands_is_a_conflict(op
     with pytest.raises(Conflict, match="batch part comes first"):
         store.put_speed(speed_part(0, 1, []))
     store.put_batch(batch_part(3, []))
-    with pytest.raises(Conflict, match="stands at version 3, not at 4"):
+    with pytest.raises(Conflict, match="is at version 3, not at 4"):
         store.put_speed(speed_part(4, 5, []))
     assert store.put_speed(speed_part(1, 2, orders_of(random.Random(1), 3))).position.version == 3
     assert store.answer(Query("revenue")).rows.num_rows == 0

@@ -92,7 +92,7 @@ def test_views_that_merge_are_accepted(sql: str, keys: str, measures: Mapping[st
         (
             "SELECT shop, a, count(*) AS n FROM orders GROUP BY shop, a",
             {"n": "count"},
-            "groups by a, which is no key",
+            "groups by a, which is not a key",
         ),
         (
             "SELECT shop, count(*) AS n FROM orders GROUP BY a",
@@ -137,14 +137,18 @@ def test_views_that_merge_are_accepted(sql: str, keys: str, measures: Mapping[st
         (
             "SELECT shop, count(*) AS n FROM orders GROUP BY shop",
             {"n": "count", "x": "n / m"},
-            "m is no measure",
+            "m is not a measure",
         ),
         (
             "SELECT shop, count(*) AS n FROM orders GROUP BY shop",
             {"n": "count", "x": "sum(n)"},
             "cannot stand",
         ),
-        ("SELECT shop, count(*) AS n FROM orders GROUP BY shop", {"n": "average"}, "average is no measure"),
+        (
+            "SELECT shop, count(*) AS n FROM orders GROUP BY shop",
+            {"n": "average"},
+            "average is not a measure",
+        ),
         (
             "SELECT shop, count(*) AS shop2 FROM orders GROUP BY shop",
             {"shop": "count"},
@@ -153,7 +157,7 @@ def test_views_that_merge_are_accepted(sql: str, keys: str, measures: Mapping[st
         (
             "SELECT shop, count(*) AS `n n` FROM orders GROUP BY shop",
             {"n n": "count"},
-            "is no name of a column",
+            "is not a name of a column",
         ),
         ("SELECT shop FROM orders GROUP BY shop; SELECT 1", {"n": "count"}, "one SELECT"),
         ("SELECT shop FROM orders UNION SELECT 1", {"n": "count"}, "one SELECT"),

@@ -158,8 +158,8 @@ def is_waited_for(path: Path) -> bool:
 def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -> None:
     pipeline = orders_pipeline(lake, "127.0.0.1:1", "orders")
     holds = (
-        "import sys; from pathlib import Path; from barnabas.pipeline.ingest.source_locks import taken;"
-        " taken(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from barnabas.pipeline.ingest.source_locks import locked_file;"
+        " locked_file(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     path = Path(lake) / "_barnabas" / "turns" / "orders.lock"
     command = [sys.executable, "-c", holds, str(path)]

@@ -67,10 +67,10 @@ def name_problems(pipeline: Pipeline) -> Iterator[Problem]:
         names = [each.name for each in getattr(pipeline, part)]
         for name, count in Counter(names).items():
             if count > 1:
-                yield Problem(f"{part}.{name}", "is there twice", "each name must be unique")
+                yield Problem(f"{part}.{name}", "is given twice", "each name must be unique")
             if not NAME.fullmatch(name):
                 yield Problem(
-                    f"{part}.{name}", "is no name", "letters, digits, _ and -, beginning with a letter"
+                    f"{part}.{name}", "is not a name", "letters, digits, _ and -, beginning with a letter"
                 )
     trusted = {each.name for each in pipeline.trusted}
     for refined in pipeline.refined:
@@ -162,22 +162,28 @@ def trusted_problems(pipeline: Pipeline, trusted: Trusted) -> Iterator[Problem]:
             yield Problem(f"{path}.mask.{name}", "is masked and hashed", "choose one")
         if name in staging.key:
             yield Problem(
-                f"{path}.mask.{name}", "is a part of the key", "hash it: masked keys would fall together"
+                f"{path}.mask.{name}",
+                "is a part of the key",
+                "hash it: different keys would get the same mask",
             )
         for rule in trusted.rules:
             if rule.kind is RuleKind.UNIQUE and name in rule.columns:
-                yield Problem(f"{path}.mask.{name}", "must be unique", "hash it: masked values fall together")
+                yield Problem(
+                    f"{path}.mask.{name}",
+                    "must be unique",
+                    "hash it: different values would get the same mask",
+                )
 
 
 def rule_problems(pipeline: Pipeline, path: str, rule: Rule, known: list[str] | None) -> Iterator[Problem]:
     yield from missing(path, rule.columns, known)
     if rule.kind is RuleKind.RANGE:
         if rule.low is None and rule.high is None:
-            yield Problem(path, "has no end", "as in [0, 10000]; null is open")
+            yield Problem(path, "has neither a lower nor an upper end", "as in [0, 10000]; null: no end")
         try:
             if rule.low is not None and rule.high is not None and rule.low > rule.high:
                 yield Problem(
-                    path, f"from {rule.low} to {rule.high} there is nothing", "the lower end comes first"
+                    path, f"the range from {rule.low} to {rule.high} is empty", "the lower end comes first"
                 )
         except TypeError:
             yield Problem(path, f"{rule.low!r} and {rule.high!r} cannot be compared")
@@ -185,12 +191,12 @@ def rule_problems(pipeline: Pipeline, path: str, rule: Rule, known: list[str] | 
         try:
             re.compile(rule.text)
         except re.error as error:
-            yield Problem(path, f"{rule.text!r} is no regular expression: {error}")
+            yield Problem(path, f"{rule.text!r} is not a regular expression: {error}")
     elif rule.kind is RuleKind.EXPRESSION:
         try:
             yield from missing(path, columns_in(f"SELECT 1 WHERE {rule.text}"), known)
         except SqlProblem as error:
-            yield Problem(path, f"{rule.text!r} is no expression: {error}")
+            yield Problem(path, f"{rule.text!r} is not an expression: {error}")
     elif rule.kind is RuleKind.REFERENCE:
         yield from reference_problems(pipeline, path, rule)
 

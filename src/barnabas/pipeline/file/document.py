@@ -38,7 +38,7 @@ class Document:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             what = getattr(error, "problem", None) or str(error)
-            self.problems.append(Problem("file", f"no YAML: {what}", "", mark.line + 1 if mark else 0))
+            self.problems.append(Problem("file", f"is not YAML: {what}", "", mark.line + 1 if mark else 0))
             return None
         except RecursionError:
             self.problems.append(Problem("file", "is nested too deeply"))
@@ -78,7 +78,7 @@ class Section:
                 document.wrong(path or "file", "a name must be a single word", node=key)
                 continue
             if key.value in self.values:
-                document.wrong(self.at(key.value), "is there twice", "keep one of them", key)
+                document.wrong(self.at(key.value), "is given twice", "keep one of them", key)
                 continue
             document.lines[self.at(key.value)] = line_of(key)
             self.values[key.value] = value
@@ -230,4 +230,4 @@ class Section:
     def finish(self, others: Iterable[str] = ()) -> None:
         for name in self.values:
             if name not in self.asked:
-                self.wrong(name, "is not known here", did_you_mean(name, [*self.asked, *others]))
+                self.wrong(name, "is unknown here", did_you_mean(name, [*self.asked, *others]))

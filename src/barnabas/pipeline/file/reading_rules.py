@@ -29,7 +29,7 @@ def read_rule(section: Section) -> Rule | None:
         others = [name for name in section.values if name != "name"]
         hint = did_you_mean(others[0], RuleKind) if others and not kinds else "one rule an entry"
         section.document.wrong(
-            section.path, "is no rule" if not kinds else "is more than one rule", hint, section.node
+            section.path, "is not a rule" if not kinds else "is more than one rule", hint, section.node
         )
         return None
     kind = RuleKind(kinds[0])

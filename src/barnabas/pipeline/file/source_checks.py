@@ -41,7 +41,7 @@ def cron_wrong(path: str, text: str) -> Iterator[Problem]:
     try:
         CronSim(text, datetime(2026, 1, 1))
     except CronSimError as error:
-        yield Problem(path, f"{text!r} is no cron expression: {error}", 'five fields, as in "0 2 * * *"')
+        yield Problem(path, f"{text!r} is not a cron expression: {error}", 'five fields, as in "0 2 * * *"')
 
 
 def fields_of(source: Source) -> list[Field] | None:
@@ -100,10 +100,10 @@ def schema_problems(path: str, source: Source) -> Iterator[Problem]:
         try:
             found = json.loads(schema.avro)
         except ValueError as error:
-            yield Problem(f"{path}.schema.avro", f"is no JSON: {error}")
+            yield Problem(f"{path}.schema.avro", f"is not JSON: {error}")
         else:
             if not isinstance(found, dict) or found.get("type") != "record":
-                yield Problem(f"{path}.schema.avro", "is no record", '{"type": "record", "fields": […]}')
+                yield Problem(f"{path}.schema.avro", "is not a record", '{"type": "record", "fields": […]}')
     if source.format is Format.AVRO and not schema.avro:
         yield Problem(f"{path}.schema", "is missing", "format avro needs schema: {avro: …}")
     if source.format is Format.PROTOBUF and not schema.protobuf:
@@ -141,7 +141,7 @@ def topic_problems(path: str, source: TopicSource) -> Iterator[Problem]:
     for part in servers.split(",") if "${" not in servers else ():
         if part.strip() and not re.fullmatch(r".+:\d{1,5}", part.strip()):
             yield Problem(
-                f"{path}.bootstrap.servers", f"{part.strip()!r} is no address", "host:port, host:port"
+                f"{path}.bootstrap.servers", f"{part.strip()!r} is not an address", "host:port, host:port"
             )
     if bool(source.subscribe) == bool(source.pattern):
         yield Problem(f"{path}.subscribe", "or pattern must name the topics", "exactly one of them")
@@ -149,7 +149,7 @@ def topic_problems(path: str, source: TopicSource) -> Iterator[Problem]:
         try:
             re.compile(source.pattern)
         except re.error as error:
-            yield Problem(f"{path}.pattern", f"is no regular expression: {error}")
+            yield Problem(f"{path}.pattern", f"is not a regular expression: {error}")
     if source.starting not in ("earliest", "latest") and not source.starting.startswith("{"):
         hint = 'earliest, latest, or {"topic": {"0": 23}}'
         yield Problem(f"{path}.starting", f"is {source.starting!r}", hint)
@@ -181,9 +181,15 @@ def table_problems(path: str, source: TableSource) -> Iterator[Problem]:
     if IN_ADDRESS.search(without_references) or re.search(r"(?i)password=[^&;]+", without_references):
         yield Problem(f"{path}.url", "holds a password", "give user and password beside it, as ${env:NAME}")
     if source.mode in (TableMode.INCREMENTING, TableMode.BOTH) and not source.incrementing:
-        yield Problem(f"{path}.incrementing", "is missing", f"the column that grows, for mode {source.mode}")
+        yield Problem(
+            f"{path}.incrementing", "is missing", f"name the growing column, for mode {source.mode}"
+        )
     if source.mode in (TableMode.TIMESTAMP, TableMode.BOTH) and not source.timestamp:
-        yield Problem(f"{path}.timestamp", "is missing", f"the column of changes, for mode {source.mode}")
+        yield Problem(
+            f"{path}.timestamp",
+            "is missing",
+            f"name the column with the time of change, for mode {source.mode}",
+        )
     columns = columns_of(source)
     for name in (source.incrementing, source.timestamp):
         if name and columns is not None and name not in columns:
@@ -199,4 +205,4 @@ def table_problems(path: str, source: TableSource) -> Iterator[Problem]:
 def references_wrong(path: str, value: str) -> Iterator[Problem]:
     for match in ANY_REFERENCE.finditer(value):
         if not REFERENCE.fullmatch(match[0]):
-            yield Problem(path, f"{match[0]} refers to nothing", "${env:NAME} or ${file:/path}")
+            yield Problem(path, f"{match[0]} is not a reference", "${env:NAME} or ${file:/path}")

@@ -39,7 +39,7 @@ def mask(column: Column, way: str) -> Column:
         return F.regexp_replace(text, r"(?<=.)[^@](?=[^@]*@)", "*")
     match = MASKS.fullmatch(way)
     if match is None or match[1] is None:
-        raise ValueError(f"{way!r} is no way to mask: {MASK_HINT}")
+        raise ValueError(f"{way!r} is not a mask: write one of {MASK_HINT}")
     kept = int(match[2])
     stars = F.repeat(F.lit("*"), F.greatest(F.length(text) - F.lit(kept), F.lit(0)))
     # A value that is not longer than the visible part is hidden completely.

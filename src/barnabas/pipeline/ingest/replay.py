@@ -346,7 +346,7 @@ def release_of(
         waiting[mine] == staged[theirs]
         for mine, theirs in zip(raw_zone.COORDINATES, COORDINATES, strict=True)
     ]
-    # Of rows that are in staging the newest version counts; malformed rows are not in staging yet.
+    # A release to trusted takes rows that staging still has; one to staging takes rows that it lacks.
     kept = waiting.join(staged, at_same, "left_anti" if judge is Zone.STAGING else "left_semi")
     # A fixed copy: our own commits change the tables that the rows are computed from.
     kept = fixed_copy(spark, kept.orderBy("batch", *raw_zone.COORDINATES))

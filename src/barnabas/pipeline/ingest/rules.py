@@ -38,7 +38,7 @@ def target_of(rule: Rule) -> tuple[TableName, str]:
         return TableName(Zone.TRUSTED, parts[0]), parts[1]
     if len(parts) == 3 and parts[0] in (Zone.STAGING, Zone.TRUSTED, Zone.REFINED):
         return TableName(Zone(parts[0]), parts[1]), parts[2]
-    raise ValueError(f"{rule.text!r} is no column of a table: write table.column, as in customers.id")
+    raise ValueError(f"{rule.text!r} is not a column of a table: write table.column, as in customers.id")
 
 
 def with_references(

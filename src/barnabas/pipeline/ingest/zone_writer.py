@@ -358,8 +358,8 @@ class ZoneWriter:
         return commit
 
     def _outdated(self, table: TableName, judges: list[Zone]) -> str:
-        """What is judged anew, by a snapshot or a replay, says what is wrong now: the rows that go, if there
-        are any."""
+        """The condition on quarantined rows that a snapshot or a replay judges again, and that are therefore
+        deleted; empty if there are none."""
         mode = self._mode
         if mode.adds or not self._lake.exists(self._spark, table):
             return ""

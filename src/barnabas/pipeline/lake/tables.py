@@ -52,7 +52,7 @@ class TableName:
     def parse(cls, text: str) -> TableName:
         zone, dot, name = text.partition(".")
         if not dot or zone not in set(Zone):
-            raise ValueError(f"{text!r} is no table of the lake: write zone.name, as in trusted.orders")
+            raise ValueError(f"{text!r} is not a table of the lake: write zone.name, as in trusted.orders")
         return cls(Zone(zone), name)
 
 

@@ -71,7 +71,7 @@ def event(
 
 
 def declared(graph: Graph, now: float) -> Iterator[dict[str, Any]]:
-    """What a file says before anything ran: one event without a run's numbers for each node."""
+    """Events for a pipeline that never ran: one for each node, without numbers of a run."""
     for node in graph.nodes.values():
         if node.inputs:
             entry = Entry("declared", node.key, "0", now, now)

@@ -29,7 +29,9 @@ def seconds(text: str) -> float:
     found = AMOUNT.findall(text)
     rest = AMOUNT.sub("", text)
     if not found or rest.strip() or any(unit.lower() not in SECONDS for _, unit in found):
-        raise ValueError(f"{text!r} is no duration: write a number and a unit, as in 10 minutes, 1 hour, 30s")
+        raise ValueError(
+            f"{text!r} is not a duration: write a number and a unit, as in 10 minutes, 1 hour, 30s"
+        )
     return sum(float(number) * SECONDS[unit.lower()] for number, unit in found)
 
 
@@ -37,7 +39,7 @@ def size_bytes(text: str) -> int:
     """`10 MB` -> 10000000."""
     match = AMOUNT.fullmatch(text)
     if match is None or match[2].lower() not in BYTES:
-        raise ValueError(f"{text!r} is no size: write a number and a unit, as in 10 MB, 512 KiB")
+        raise ValueError(f"{text!r} is not a size: write a number and a unit, as in 10 MB, 512 KiB")
     return int(float(match[1]) * BYTES[match[2].lower()])
 
 
@@ -45,10 +47,10 @@ def bytes_per_second(text: str) -> float:
     """`10 MB/s` -> 10000000.0."""
     amount, slash, unit = text.partition("/")
     if not slash or unit.strip().lower() not in ("s", "sec", "second", "m", "min", "minute", "h", "hour"):
-        raise ValueError(f"{text!r} is no rate: write a size a time, as in 10 MB/s")
+        raise ValueError(f"{text!r} is not a rate: write a size per time, as in 10 MB/s")
     rate = size_bytes(amount) / SECONDS[unit.strip().lower()]
     if rate <= 0:
-        raise ValueError(f"{text!r} would never read anything")
+        raise ValueError(f"{text!r} is too slow: nothing would ever be read")
     return rate
 
 
@@ -57,7 +59,9 @@ def instant(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ValueError(f"{text!r} is no time: write it as in 2026-01-31 or 2026-01-31T12:00:00Z") from None
+        raise ValueError(
+            f"{text!r} is not a time: write it as in 2026-01-31 or 2026-01-31T12:00:00Z"
+        ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

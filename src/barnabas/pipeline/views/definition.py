@@ -94,7 +94,7 @@ def problems_of(view: View, event_time: str = "") -> list[str]:
 
 def columns_wrong(view: View, tree: exp.Select) -> Iterator[str]:
     if not view.measures:
-        yield "it has no measures: say how each column that is no key merges, as in {orders: count}"
+        yield "it has no measures: say how each column that is not a key merges, as in {orders: count}"
     given = [each.alias_or_name for each in tree.expressions]
     merged = [name for name, text in view.measures.items() if text in set(Merge)]
     if tree.is_star or "" in given or "*" in given:
@@ -102,7 +102,7 @@ def columns_wrong(view: View, tree: exp.Select) -> Iterator[str]:
         return
     for name in [*view.keys, *view.measures]:
         if not PLAIN.fullmatch(name):
-            yield f"{name!r} is no name of a column: letters, digits and _, a letter first"
+            yield f"{name!r} is not a name of a column: letters, digits and _, a letter first"
     lower = [name.lower() for name in (*given, *(set(view.measures) - set(merged)))]
     for name in sorted({name for name in lower if lower.count(name) > 1}):
         yield f"the column {name} is there twice"
@@ -168,7 +168,7 @@ def groups_wrong(view: View, tree: exp.Select) -> Iterator[str]:
     for each in group.expressions:
         name = key_of(each, tree)
         if name not in view.keys:
-            yield f"the SQL groups by {each.sql(dialect='spark')}, which is no key"
+            yield f"the SQL groups by {each.sql(dialect='spark')}, which is not a key"
         grouped.add(name)
     for name in view.keys:
         if name not in grouped and any(each.alias_or_name == name for each in tree.expressions):

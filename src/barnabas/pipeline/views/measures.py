@@ -57,7 +57,7 @@ def derived_wrong(view: View, name: str, text: str) -> Iterator[str]:
     used = {column.name for column in tree.find_all(exp.Column)}
     if unknown := sorted(used - known):
         text = ", ".join(unknown)
-        yield f"{name}: {text} is no measure: write one of {merges}, or an expression over measures"
+        yield f"{name}: {text} is not a measure: write one of {merges}, or an expression over measures"
     wrong = tree.find(exp.AggFunc, exp.Anonymous, exp.Query, exp.Window)
     if wrong is not None:
         yield f"{name}: {wrong.sql(dialect='spark')} cannot stand in an expression over measures"

@@ -1,4 +1,4 @@
-"""Client of the serving process: applications write parts, everybody asks queries.
+"""Client of the serving process: applications write parts, clients send queries.
 
 In: its URL, the token for parts. Out: the port `views.parts.Parts` over HTTP; answers as JSON. Calls wait
 for a process that is restarting: each can be repeated, because parts say where they begin. Does not know:

@@ -1,4 +1,4 @@
-"""The serving process's HTTP service: queries for everybody, parts with the token.
+"""The serving process's HTTP service: queries without a token, parts with it.
 
 In: a `Store`, the token. Out: a Starlette application.
 

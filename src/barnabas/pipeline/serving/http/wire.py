@@ -86,4 +86,4 @@ def unpack(body: bytes) -> tuple[pa.Table, dict[str, Any]]:
             rows = reader.read_all()
         return rows.replace_schema_metadata(None), json.loads((rows.schema.metadata or {})[META])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, ValueError) as problem:
-        raise ValueError(f"this is no part of a view: {problem}") from None
+        raise ValueError(f"this is not a part of a view: {problem}") from None

@@ -31,4 +31,4 @@ def open_store(
 
         return PostgresStore(url, name, keep_horizons, limits)
     kind = url.partition(":")[0]
-    raise StoreError(f"{kind!r} is no known store: write duckdb, duckdb:/path/of/file or postgresql://…")
+    raise StoreError(f"{kind!r} is not a known store: write duckdb, duckdb:/path/of/file or postgresql://…")

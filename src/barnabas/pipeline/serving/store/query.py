@@ -117,7 +117,7 @@ def parse_filter(text: str) -> Filter:
     found = FILTER.fullmatch(text)
     if not found:
         raise BadRequest(
-            f"{text!r} is no filter: write a column, one of = != < <= > >= in like, and a value, "
+            f"{text!r} is not a filter: write a column, one of = != < <= > >= in like, and a value, "
             "as in revenue>=100"
         )
     column, compare, value, is_in, listed, is_like, pattern, null = found.groups()
@@ -143,14 +143,14 @@ def split(listed: str) -> list[str]:
     try:
         return [value.strip() for value in next(csv.reader([text], skipinitialspace=True, strict=True), [])]
     except csv.Error as problem:
-        raise BadRequest(f"{listed!r} is no list of values: {problem}") from None
+        raise BadRequest(f"{listed!r} is not a list of values: {problem}") from None
 
 
 def parse_order(text: str) -> Iterable[Order]:
     for item in filter(None, map(str.strip, text.split(","))):
         name, _, direction = item.partition(" ")
         if direction.strip().lower() not in ("", "asc", "desc"):
-            raise BadRequest(f"{item!r} is no order: write `name`, `name desc` or `-name`")
+            raise BadRequest(f"{item!r} is not an order: write `name`, `name desc` or `-name`")
         yield Order(name.removeprefix("-"), name.startswith("-") or direction.strip().lower() == "desc")
 
 

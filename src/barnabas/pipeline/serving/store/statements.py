@@ -67,7 +67,7 @@ def checked(text: str, dialect: str, known: list[str]) -> Statement:
         trees = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
     except (SqlglotError, RecursionError) as problem:
         reason = str(problem).splitlines()[0] if str(problem) else "too deep"
-        raise BadRequest(f"the statement is no SQL: {reason}") from None
+        raise BadRequest(f"the statement is not SQL: {reason}") from None
     if len(trees) != 1:
         raise BadRequest(f"one statement is answered, not {len(trees)}")
     tree = trees[0]
@@ -88,7 +88,7 @@ def checked(text: str, dialect: str, known: list[str]) -> Statement:
         # These prefixes belong to tables of the store and of the database.
         if re.match(r"_|pg_|duckdb_|sqlite_|.*__", cte.alias, re.IGNORECASE):
             raise BadRequest(
-                f"{cte.alias!r} is no name for a part of a statement: begin with a letter, no __"
+                f"{cte.alias!r} is not a name for a part of a statement: begin with a letter, no __"
             )
     found = dict.fromkeys(view_of(table, known) for table in own_tables(tree))
     return Statement(tree, dialect, tuple(found))
@@ -115,7 +115,9 @@ def own_tables(tree: exp.Expr) -> list[exp.Table]:
 
 def view_of(table: exp.Table, views: Iterable[str]) -> str:
     if not isinstance(table.this, exp.Identifier):
-        raise BadRequest(f"{table.sql()[:60]!r} is no view: functions that make tables are not offered here")
+        raise BadRequest(
+            f"{table.sql()[:60]!r} is not a view: functions that make tables are not offered here"
+        )
     plain = {"this", "alias", "joins", "db", "catalog"}
     if {name for name, value in table.args.items() if value} - plain:
         raise BadRequest(f"{table.sql()[:60]!r} is not offered here: a view is named as it is")

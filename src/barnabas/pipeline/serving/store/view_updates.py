@@ -52,7 +52,7 @@ def put_batch(transaction: Transaction, dialect: Dialect, part: BatchPart, keep_
     if part.horizon.version < entry.position.version and not catalog.was_at(
         transaction, entry, part.horizon.version
     ):
-        raise Conflict(f"a speed part of {part.layout.view} lies across version {part.horizon.version}")
+        raise Conflict(f"a speed part of {part.layout.view} crosses version {part.horizon.version}")
     transaction.load("incoming", rows)
     merged, replaced = beyond(transaction, entry, part.horizon.version)
     transaction.load("merged", merged)
@@ -66,7 +66,7 @@ def announce(transaction: Transaction, view: str, fingerprint: str, horizon: int
     if entry is None or entry.layout.fingerprint != fingerprint:
         return
     if horizon < entry.position.version and not catalog.was_at(transaction, entry, horizon):
-        raise Conflict(f"a speed part of {view} lies across version {horizon}")
+        raise Conflict(f"a speed part of {view} crosses version {horizon}")
     if horizon > entry.fence:
         catalog.save(transaction, replace(entry, fence=horizon))
 
@@ -179,11 +179,11 @@ def put_speed(transaction: Transaction, part: SpeedPart, keep_horizons: int) -> 
         return entry  # repeated, or the horizon is beyond it
     if entry.position.version != part.after:
         raise Conflict(
-            f"the view {part.layout.view} stands at version {entry.position.version}, not at {part.after}"
+            f"the view {part.layout.view} is at version {entry.position.version}, not at {part.after}"
         )
     if part.after < entry.fence < part.upto.version:
         raise Conflict(
-            f"a horizon of {part.layout.view} is announced at version {entry.fence}: stop there first"
+            f"a horizon of {part.layout.view} is announced at version {entry.fence}: a part must end there"
         )
     layout, tables, version = entry.layout, entry.tables, part.upto.version
     parts = with_keys(fitted(part.rows, layout, flagged_schema(layout)), layout)

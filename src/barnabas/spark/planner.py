@@ -94,6 +94,12 @@ class Planner:
             offsets |= self._ask(lambda: self._cluster.offsets(specials))
         return offsets
 
+    def at_time(self, places: Iterable[TopicPartition], timestamp_ms: int) -> Offsets:
+        """The first offset with this timestamp or a later one; the end of a partition that has none."""
+        wanted = dict.fromkeys(places, timestamp_ms)
+        found = self._ask(lambda: self._cluster.offsets(wanted)) if wanted else {}
+        return found | self.latest([place for place, offset in found.items() if offset < 0])
+
     def _by_time(self, at: At, times: Mapping[TopicPartition, int]) -> Offsets:
         found = self._ask(lambda: self._cluster.offsets(times))
         missing = [place for place, offset in found.items() if offset < 0]

@@ -179,7 +179,7 @@ class SourceRunner:
             return None
         return self._batch(checkpoint, parsed, done, started, recovered=True)
 
-    # -- one batch  ---------------------------------------------------------------------------------
+    # -- one batch ---------------------------------------------------------------------------------
 
     def _ingest(self, source_slice: SourceSlice, before: RawCheckpoint) -> BatchResult | None:
         started = self._clock()

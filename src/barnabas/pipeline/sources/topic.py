@@ -122,12 +122,7 @@ class TopicReader:
 
         def ask(planner: Planner) -> list[OffsetRange]:
             places = planner.places()
-            cluster = planner._cluster
-            latest = planner.latest(places)
-            first = cluster.offsets(dict.fromkeys(places, start_ms))
-            last = cluster.offsets(dict.fromkeys(places, end_ms))
-            begin = {place: latest[place] if at < 0 else at for place, at in first.items()}
-            end = {place: latest[place] if at < 0 else at for place, at in last.items()}
+            begin, end = planner.at_time(places, start_ms), planner.at_time(places, end_ms)
             return self._ranges(planner, begin, end)
 
         ranges = self._asked(ask)

@@ -63,14 +63,14 @@ def name_problems(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem("name", f"is {pipeline.name!r}", "letters, digits, _ and -, beginning with a letter")
     if not pipeline.sources:
         yield Problem("sources", "are missing", "name at least one source")
-    for part in ("sources", "staging", "trusted", "refined", "views"):
-        names = [each.name for each in getattr(pipeline, part)]
+    for section in ("sources", "staging", "trusted", "refined", "views"):
+        names = [each.name for each in getattr(pipeline, section)]
         for name, count in Counter(names).items():
             if count > 1:
-                yield Problem(f"{part}.{name}", "is given twice", "each name must be unique")
+                yield Problem(f"{section}.{name}", "is given twice", "each name must be unique")
             if not NAME.fullmatch(name):
                 yield Problem(
-                    f"{part}.{name}", "is not a name", "letters, digits, _ and -, beginning with a letter"
+                    f"{section}.{name}", "is not a name", "letters, digits, _ and -, beginning with a letter"
                 )
     trusted = {each.name for each in pipeline.trusted}
     for refined in pipeline.refined:

@@ -21,7 +21,7 @@ from barnabas.pipeline.spec.model import Pipeline
 
 FILE_NAME = "applied.json"
 SHORT = 60
-PARTS = ("sources", "staging", "trusted", "refined", "views")
+SECTIONS = ("sources", "staging", "trusted", "refined", "views")
 WHOLE = ("serving", "spark", "maintenance", "retention_s")
 SINGULAR = {"sources": "source", "views": "view"}
 
@@ -82,26 +82,26 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Change:
     sign: Sign
-    part: str  # sources, staging, …
+    section: str  # sources, staging, …
     name: str
     summary: str = ""
     differences: tuple[Difference, ...] = ()
 
     @property
     def title(self) -> str:
-        kind = SINGULAR.get(self.part, self.part.removesuffix("_s"))
+        kind = SINGULAR.get(self.section, self.section.removesuffix("_s"))
         return f"{kind} {self.name}" if self.name else kind
 
 
 def described(pipeline: Pipeline) -> dict[str, Any]:
     """The pipeline as plain values, without the values of secrets and without defaults."""
-    parts: dict[str, Any] = {"pipeline": pipeline.name}
-    for part in PARTS:
-        parts[part] = {each.name: plain(each, skip=("name",)) for each in getattr(pipeline, part)}
-    for part in WHOLE:
-        value = getattr(pipeline, part)
-        parts[part] = plain(value) if dataclasses.is_dataclass(value) else named("", value)
-    return parts
+    sections: dict[str, Any] = {"pipeline": pipeline.name}
+    for section in SECTIONS:
+        sections[section] = {each.name: plain(each, skip=("name",)) for each in getattr(pipeline, section)}
+    for section in WHOLE:
+        value = getattr(pipeline, section)
+        sections[section] = plain(value) if dataclasses.is_dataclass(value) else named("", value)
+    return sections
 
 
 def plain(value: Any, skip: Sequence[str] = ()) -> dict[str, Any]:
@@ -168,31 +168,31 @@ def changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[
         )
     old: Mapping[str, Any] = before or {}
     found: list[Change] = []
-    for part in PARTS:
-        found += part_changes(part, old.get(part, {}), after[part])
-    for part in WHOLE:
-        differences = differing(part, old.get(part, {}), after[part])
+    for section in SECTIONS:
+        found += section_changes(section, old.get(section, {}), after[section])
+    for section in WHOLE:
+        differences = differing(section, old.get(section, {}), after[section])
         if differences:
-            found.append(Change(Sign.CREATE if before is None else Sign.CHANGE, part, "", "", differences))
+            found.append(Change(Sign.CREATE if before is None else Sign.CHANGE, section, "", "", differences))
     return found
 
 
-def part_changes(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+def section_changes(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
     found = []
     for name, value in new.items():
         if name not in old:
-            found.append(Change(Sign.CREATE, part, name, summary(value)))
-        elif differences := differing(part, old[name], value):
-            found.append(Change(Sign.CHANGE, part, name, "", differences))
+            found.append(Change(Sign.CREATE, section, name, summary(value)))
+        elif differences := differing(section, old[name], value):
+            found.append(Change(Sign.CHANGE, section, name, "", differences))
     for name, value in old.items():
         if name not in new:
-            found.append(Change(Sign.REMOVE, part, name, REMOVED.get(part, summary(value))))
+            found.append(Change(Sign.REMOVE, section, name, REMOVED.get(section, summary(value))))
     return found
 
 
-def differing(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+def differing(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
     return tuple(
-        Difference(name, old.get(name), new.get(name), FOLLOWS.get((part, name), ""))
+        Difference(name, old.get(name), new.get(name), FOLLOWS.get((section, name), ""))
         for name in dict.fromkeys((*old, *new))
         if old.get(name) != new.get(name)
     )

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-def key_hashes(parts: Sequence[Column]) -> list[Column]:
+def key_hashes(columns: Sequence[Column]) -> list[Column]:
     """Two hashes of a key, and whether none of its columns is null."""
-    whole = parts[0].isNotNull()
-    for part in parts[1:]:
-        whole = whole & part.isNotNull()
-    return [F.xxhash64(*parts), F.xxhash64(F.lit("second"), *parts), whole]
+    whole = columns[0].isNotNull()
+    for column in columns[1:]:
+        whole = whole & column.isNotNull()
+    return [F.xxhash64(*columns), F.xxhash64(F.lit("second"), *columns), whole]
 
 
 class KnownKeys:

@@ -263,19 +263,19 @@ def replay_once(
 
 def narrow(parser: BatchParser, parsed: ParsedBatch, covered: DataFrame) -> None:
     """Mark the rows of keys that have no change in the replayed range, so that they are not written."""
-    part = parser.parse(with_late(covered.orderBy("batch", *raw_zone.COORDINATES)))
+    covered_batch = parser.parse(with_late(covered.orderBy("batch", *raw_zone.COORDINATES)))
     try:
         touched = np.zeros(parsed.count, np.bool_)
         for index, each in enumerate(parser.staging):
             if each.key:
                 mine, theirs = (
                     hashes_of(parsed.row_facts, f"k{index}"),
-                    hashes_of(part.row_facts, f"k{index}"),
+                    hashes_of(covered_batch.row_facts, f"k{index}"),
                 )
                 touched |= np.isin(mine.first, theirs.first)
         parsed.row_facts[OUTSIDE] = ~touched
     finally:
-        part.release()
+        covered_batch.release()
 
 
 def with_late(rows: DataFrame) -> DataFrame:

@@ -327,19 +327,19 @@ class ZoneWriter:
 
     def _quarantine(self) -> None:
         """Plan one commit for each quarantine."""
-        for table, parts in self._refused.items():
-            if any(rows is not None for _, _, rows in parts) or not self._mode.adds:
-                self._commits.append(self._quarantining(table, parts))
+        for table, refusals in self._refused.items():
+            if any(rows is not None for _, _, rows in refusals) or not self._mode.adds:
+                self._commits.append(self._quarantining(table, refusals))
 
     def _quarantining(
-        self, table: TableName, parts: list[tuple[Zone, int, DataFrame | None]]
+        self, table: TableName, refusals: list[tuple[Zone, int, DataFrame | None]]
     ) -> Callable[[], None]:
         def commit() -> None:
             started = time.perf_counter()
             path = self._lake.path(table)
             txn = None if self._mode.writer else self._txn(table)
-            outdated = self._outdated(table, [judge for judge, _, _ in parts])
-            frames = [rows for _, _, rows in parts if rows is not None]
+            outdated = self._outdated(table, [judge for judge, _, _ in refusals])
+            frames = [rows for _, _, rows in refusals if rows is not None]
             if not frames:
                 if outdated:
                     commits.delete(self._spark, path, outdated, txn)
@@ -353,7 +353,7 @@ class ZoneWriter:
                 self._state.appender.append(whole, path, txn, properties=self._properties(table))
             else:
                 commits.append(whole, path, None, properties=self._properties(table))
-            self._note(table, sum(count for _, count, _ in parts), started)
+            self._note(table, sum(count for _, count, _ in refusals), started)
 
         return commit
 

@@ -20,7 +20,7 @@ COLUMNS_MAX = 14
 TITLE = 24
 
 
-class Layout:
+class Drawing:
     """Where each box and each column lies."""
 
     def __init__(self, graph: Graph) -> None:
@@ -61,7 +61,7 @@ def box_height(node: Node) -> int:
 
 
 def svg(graph: Graph) -> str:
-    layout = Layout(graph)
+    layout = Drawing(graph)
     parts = [
         f'<svg class="lineage" viewBox="0 0 {layout.width} {layout.height}" role="img"'
         f' style="min-width:{layout.width * 0.72:.0f}px" aria-label="lineage of {escape(graph.pipeline)}">'
@@ -88,13 +88,13 @@ def svg_file(graph: Graph) -> str:
     return f"{head}><style>{COLOURS}{PLOTS}{ground}</style>{rest}\n"
 
 
-def edge(layout: Layout, before: Node, node: Node) -> str:
+def edge(layout: Drawing, before: Node, node: Node) -> str:
     y1, y2 = layout.tops[before.key] + HEAD // 2, layout.tops[node.key] + HEAD // 2
     path = curve(layout.x(before) + BOX_WIDTH, y1, layout.x(node), y2)
     return f'<path d="{path}" fill="none" stroke="var(--quiet)" stroke-width="1.4" opacity=".7"/>'
 
 
-def thread(layout: Layout, before: Column, column: Column) -> str:
+def thread(layout: Drawing, before: Column, column: Column) -> str:
     y1, y2 = layout.y(before), layout.y(column)
     if y1 is None or y2 is None:
         return ""
@@ -109,7 +109,7 @@ def curve(x1: float, y1: float, x2: float, y2: float) -> str:
     return f"M{x1:.0f} {y1:.0f} C{middle:.0f} {y1:.0f} {middle:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
 
 
-def box(layout: Layout, node: Node) -> str:
+def box(layout: Drawing, node: Node) -> str:
     x, y, height = layout.x(node), layout.tops[node.key], box_height(node)
     colour = f"var(--c{ZONES.index(node.zone) % 8})"
     parts = [

@@ -62,9 +62,9 @@ def families(
     )
     runs: list[Sample] = []
     for total in totals:
-        part = {"kind": total.kind, "name": total.name}
-        runs.append(({**part, "result": "ok"}, total.runs - total.failures))
-        runs.append(({**part, "result": "failed"}, total.failures))
+        labels = {"kind": total.kind, "name": total.name}
+        runs.append(({**labels, "result": "ok"}, total.runs - total.failures))
+        runs.append(({**labels, "result": "failed"}, total.failures))
     yield "runs_total", "counter", "Runs of each part.", runs
     seconds: list[Sample] = [({"kind": each.kind, "name": each.name}, each.seconds) for each in totals]
     yield "run_seconds_total", "counter", "Seconds that each part worked.", seconds

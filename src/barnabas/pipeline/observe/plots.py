@@ -184,7 +184,7 @@ def lines(
 
 
 def strips(label: str, rows: Sequence[Strip]) -> str:
-    """When each part ran: one line a part, one mark a run."""
+    """When everything ran: a line for each name, a mark for each run."""
     every = [bar for row in rows for bar in row.bars]
     if not every:
         return ""
@@ -214,7 +214,8 @@ def strips(label: str, rows: Sequence[Strip]) -> str:
 
 
 def stacked(label: str, rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> str:
-    """One bar a row, cut into parts of (name, number, CSS colour), each as wide as its share of the row."""
+    """A bar for each row, cut into pieces of (name, number, CSS colour), each as wide as its share of the
+    row."""
     line, left = 30, 128
     height = TOP + line * len(rows)
     if not rows:

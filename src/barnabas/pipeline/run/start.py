@@ -219,9 +219,9 @@ def due_at_once(pipeline: Pipeline, changes: list[plan.Change]) -> list[str]:
     """Keys of jobs that are due at once, because their result is defined differently now."""
     kinds = {"views": Kind.VIEW_BATCH, "refined": Kind.REFINED}
     return [
-        Job(kinds[change.part], change.name, None).key
+        Job(kinds[change.section], change.name, None).key
         for change in changes
-        if change.part in kinds
+        if change.section in kinds
         and (
             any(each.field in FIELDS_OF_RESULT for each in change.differences) or is_behind(pipeline, change)
         )
@@ -230,7 +230,7 @@ def due_at_once(pipeline: Pipeline, changes: list[plan.Change]) -> list[str]:
 
 def is_behind(pipeline: Pipeline, change: plan.Change) -> bool:
     """Whether it is a new refined table over tables that have rows already."""
-    if change.sign is not plan.Sign.CREATE or change.part != "refined":
+    if change.sign is not plan.Sign.CREATE or change.section != "refined":
         return False
     lake = pipeline.lake_location
     inputs = refined_sql.inputs_of(pipeline, by_name(pipeline.refined, change.name)).values()
@@ -245,8 +245,8 @@ def drop_removed(changes: list[plan.Change], drop: Callable[[str], object], reco
         "views": (Kind.VIEW_BATCH, Kind.VIEW_SPEED),
     }
     for change in changes:
-        if change.sign is plan.Sign.REMOVE and change.part in kinds:
-            for kind in kinds[change.part]:
+        if change.sign is plan.Sign.REMOVE and change.section in kinds:
+            for kind in kinds[change.section]:
                 recorder.timeline.forget(kind, change.name)
-            if change.part == "views":
+            if change.section == "views":
                 drop(change.name)

@@ -60,8 +60,8 @@ def test_the_example_is_the_demo() -> None:
 
 def test_a_file_to_begin_with_is_a_good_one(run: Run, tmp_path: Path) -> None:
     assert run("init", "new.yaml").status == 0
-    assert run("validate", "new.yaml").output == "new.yaml: all is well: 1 source, 2 tables, 1 view\n"
-    assert "is there already: --force replaces it" in run("init", "new.yaml").errors
+    assert run("validate", "new.yaml").output == "new.yaml: no problems: 1 source, 2 tables, 1 view\n"
+    assert "exists already: --force replaces it" in run("init", "new.yaml").errors
     assert run("init", "new.yaml", "--force").status == 0
 
 
@@ -80,7 +80,7 @@ def test_everything_that_is_wrong_is_said_at_once(run: Run, tmp_path: Path) -> N
 def test_no_file_is_one_line(run: Run, tmp_path: Path) -> None:
     ran = run("plan", "absent.yaml")
     assert (ran.status, ran.errors.count("\n")) == (1, 1)
-    assert "absent.yaml is not there: `barnabas pipeline init` writes one" in ran.errors
+    assert "absent.yaml does not exist: `barnabas pipeline init` writes one" in ran.errors
 
 
 def test_plan_shows_what_a_run_would_change(run: Run, tmp_path: Path) -> None:

@@ -133,8 +133,8 @@ def test_only_what_is_covered_is_rewritten_and_what_depends_on_it_follows(
     assert views == ["by_total", "by_shop"]
     assert said.splitlines() == [
         "release orders: 1 rows in, 1 accepted, 0 quarantined",
-        "  refined large computed anew",
-        "  refined totals computed anew",
+        "  refined large recomputed",
+        "  refined totals recomputed",
         "  view by_total refreshed",
         "  view by_shop refreshed",
     ]

@@ -52,27 +52,27 @@ def add_arguments(parser: ToolParser) -> None:
         return found
 
     def with_file(name: str, summary: str) -> argparse.ArgumentParser:
-        """A command whose one argument may be the file."""
+        """A command that takes the file as its only argument."""
         found = command(name, summary)
         found.add_argument("place", nargs="?", metavar="FILE", help="the same as --file")
         return found
 
-    init = with_file("init", "write a file to begin with")
-    init.add_argument("--force", action="store_true", help="replace a file that is there")
-    with_file("validate", "say everything that is wrong with the file, with lines and hints")
+    init = with_file("init", "write a first file")
+    init.add_argument("--force", action="store_true", help="replace an existing file")
+    with_file("validate", "list all problems of the file, with lines and hints")
     with_file("plan", "show what a run would create, change and remove")
-    run = with_file("run", "run the pipeline: serving, batch and streaming, each started again when it dies")
+    run = with_file("run", "run the pipeline: serving, batch and streaming, each restarted when it dies")
     run.add_argument("--once", action="store_true", help="do everything that is due in this process, and end")
     run.add_argument("--metrics-port", type=int, metavar="N", help="Prometheus metrics on this port")
-    run.add_argument("--seconds", type=float, metavar="N", help="stop after so many seconds")
-    status = with_file("status", "show how each part is and what it did")
+    run.add_argument("--seconds", type=float, metavar="N", help="stop after N seconds")
+    status = with_file("status", "show the state and totals of each source, view and process")
     status.add_argument(
-        "--watch", nargs="?", type=float, const=WATCH_S, metavar="SECONDS", help="again and again"
+        "--watch", nargs="?", type=float, const=WATCH_S, metavar="SECONDS", help="refresh continuously"
     )
-    status.add_argument("--json", action="store_true", help="a line of JSON for each part")
+    status.add_argument("--json", action="store_true", help="a line of JSON for each of them")
     add_changing(command)
-    query = command("query", "ask a view, or all of them in SQL")
-    query.add_argument("view", nargs="?", help="the view to show; none: list them")
+    query = command("query", "query a view, or all of them in SQL")
+    query.add_argument("view", nargs="?", help="the view to show; without it, list them")
     query.add_argument("--sql", metavar="SELECT", help="a SELECT over the views instead")
     query.add_argument("--filter", action="append", default=[], metavar="COLUMN=VALUE", help="also >, <, !=")
     query.add_argument("--order", metavar="COLUMNS", help="as in -revenue,shop")
@@ -80,11 +80,11 @@ def add_arguments(parser: ToolParser) -> None:
     query.add_argument("--limit", type=int, metavar="N")
     query.add_argument("--as-of", metavar="TIME", help="a time, or the version of a horizon")
     query.add_argument("--json", action="store_true", help="the answer as JSON, with its freshness")
-    lineage = with_file("lineage", "print where everything comes from, and write the picture")
+    lineage = with_file("lineage", "print the origin of each table and column, and write a picture")
     lineage.add_argument("--output", metavar="FILE", help="the picture, .html or .svg (lineage.html)")
     lineage.add_argument("--column", metavar="TABLE.COLUMN", help="only this, as in view.revenue.orders")
     lineage.add_argument("--events", action="store_true", help="OpenLineage events instead, as JSON lines")
-    report = with_file("report", "write a page with everything that happened")
+    report = with_file("report", "write a page about everything that ran")
     report.add_argument("--output", default="report.html", metavar="FILE", help="(report.html)")
     destroy = with_file("destroy", "delete the lake with everything in it")
     destroy.add_argument("--yes", action="store_true", help="without asking")
@@ -92,22 +92,24 @@ def add_arguments(parser: ToolParser) -> None:
 
 def add_changing(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     """Commands that rewrite a part of the lake, and refresh what depends on it."""
-    backfill = command("backfill", "read a stretch of time of a source again")
+    backfill = command("backfill", "read a time range of a source again")
     backfill.add_argument("source", help="the source to read again")
     backfill.add_argument(
         "--from", dest="start", required=True, metavar="TIME", help="as in 2026-01-31T12:00"
     )
-    backfill.add_argument("--to", dest="end", required=True, metavar="TIME", help="the first moment after it")
-    replay = command("replay", "fill staging, trusted and what follows anew from raw")
-    replay.add_argument("source", help="the source whose raw rows are taken")
-    replay.add_argument("--from-batch", type=int, metavar="N", help="only from this batch on")
-    replay.add_argument("--to-batch", type=int, metavar="N", help="only up to this batch")
-    replay.add_argument(
-        "--rebuild", action="store_true", help="make the tables anew, for columns of new types"
+    backfill.add_argument(
+        "--to", dest="end", required=True, metavar="TIME", help="end of the range, exclusive"
     )
-    release = command("release", "send quarantined rows that pass the rules now back in")
+    replay = command("replay", "write staging, trusted and what depends on them again from raw")
+    replay.add_argument("source", help="the source whose raw rows are written again")
+    replay.add_argument("--from-batch", type=int, metavar="N", help="from this batch on")
+    replay.add_argument("--to-batch", type=int, metavar="N", help="up to this batch")
+    replay.add_argument(
+        "--rebuild", action="store_true", help="recreate the tables, for columns with new types"
+    )
+    release = command("release", "release quarantined rows that pass the rules now")
     release.add_argument("table", help="the table that refused them")
-    release.add_argument("--rule", action="append", metavar="NAME", help="only what this rule refused")
+    release.add_argument("--rule", action="append", metavar="NAME", help="only rows that this rule refused")
 
 
 def run(options: argparse.Namespace, out: Output) -> int | None:

@@ -1,6 +1,6 @@
-"""Commands of `pipeline` that do something to the lake: run, backfill, replay, release, destroy.
+"""Commands of `pipeline` that change the lake: run, backfill, replay, release, destroy.
 
-In: options. Out: the work, with a bar where a person looks on. Each of them has the lake for itself.
+In: options. Out: the work, with a progress bar on a terminal.
 """
 
 import argparse
@@ -35,7 +35,7 @@ REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnotherPipeline, SessionError, StoreErr
 
 @contextmanager
 def told() -> Iterator[None]:
-    """What a person can mend is one line."""
+    """Show errors that a person can fix in one line."""
     try:
         yield
     except REFUSED as error:
@@ -46,7 +46,7 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def telling(title: str) -> Iterator[Progress]:
-    """A bar while long work goes on, where a person looks; elsewhere a line for each piece."""
+    """A progress bar on a terminal; elsewhere a line for each piece."""
     if not sys.stderr.isatty():
         yield spoken()
         return
@@ -79,7 +79,7 @@ def spoken() -> Progress:
 def run(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
     if options.once and (options.metrics_port is not None or options.seconds is not None):
-        raise UsageError("--once ends by itself: --metrics-port and --seconds are for runs that go on")
+        raise UsageError("--once ends by itself and takes neither --metrics-port nor --seconds")
     with told():
         if options.once:
             return once(pipeline, out)
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
         def ready(supervisor: Supervisor) -> None:
             names = ", ".join(child.program.name for child in supervisor.children)
             out.line(f"{pipeline.name}: running {names}; logs in {logs_folder(pipeline)}")
-            out.line(f"look at it with: barnabas pipeline status --watch -f {options.file}")
+            out.line(f"show its status with: barnabas pipeline status --watch -f {options.file}")
             out.flush()
 
         supervise(pipeline, metrics_port=options.metrics_port, seconds=options.seconds, ready=ready)
@@ -155,7 +155,7 @@ def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult
     counts = f"{done.rows_in:,} rows in, {done.accepted:,} accepted, {done.quarantined:,} quarantined"
     out.line(f"{what}: {counts}{f', {done.removed:,} removed' if done.removed else ''}")
     for name in done.refined:
-        out.line(f"  refined {name} computed anew")
+        out.line(f"  refined {name} recomputed")
     for name in done.views:
         out.line(f"  view {name} refreshed")
     return 0
@@ -179,10 +179,10 @@ def destroy(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
     lake = pipeline.lake_location
     if not lake.is_local:
-        raise ToolError(f"{lake.root} is not on this machine: delete it where it is")
+        raise ToolError(f"{lake.root} is not on this machine: delete it there")
     root = Path(lake.root)
     if not root.exists():
-        out.line(f"{root} is not there: nothing to delete")
+        out.line(f"{root} does not exist: nothing to delete")
         return 0
     if not state_folder(pipeline).is_dir():
         raise ToolError(f"{root} has no {state_folder(pipeline).name}: it is not the lake of a pipeline")
@@ -197,7 +197,7 @@ def destroy(options: argparse.Namespace, out: Output) -> int:
 
 
 def drop_views(pipeline: Pipeline) -> None:
-    """Views in a store outside of the lake go too."""
+    """Delete the views in a store outside of the lake."""
     if reveal(pipeline.serving.store) == "duckdb":
         return
     store = open_pipeline_store(pipeline)
@@ -209,8 +209,8 @@ def drop_views(pipeline: Pipeline) -> None:
 
 
 def agreed(root: Path, pipeline: Pipeline) -> bool:
-    """Whether the person types the pipeline's name."""
+    """Ask; whether the person typed the pipeline's name."""
     size = sum(each.stat().st_size for each in root.rglob("*") if each.is_file())
-    print(f"This deletes {root} with all its tables ({size / 1e6:,.1f} MB) and the views made of it.")
+    print(f"This deletes {root} with all its tables ({size / 1e6:,.1f} MB) and its views.")
     print(f"Type the pipeline's name ({pipeline.name}) to go on: ", end="", flush=True)
     return sys.stdin.readline().strip() == pipeline.name

@@ -12,7 +12,7 @@ from barnabas.pipeline.spec.model import Pipeline
 
 def load(path: str) -> Pipeline:
     if not Path(path).exists():
-        raise ToolError(f"{path} is not there: `barnabas pipeline init` writes one, --file names another")
+        raise ToolError(f"{path} does not exist: `barnabas pipeline init` writes one, --file names another")
     try:
         return read_pipeline(path)
     except FileProblems as error:

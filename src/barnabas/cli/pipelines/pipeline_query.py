@@ -40,7 +40,7 @@ def query(options: argparse.Namespace, out: Output) -> int:
     for line in freshness_lines(answer["freshness"]):
         out.line(line)
     if answer["more"]:
-        out.note(f"there are more rows than {answer['row_count']}: --limit shows more of them")
+        out.note(f"there are more than {answer['row_count']} rows: --limit shows more")
     return 0
 
 
@@ -104,7 +104,7 @@ def shown(value: Any) -> str:
 
 
 def freshness_lines(freshness: Any) -> list[str]:
-    """One for each view that an answer is made of."""
+    """A line for each view that an answer comes from."""
     found = freshness if isinstance(freshness, list) else [freshness]
     return [
         f"{each['view']}: complete up to {shown_seconds(each['age_seconds'])} ago; horizon at version"

@@ -35,7 +35,7 @@ COLOURS = {"+": "green", "~": "yellow", "-": "red", "!": "yellow"}
 def init(options: argparse.Namespace, out: Output) -> int:
     path = Path(options.file)
     if path.exists() and not options.force:
-        raise ToolError(f"{path} is there already: --force replaces it")
+        raise ToolError(f"{path} exists already: --force replaces it")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(TEMPLATE)
     out.line(f"{path}: written. Change it, then: barnabas pipeline plan -f {path}")
@@ -50,7 +50,7 @@ def validate(options: argparse.Namespace, out: Output) -> int:
         (len(pipeline.views), "view"),
     ]
     told = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in counts)
-    out.line(f"{options.file}: all is well: {told}")
+    out.line(f"{options.file}: no problems: {told}")
     return 0
 
 
@@ -134,7 +134,7 @@ def column_lines(graph: Graph, text: str) -> list[str]:
 
 
 def written_events(pipeline: Pipeline, graph: Graph) -> Iterator[dict[str, Any]]:
-    """What the runs wrote down; where there was none, what the file alone says."""
+    """Events of the runs; if there was none, events from the file alone."""
     from barnabas.pipeline.lineage.log import EventLog
 
     found = False

@@ -1,7 +1,8 @@
 """Brokers without sockets: a Network for the core whose time is virtual and whose brokers are functions.
 
 `ScriptedNetwork({1: {MetadataRequest: answer}})` has one broker, `answer(request, version)` is called for its
-requests. A returned message is its response; None closes the connection, SILENCE lets the request time out.
+requests. A returned message is its response; None closes the connection, SILENCE lets the request time out,
+HANGS_UP closes the connection as well, which is noticed only when somebody waits for a response.
 `UNREACHABLE` in place of the functions refuses connections. Nothing ever waits: `now` moves instead.
 """
 
@@ -30,6 +31,7 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 Answers = Mapping[type[Message], Callable[[Any, int], Any]]
 UNREACHABLE: Answers = {}
+HANGS_UP: Any = object()
 
 
 class ScriptedNetwork:
@@ -70,6 +72,7 @@ class ScriptedConnection(ConnectionCore):
         super().__init__(address, settings, 1 << 20)
         self._network = network
         self._arrived = bytearray()
+        self._hangs_up = False
 
     async def _transmit(self, pieces: list[bytes], name: str) -> None:
         frame = b"".join(pieces)[4:]
@@ -83,6 +86,8 @@ class ScriptedConnection(ConnectionCore):
         answer = answers[type(request)](request, version)
         if answer is None:
             self.fail(ConnectionLost(self.address, "the broker closed it"))
+        elif answer is HANGS_UP:
+            self._hangs_up = True
         elif answer is not SILENCE:
             self.receive(framed(answer, key, version, correlation_id))
 
@@ -102,6 +107,8 @@ class ScriptedConnection(ConnectionCore):
 
     def _take(self) -> bool:
         """Move what arrived into the receive memory, as much as there is room for."""
+        if not self._arrived and self._hangs_up:
+            self.fail(ConnectionLost(self.address, "the broker closed it"))
         if not self._arrived or not self.is_open:
             return False
         room = self.frames.room()
@@ -170,4 +177,4 @@ def metadata(leaders: Callable[[], Mapping[str, list[int]]], brokers: Iterable[i
     return answer
 
 
-__all__ = ["SILENCE", "UNREACHABLE", "ScriptedNetwork", "cluster_of", "metadata", "run"]
+__all__ = ["HANGS_UP", "SILENCE", "UNREACHABLE", "ScriptedNetwork", "cluster_of", "metadata", "run"]

@@ -42,6 +42,10 @@ def test_frames_are_found_whatever_their_pieces() -> None:
 
 def test_a_large_frame_is_received_up_to_its_end_and_no_further() -> None:
     buffer = FrameBuffer(KEPT)
+    received(buffer, framed(bytes(KEPT - 100)))
+    assert received(buffer, framed(bytes(1_000))[:100]) == []
+    assert len(buffer.room()) == 1_000 + 4 - 100
+    received(buffer, bytes(904))
     assert received(buffer, framed(bytes(10 * READ_BYTES))[:100]) == []
     assert len(buffer.room()) == 10 * READ_BYTES + 4 - 100
 

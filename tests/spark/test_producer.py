@@ -22,7 +22,7 @@ from barnabas.spark.cluster import WorkerCluster
 from barnabas.spark.producer import BlockingProducer
 from barnabas.spark.rows import RowError
 from barnabas.spark.settings import ClientSettings
-from client.scripted import SILENCE, ScriptedNetwork, metadata, run
+from client.scripted import HANGS_UP, SILENCE, ScriptedNetwork, metadata, run
 
 PARTITIONS = 3
 Trouble = Callable[[str], Any]  # given a batch's name: an error code, "lost", "unanswered", SILENCE or 0
@@ -105,8 +105,8 @@ class Brokers:
             code = self.trouble(name)
             if code == "lost":
                 return None
-            if code is SILENCE:
-                return SILENCE
+            if code is SILENCE or code is HANGS_UP:
+                return code
             if code == "unanswered":
                 is_answered, code = False, 0
             if self.leaders[each.index] != port:
@@ -155,7 +155,7 @@ def test_each_batch_is_written_once_and_in_order(seed: int) -> None:
         if chance < 0.03:
             brokers.leaders = [rng.choice([1, 2, -1]) for _ in range(PARTITIONS)]
         elif chance < 0.05:
-            return rng.choice(["lost", "unanswered"])
+            return rng.choice(["lost", "unanswered", HANGS_UP])
         elif chance < 0.08:
             return rng.choice([ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
         return 0
@@ -171,6 +171,27 @@ def test_each_batch_is_written_once_and_in_order(seed: int) -> None:
     producer.write(batches(90))
     producer.flush()
     assert brokers.logs == expected(90)
+
+
+def test_a_leader_that_moved_is_found_by_metadata() -> None:
+    brokers = Brokers()
+    producer = brokers.producer()
+    producer.write(batches(3))
+    producer.flush()
+    brokers.leaders = [2, 1, 2]
+    producer.write(batches(6)[3:])
+    producer.flush()
+    assert brokers.logs == expected(6)
+    assert len(brokers.network.pauses) == 1
+
+
+def test_a_batch_that_the_broker_finds_out_of_order_is_sent_again() -> None:
+    codes = iter([ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER])
+    brokers = Brokers(lambda name: next(codes, 0))
+    producer = brokers.producer()
+    producer.write(batches(6))
+    producer.flush()
+    assert brokers.logs == expected(6)
 
 
 def test_a_batch_that_is_too_large_is_cut_and_those_behind_it_follow() -> None:

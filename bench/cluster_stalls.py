@@ -45,6 +45,7 @@ SETTLE_S = 2.0  # after a phase: work may go on
 LOOK_S = 0.3
 METADATA_VERSION = 8
 TAIL, BATCHES = "tail", 50_000
+CUT_BEFORE_S = 0.005  # the turn that begins a cut began before the log tells of it
 OVERRIDES = {
     "log.segment.delete.delay.ms": 1_000,  # removing files is a part of deleting
     "log.cleaner.enable": "false",
@@ -135,9 +136,11 @@ class Watched:
         return [turn for path in found for turn in loop_watch.read_turns(path)]
 
     @contextmanager
-    def phase(self, name: str, *, without: int | None = None, since: float | None = None) -> Iterator[None]:
+    def phase(
+        self, name: str, *, without: int | None = None, since: Callable[[], float] | None = None
+    ) -> Iterator[None]:
         """Producers beside all nodes but one while this lasts, and a little longer. Turns of the loops count
-        from `since` on."""
+        from `since` on, which is asked at the end."""
         node_ids = [each for each in self.cluster.nodes if each != without]
         with ExitStack() as probes:
             waits = {node_id: probes.enter_context(self._probe(node_id)) for node_id in node_ids}
@@ -145,12 +148,13 @@ class Watched:
             yield
             ended = time.monotonic()
             time.sleep(self.settle_s)
+        counted_from = since() if since is not None else began
         seconds = [each.seconds for path in waits.values() for each in probe.read_waits(path)]
         turns = [
             turn
             for node_id in node_ids
             for turn in self._turns(node_id)
-            if (since or began) <= turn.at_s <= ended + self.settle_s
+            if counted_from <= turn.at_s <= ended + self.settle_s
         ]
         self.phases.append(
             Phase(
@@ -233,14 +237,22 @@ class Watched:
         """The same of a topic of one partition."""
         wait_until(partial(self._is_so, topic, holds, at, 1), PATIENCE_S, f"{topic} is {what}")
 
-    def start_again(self, node: ClusterNode, at: int, wait: Callable[[], None] | None = None) -> None:
+    def start_again(
+        self,
+        node: ClusterNode,
+        at: int,
+        wait: Callable[[], None] | None = None,
+        since: Callable[[], float] | None = None,
+    ) -> None:
         """Until it is in sync everywhere. Its own producer is there as soon as it serves."""
         self._watch(node)
         began = time.monotonic()
         node.start()
         served = time.monotonic()
         wait_until(self._probes_led, PATIENCE_S, "the producers' topics are led")
-        with self.phase(f"the node catches up, {served - began:.1f} s after its start", since=served):
+        with self.phase(
+            f"the node catches up, {served - began:.1f} s after its start", since=since or (lambda: served)
+        ):
             if wait is not None:
                 wait()
             else:
@@ -323,9 +335,17 @@ def truncate(watched: Watched, said: Callable[[str], None], batches: int = BATCH
         watched.cluster[each].resume()
     watched.until_one(TAIL, lambda found: found.leader_id in others, at, "led by another")
     said("start of the node")
-    watched.start_again(node, at, in_sync)
-    cut = [line for line in node.lines if "it is cut at" in line]
-    said(cut[-1] if cut else "nothing was cut")
+    watched.start_again(node, at, in_sync, since=partial(cut_at_s, node))
+
+
+def cut_at_s(node: ClusterNode) -> float:
+    """When the node's log was cut, by its own log, in monotonic time: before the node serves, perhaps."""
+    line = next((line for line in node.lines if "it is cut at" in line), None)
+    if line is None:
+        raise generator.LoadError(f"node {node.id} did not cut its log")
+    text, _, milliseconds = line.strip("[").partition("]")[0].partition(",")
+    at_s = time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S")) + int(milliseconds) / 1000
+    return time.monotonic() - (time.time() - at_s) - CUT_BEFORE_S
 
 
 def write_tail(port: int, first: int, count: int) -> None:

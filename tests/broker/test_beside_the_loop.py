@@ -254,7 +254,7 @@ def test_aborted_transactions_of_many_segments_are_read_by_a_thread(
             segment._transactions = None
         monkeypatch.setattr(Segment, "read_file", read)
         assert await talk.fetch(read_committed)
-        assert all(segment.knows_transactions for segment in talk.log.segments[:-1])
+        assert all(segment.has_loaded_transactions for segment in talk.log.segments[:-1])
         assert by_loop == []
 
     with_node(tmp_path / "data", use)

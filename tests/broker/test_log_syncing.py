@@ -63,9 +63,9 @@ def sync_all(logs: list[Log]) -> list[int]:
 
 def test_many_logs_are_synced_some_by_each_call_to_a_thread(tmp_path: Path) -> None:
     logs = new_logs(tmp_path, 2 * LOGS_A_THREAD + 1, LogContext(FailingDisk("nothing")))
-    assert all(log.names_dirty for log in logs)
+    assert all(log.folder_dirty for log in logs)
     assert sync_all(logs) == [LOGS_A_THREAD, LOGS_A_THREAD, 1]
-    assert not any(log.names_dirty for log in logs)
+    assert not any(log.folder_dirty for log in logs)
     assert sync_all(logs) == []
 
 
@@ -73,4 +73,4 @@ def test_a_folder_that_cannot_be_synced_is_told_of_when_the_others_are(tmp_path:
     logs = new_logs(tmp_path, LOGS_A_THREAD + 2, LogContext(FailingDisk("/many-1/")))
     with pytest.raises(KafkaError, match="many-1"):
         sync_all(logs)
-    assert [log.topic_partition.partition for log in logs if log.names_dirty] == [1]
+    assert [log.topic_partition.partition for log in logs if log.folder_dirty] == [1]

@@ -106,7 +106,7 @@ def test_an_exception_in_a_callback_is_counted_and_the_node_goes_on() -> None:
 def test_a_loop_at_rest_has_no_lag_to_tell_of() -> None:
     async def main() -> int:
         watch = LoopWatch(asyncio.get_running_loop())
-        watch.is_telling = True
+        watch.logs_slow_callbacks = True
         watch.start()
         await asyncio.sleep(0)
         watch.stop()

@@ -41,7 +41,7 @@ class Reader:
         while not self.is_busy and (stop := self.inbox.frame_end(run, position, len(run))):
             self.frames.append(bytes(run[position + 4 : stop]))
             position = stop
-        self.inbox.finished(run, position, referenced=self.holds_references)
+        self.inbox.consume(run, position, referenced=self.holds_references)
 
 
 bodies = st.lists(
@@ -71,7 +71,7 @@ def test_what_arrives_while_busy_is_there_afterwards(given_bodies: list[bytes], 
     reader.feed(b"".join(map(frame, small)), chunk)
     assert reader.frames == []
     reader.is_busy = False
-    while (run := reader.inbox.waiting()) is not None:
+    while (run := reader.inbox.pop_waiting()) is not None:
         before = len(reader.frames)
         reader.take(run)
         if len(reader.frames) == before:
@@ -123,14 +123,14 @@ def test_sizes_out_of_bounds_are_refused(size: int) -> None:
 def test_large_buffers_are_used_again_and_not_hoarded() -> None:
     arena = Arena()
     first = arena.borrow(300_000)
-    arena.give_back(first, referenced=False)
+    arena.return_buffer(first, referenced=False)
     assert arena.borrow(400_000) is first
-    arena.give_back(first, referenced=True)
+    arena.return_buffer(first, referenced=True)
     assert arena.borrow(400_000) is not first
     arena.release()
     assert arena.borrow(400_000) is first
     for _ in range(3):
-        arena.give_back(arena.borrow(FREE_BYTES_MAX), referenced=False)
+        arena.return_buffer(arena.borrow(FREE_BYTES_MAX), referenced=False)
     assert arena.bytes_large >= 0
     assert len(arena.view) == ARENA_BYTES
 
@@ -142,7 +142,7 @@ def test_large_frames_wait_while_others_hold_the_memory_there_is() -> None:
     first.feed(frame(body)[:1000], 1000)
     resumed: list[bool] = []
     second.feed(frame(body)[:1000], 1000)
-    assert second.inbox.is_starving
+    assert second.inbox.waits_for_memory
     arena.wait_for_room(lambda: resumed.append(True))
     first.feed(frame(body)[1000:], 1 << 20)
     assert first.frames == [body]

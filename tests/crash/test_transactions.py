@@ -40,10 +40,10 @@ def test_transactions_are_whole_wherever_the_broker_is_killed(broker: Broker, ki
     kill_and_start(broker)
     for worker in workers:
         worker.finish()
-    check_whole(broker, workers)
+    refuse_while_truncating(broker, workers)
 
 
-def check_whole(broker: Broker, workers: list[Transactor]) -> None:
+def refuse_while_truncating(broker: Broker, workers: list[Transactor]) -> None:
     with Conversation(broker) as talk:
         found = [Counter(values_of(talk, "work", index)) for index in range(PARTITIONS)]
         for index in range(PARTITIONS):

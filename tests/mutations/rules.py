@@ -168,7 +168,7 @@ RULES = (
         "if not self._is_closed:",
     ),
     isr("a request that failed is forgotten", "self._proposals = some | self._proposals", "pass"),
-    isr("a proposal that was refused stays", "partition.state.withdraw(some[partition])", "pass"),
+    isr("a proposal that was refused stays", "partition.state.withdraw_proposal(some[partition])", "pass"),
     isr("a follower is asked for without its life", "return follower.broker_epoch if", "return -1 if"),
     isr("a transient refusal is final", "elif code in TRANSIENT:", "elif False:"),
     isr("a refusal from before the last change counts", "elif partition in self._proposals:", "elif False:"),

@@ -44,7 +44,7 @@ TARGETS = (
             "partition.is_leader and len(state.isr) <= len(state.followers): and and or change places": (
                 "only spares a loop over followers"
             ),
-            "partition.is_leader and (not partition.state.is_alone): and and or change places": (
+            "partition.is_leader and (not partition.state.has_no_followers): and and or change places": (
                 "only spares looking: there is nobody in sync beside this broker"
             ),
             "await asyncio.sleep(0): left out": "the task begins in the next turn of the loop anyhow",

@@ -24,7 +24,7 @@ def patient(chunks: list[int], gap_ms: float, duration_ms: int) -> tuple[float, 
         size = chunks[turn % len(chunks)]
         turn += 1
         sent += size
-        now_ms += rate.use(size, BOUND, now_ms) + gap_ms
+        now_ms += rate.record(size, BOUND, now_ms) + gap_ms
     return sent, now_ms
 
 
@@ -33,7 +33,7 @@ def hungry(chunk: int, gap_ms: float, duration_ms: int) -> tuple[float, float]:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
     now_ms, got = 0.0, 0.0
     while now_ms < duration_ms:
-        wait_ms = rate.ask(chunk, BOUND, now_ms)
+        wait_ms = rate.try_record(chunk, BOUND, now_ms)
         if not wait_ms:
             got += chunk
         now_ms += wait_ms + gap_ms
@@ -62,36 +62,36 @@ def test_mixed_sizes_keep_the_bound_too(chunks: list[int], gap_ms: float) -> Non
 def test_a_client_below_its_quota_never_waits() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
     for step in range(600):
-        assert rate.use(BOUND / 10, BOUND * 1.01, step * 100.0) == 0
+        assert rate.record(BOUND / 10, BOUND * 1.01, step * 100.0) == 0
 
 
 def test_a_burst_may_use_up_the_window_at_once() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
-    assert rate.use(BOUND * (SAMPLES - 1), BOUND, 0) == 0
-    assert rate.use(BOUND, BOUND, 0) == 1000
+    assert rate.record(BOUND * (SAMPLES - 1), BOUND, 0) == 0
+    assert rate.record(BOUND, BOUND, 0) == 1000
 
 
 def test_who_went_over_the_bound_is_paced_until_it_kept_to_it_for_a_window() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
-    rate.use(BOUND * SAMPLES, BOUND, 0)
+    rate.record(BOUND * SAMPLES, BOUND, 0)
     assert rate.is_paced
-    rate.use(1, BOUND, 15_000)
+    rate.record(1, BOUND, 15_000)
     assert not rate.is_paced
 
 
 def test_what_exceeds_a_whole_window_is_done_once_and_waited_for() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
     chunk = BOUND * 100
-    assert rate.ask(chunk, BOUND, 0) == 0
-    assert rate.ask(chunk, BOUND, 1) == pytest.approx(90_000, rel=0.01)
-    assert rate.ask(chunk, BOUND, 50_000) == pytest.approx(40_000, rel=0.01)
-    assert rate.ask(chunk, BOUND, 91_000) == 0
+    assert rate.try_record(chunk, BOUND, 0) == 0
+    assert rate.try_record(chunk, BOUND, 1) == pytest.approx(90_000, rel=0.01)
+    assert rate.try_record(chunk, BOUND, 50_000) == pytest.approx(40_000, rel=0.01)
+    assert rate.try_record(chunk, BOUND, 91_000) == 0
 
 
 def test_asking_in_vain_records_nothing() -> None:
     rate = QuotaRate(SAMPLES, SAMPLE_MS)
-    rate.use(BOUND * (SAMPLES - 1), BOUND, 0)
-    assert rate.ask(BOUND, BOUND, 0) == 1000
+    rate.record(BOUND * (SAMPLES - 1), BOUND, 0)
+    assert rate.try_record(BOUND, BOUND, 0) == 1000
     assert rate.rate.total == BOUND * (SAMPLES - 1)
 
 
@@ -131,9 +131,9 @@ def test_one_sample_is_a_window_of_its_own() -> None:
 
 def test_a_bucket_gives_a_burst_and_then_the_rate() -> None:
     bucket = TokenBucket(SAMPLES, SAMPLE_MS)
-    bucket.take(55, 5.0, 0)
+    bucket.spend(55, 5.0, 0)
     assert bucket.throttle_ms(5.0, 0) == 0
-    bucket.take(10, 5.0, 0)
+    bucket.spend(10, 5.0, 0)
     assert bucket.throttle_ms(5.0, 0) == 2000
     assert bucket.throttle_ms(5.0, 1500) == 500
     assert bucket.throttle_ms(5.0, 2000) == 0
@@ -141,7 +141,7 @@ def test_a_bucket_gives_a_burst_and_then_the_rate() -> None:
 
 def test_a_bucket_never_holds_more_than_a_burst() -> None:
     bucket = TokenBucket(SAMPLES, SAMPLE_MS)
-    bucket.take(1, 5.0, 0)
+    bucket.spend(1, 5.0, 0)
     assert bucket.refill(5.0, 1_000_000) == 55
 
 
@@ -159,7 +159,7 @@ def test_a_minute_of_mutations_is_a_burst_and_a_minute() -> None:
         if wait_ms:
             now_ms += wait_ms
             continue
-        bucket.take(1, 5.0, now_ms)
+        bucket.spend(1, 5.0, now_ms)
         done += 1
         now_ms += 0.1
     assert done == pytest.approx(5 * 60 + 55, rel=0.05)

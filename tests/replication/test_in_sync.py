@@ -14,22 +14,22 @@ LAG_MS = 1_000
 def leading(isr: tuple[int, ...] = REPLICAS, *, end: int = 10, min_isr: int = 1) -> PartitionState:
     state = PartitionState(1, end, end, lag_ms_max=LAG_MS)
     state.min_isr = min_isr
-    state.lead(5, isr, REPLICAS, partition_epoch=7, now_ms=0, was_leading=False)
+    state.become_leader(5, isr, REPLICAS, partition_epoch=7, now_ms=0, was_leading=False)
     return state
 
 
 def test_a_follower_that_has_caught_up_joins_and_counts_before_the_controller_agrees() -> None:
     state = leading((1, 2))
     state.advance_follower(2, 10, now_ms=1)
-    assert state.joining(3) is None  # nothing is known of it in this epoch
+    assert state.isr_with(3) is None  # nothing is known of it in this epoch
     state.advance_follower(3, 10, now_ms=1)
-    assert state.joining(3) == (1, 2, 3)
-    state.propose((1, 2, 3))
+    assert state.isr_with(3) == (1, 2, 3)
+    state.propose_isr((1, 2, 3))
     assert (state.isr, state.maximal_isr) == ((1, 2), (1, 2, 3))
     state.advance_log_end(20, now_ms=2)
     assert not state.advance_follower(2, 20, now_ms=3)  # the third is waited for already
     assert state.advance_follower(3, 20, now_ms=4)
-    assert state.settle((1, 2, 3), 5, 8, now_ms=4) is False
+    assert state.commit_isr((1, 2, 3), 5, 8, now_ms=4) is False
     assert (state.isr, state.partition_epoch) == ((1, 2, 3), 8)
 
 
@@ -39,28 +39,28 @@ def test_a_follower_that_lags_leaves_and_is_waited_for_until_the_controller_agre
         state.advance_follower(follower, 10, now_ms=0)
     state.advance_log_end(20, now_ms=500)
     state.advance_follower(2, 20, now_ms=600)
-    assert state.lagging(now_ms=900) == ()
-    assert state.lagging(now_ms=LAG_MS + 1) == (3,)
-    state.propose((1, 2))
+    assert state.lagging_followers(now_ms=900) == ()
+    assert state.lagging_followers(now_ms=LAG_MS + 1) == (3,)
+    state.propose_isr((1, 2))
     assert (state.isr, state.maximal_isr) == ((1, 2), REPLICAS)
     assert state.high_watermark == 10
-    assert state.settle((1, 2), 5, 8, now_ms=LAG_MS + 2)
+    assert state.commit_isr((1, 2), 5, 8, now_ms=LAG_MS + 2)
     assert state.high_watermark == 20
 
 
 def test_a_refused_proposal_leaves_everything_as_it_was() -> None:
     state = leading((1, 2))
     state.advance_follower(3, 10)
-    state.propose((1, 2, 3))
-    state.withdraw((1, 2))
+    state.propose_isr((1, 2, 3))
+    state.withdraw_proposal((1, 2))
     assert (state.isr, state.maximal_isr, state.proposed_isr) == ((1, 2), (1, 2), None)
 
 
 def test_the_answer_to_a_proposal_of_an_older_epoch_is_not_heard() -> None:
     state = leading((1, 2))
-    state.propose((1,))
-    state.lead(6, (1, 2), REPLICAS, partition_epoch=9, now_ms=1)
-    assert not state.settle((1,), 5, 8, now_ms=2)
+    state.propose_isr((1,))
+    state.become_leader(6, (1, 2), REPLICAS, partition_epoch=9, now_ms=1)
+    assert not state.commit_isr((1,), 5, 8, now_ms=2)
     assert state.isr == (1, 2)
 
 
@@ -69,7 +69,7 @@ def test_with_too_few_in_sync_nothing_is_committed() -> None:
     assert not state.advance_log_end(20, now_ms=LAG_MS * 2)
     assert state.high_watermark == 10
     assert not state.has_enough_in_sync
-    assert state.settle((1, 2), 5, 8, now_ms=LAG_MS * 2) is False  # nothing is known of the second yet
+    assert state.commit_isr((1, 2), 5, 8, now_ms=LAG_MS * 2) is False  # nothing is known of the second yet
     assert state.advance_follower(2, 20, now_ms=LAG_MS * 2)
 
 
@@ -85,9 +85,9 @@ def test_a_replica_that_is_about_to_come_back_is_waited_for() -> None:
 
 def test_a_broker_that_may_not_join_is_neither_let_in_nor_waited_for() -> None:
     state = PartitionState(1, 10, 10, may_join=lambda replica, epoch: replica != 3, lag_ms_max=LAG_MS)
-    state.lead(5, (1, 2), REPLICAS, 7, 0, was_leading=False)
+    state.become_leader(5, (1, 2), REPLICAS, 7, 0, was_leading=False)
     state.advance_follower(3, 10, now_ms=0)
-    assert state.joining(3) is None
+    assert state.isr_with(3) is None
     state.advance_log_end(20, now_ms=1)
     assert state.advance_follower(2, 20, now_ms=2)
 
@@ -109,19 +109,19 @@ def test_a_follower_always_a_little_behind_a_busy_leader_keeps_up() -> None:
         state.advance_follower(2, end, now_ms=now_ms)
         state.advance_follower(3, end, now_ms=now_ms)
         state.advance_log_end(end + 5, now_ms=now_ms)
-        assert state.lagging(now_ms) == ()
+        assert state.lagging_followers(now_ms) == ()
         end += 5
 
 
 def test_an_idle_follower_is_not_lagging_when_records_come_after_a_long_time() -> None:
     fetched_ms = {2: 0, 3: 0}
     state = PartitionState(1, 10, 10, lag_ms_max=LAG_MS, fetched_ms=fetched_ms)
-    state.lead(5, REPLICAS, REPLICAS, 7, 0, was_leading=False)
+    state.become_leader(5, REPLICAS, REPLICAS, 7, 0, was_leading=False)
     for follower in (2, 3):
         state.advance_follower(follower, 10, now_ms=0)
     fetched_ms[2] = 50_000  # it fetches on, without naming this partition; the third does not
     state.advance_log_end(11, now_ms=50_100)
-    assert state.lagging(50_200) == (3,)
+    assert state.lagging_followers(50_200) == (3,)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ LAG_MS = 1_000
 def leading(isr: tuple[int, ...] = REPLICAS, *, end: int = 10, min_isr: int = 1) -> PartitionState:
     state = PartitionState(1, end, end, lag_ms_max=LAG_MS)
     state.min_isr = min_isr
-    state.lead(5, isr, REPLICAS, partition_epoch=7, now_ms=0, was_leading=False)
+    state.become_leader(5, isr, REPLICAS, partition_epoch=7, now_ms=0, was_leading=False)
     return state
 
 
@@ -26,12 +26,12 @@ def test_a_partition_begins_alone_and_in_no_epoch() -> None:
     state = PartitionState(1)
 
     assert (state.leader_epoch, state.partition_epoch, state.epoch_start_offset) == (NO_EPOCH, NO_EPOCH, 0)
-    assert state.is_alone
+    assert state.has_no_followers
 
 
 def test_alone_the_end_of_the_log_is_kept_even_where_nothing_new_is_committed() -> None:
     state = PartitionState(1)
-    state.lead(0, [1])
+    state.become_leader(0, [1])
     state.advance_log_end(5)
     state.truncate(2)
     state.high_watermark = 5  # as a leader that is told of an end below what it had committed
@@ -45,7 +45,7 @@ def test_who_begins_to_lead_knows_nothing_of_followers(epoch: int, was_leading: 
     state = leading()
     state.advance_follower(2, 10, now_ms=1, log_start_offset=3, broker_epoch=30)
     state.log_end_offset = 12
-    state.lead(epoch, (1, 2), REPLICAS, 8, now_ms=2, was_leading=was_leading)
+    state.become_leader(epoch, (1, 2), REPLICAS, 8, now_ms=2, was_leading=was_leading)
 
     assert state.epoch_start_offset == 12
     assert state.followers[2] == FollowerProgress(-1, -1, -1, 2, 2, 12)
@@ -57,7 +57,7 @@ def test_a_leader_that_hears_of_its_epoch_again_keeps_what_it_knows() -> None:
     state = leading()
     state.advance_follower(2, 10, now_ms=1)
     state.log_end_offset = 12
-    state.lead(5, (1, 2), REPLICAS, 8, now_ms=2, was_leading=True)
+    state.become_leader(5, (1, 2), REPLICAS, 8, now_ms=2, was_leading=True)
 
     assert state.followers[2].log_end_offset == 10
     assert state.epoch_start_offset == 10
@@ -66,17 +66,17 @@ def test_a_leader_that_hears_of_its_epoch_again_keeps_what_it_knows() -> None:
 
 def test_a_follower_has_no_followers_and_no_isr() -> None:
     state = leading()
-    state.propose((1, 2))
-    state.follow(6, 9)
+    state.propose_isr((1, 2))
+    state.become_follower(6, 9)
 
     assert (state.leader_epoch, state.partition_epoch) == (6, 9)
     assert state.followers == {}
-    assert not state.is_alone
+    assert not state.has_no_followers
     assert (state.isr, state.maximal_isr, state.proposed_isr) == ((), (), None)
     alone = PartitionState(1)
-    alone.lead(0, [1])
-    alone.follow(1, 1)
-    assert not alone.is_alone
+    alone.become_leader(0, [1])
+    alone.become_follower(1, 1)
+    assert not alone.has_no_followers
 
 
 def test_a_follower_learns_the_high_watermark_as_far_as_its_own_log_goes() -> None:
@@ -108,8 +108,8 @@ def test_who_was_in_sync_has_a_period_to_show_that_it_is() -> None:
     state = leading((1, 2))
     state.advance_log_end(20, now_ms=1)
 
-    assert state.lagging(LAG_MS) == ()
-    assert state.lagging(LAG_MS + 1) == (2,)
+    assert state.lagging_followers(LAG_MS) == ()
+    assert state.lagging_followers(LAG_MS + 1) == (2,)
 
 
 def test_a_follower_at_the_end_of_the_log_is_caught_up_from_its_fetch_on() -> None:
@@ -117,8 +117,8 @@ def test_a_follower_at_the_end_of_the_log_is_caught_up_from_its_fetch_on() -> No
     state.advance_follower(2, 10, now_ms=700)
     state.advance_log_end(20, now_ms=800)
 
-    assert state.lagging(700 + LAG_MS) == ()
-    assert state.lagging(701 + LAG_MS) == (2,)
+    assert state.lagging_followers(700 + LAG_MS) == ()
+    assert state.lagging_followers(701 + LAG_MS) == (2,)
 
 
 def test_a_follower_where_the_log_ended_at_its_last_fetch_was_caught_up_then() -> None:
@@ -128,8 +128,8 @@ def test_a_follower_where_the_log_ended_at_its_last_fetch_was_caught_up_then() -
     state.advance_follower(2, 10, now_ms=900)  # where it ended at 700
     state.advance_log_end(30, now_ms=950)
 
-    assert state.lagging(700 + LAG_MS) == ()
-    assert state.lagging(701 + LAG_MS) == (2,)
+    assert state.lagging_followers(700 + LAG_MS) == ()
+    assert state.lagging_followers(701 + LAG_MS) == (2,)
 
 
 def test_a_follower_short_of_where_the_log_ended_at_its_last_fetch_proves_nothing() -> None:
@@ -139,7 +139,7 @@ def test_a_follower_short_of_where_the_log_ended_at_its_last_fetch_proves_nothin
     state.advance_log_end(20, now_ms=800)
     state.advance_follower(2, 11, now_ms=900)
 
-    assert state.lagging(LAG_MS + 1) == (2,)
+    assert state.lagging_followers(LAG_MS + 1) == (2,)
 
 
 def test_what_a_follower_was_told_of_an_empty_log_counts() -> None:
@@ -178,33 +178,33 @@ def test_enough_are_in_sync_when_all_are_or_as_many_as_demanded(
 
 def test_a_follower_joins_only_with_all_that_was_there_when_the_epoch_began() -> None:
     state = PartitionState(1, log_end_offset=10, high_watermark=4, lag_ms_max=LAG_MS)
-    state.lead(5, (1, 2), REPLICAS, 7, now_ms=0, was_leading=False)
+    state.become_leader(5, (1, 2), REPLICAS, 7, now_ms=0, was_leading=False)
     state.advance_follower(3, 9, now_ms=1)
-    assert state.joining(3) is None  # beyond the high watermark, and short of the epoch
+    assert state.isr_with(3) is None  # beyond the high watermark, and short of the epoch
     state.advance_follower(3, 10, now_ms=2)
-    assert state.joining(3) == (1, 2, 3)
+    assert state.isr_with(3) == (1, 2, 3)
 
 
 def test_while_a_proposal_is_under_way_none_is_made() -> None:
     state = leading((1, 2))
     state.advance_follower(3, 10, now_ms=0)
-    state.propose((1,))
+    state.propose_isr((1,))
 
     assert state.proposed_isr == (1,)
-    assert state.joining(3) is None
-    assert state.lagging(LAG_MS * 9) == ()
+    assert state.isr_with(3) is None
+    assert state.lagging_followers(LAG_MS * 9) == ()
     state = leading()
-    state.propose((1, 2))
-    assert state.lagging(LAG_MS * 9) == ()  # though two are in sync
+    state.propose_isr((1, 2))
+    assert state.lagging_followers(LAG_MS * 9) == ()  # though two are in sync
 
 
 def test_a_replica_that_is_to_leave_is_waited_for_until_the_controller_agrees() -> None:
     state = leading()
     state.advance_log_end(20, now_ms=1)
-    state.propose((1, 2))  # the third fell behind
+    state.propose_isr((1, 2))  # the third fell behind
     assert not state.advance_follower(2, 20, now_ms=LAG_MS * 9)
     assert state.high_watermark == 10
-    assert state.settle((1, 2), 5, 8, now_ms=LAG_MS * 9)
+    assert state.commit_isr((1, 2), 5, 8, now_ms=LAG_MS * 9)
     assert state.high_watermark == 20
 
 
@@ -212,16 +212,16 @@ def test_of_two_in_sync_the_one_that_lags_leaves() -> None:
     state = leading((1, 2))
     state.advance_log_end(20, now_ms=1)
 
-    assert state.lagging(LAG_MS * 9) == (2,)
+    assert state.lagging_followers(LAG_MS * 9) == (2,)
 
 
 def test_an_answer_counts_from_the_epoch_on_that_is_known() -> None:
     state = leading((1, 2))
-    state.propose((1,))
-    assert not state.settle((1,), 5, 6, now_ms=1)  # the metadata log was faster
+    state.propose_isr((1,))
+    assert not state.commit_isr((1,), 5, 6, now_ms=1)  # the metadata log was faster
     assert state.isr == (1,) and state.proposed_isr == (1,) and state.maximal_isr == (1, 2)
-    state.settle((1,), 5, 7, now_ms=1)
+    state.commit_isr((1,), 5, 7, now_ms=1)
     assert state.proposed_isr is None and state.maximal_isr == (1,)
-    state.propose((1, 2))
-    assert not state.settle((1, 2), 4, 9, now_ms=1)  # of another leader
+    state.propose_isr((1, 2))
+    assert not state.commit_isr((1, 2), 4, 9, now_ms=1)  # of another leader
     assert state.proposed_isr == (1, 2)

@@ -168,11 +168,11 @@ def test_a_transaction_that_is_not_open_is_asked_for() -> None:
     with refused(ErrorCode.INVALID_TXN_STATE):
         states.check(header(1, 0, 0, transactional=True), ONGOING)
     with refused(ErrorCode.INVALID_TXN_STATE):
-        states.check_own(header(1, 0, -1, transactional=True), ONGOING)
+        states.check_coordinator_batch(header(1, 0, -1, transactional=True), ONGOING)
     verification = states.start_verification(1, 0, 0, bumps_epoch=False, now_ms=0)
     assert verification is not None
     assert states.check(header(1, 0, 0, transactional=True), verification) is None
-    states.check_own(header(1, 0, -1, transactional=True), verification)
+    states.check_coordinator_batch(header(1, 0, -1, transactional=True), verification)
 
 
 def test_a_transaction_of_an_older_epoch_does_not_stand_for_a_newer_one() -> None:
@@ -186,9 +186,9 @@ def test_a_transaction_of_an_older_epoch_does_not_stand_for_a_newer_one() -> Non
 def test_what_a_coordinator_writes_in_an_old_epoch_is_refused() -> None:
     states = open_at_zero()
 
-    states.check_own(header(1, 2, -1, transactional=True), ONGOING)
+    states.check_coordinator_batch(header(1, 2, -1, transactional=True), ONGOING)
     with refused(ErrorCode.INVALID_PRODUCER_EPOCH):
-        states.check_own(header(1, 1, -1, transactional=True), NOT_REQUIRED)
+        states.check_coordinator_batch(header(1, 1, -1, transactional=True), NOT_REQUIRED)
     with refused(ErrorCode.INVALID_PRODUCER_EPOCH):
         states.start_verification(1, 0, 1, bumps_epoch=False, now_ms=0)
 

@@ -38,7 +38,7 @@ class Loop:
         self.now_ns += after_us * 1000
         came_ns = self.now_ns
         self.now_ns += 20_000
-        self.polling.rest(came_ns)
+        self.polling.poll_for_next(came_ns)
 
 
 def test_the_loop_sleeps_after_a_request_that_was_long_in_coming(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def let_a_waiter_of_the_tick_fail(patch: pytest.MonkeyPatch) -> None:
 
 @bug("records")
 def forget_to_sync_the_folder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SyncWork, "_sync_names", lambda *_: None)
+    patch.setattr(SyncWork, "_sync_folder", lambda *_: None)
 
 
 @bug("records", first=830)

@@ -188,7 +188,7 @@ def fetch_into_a_log_that_is_being_cut(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(LeaderFetcher, "_cut", cut)
     patch.setattr(LeaderFetcher, "_is_of_the_past", lambda *_: False)
-    patch.setattr(Log, "check_whole", lambda _: None)
+    patch.setattr(Log, "refuse_while_truncating", lambda _: None)
 
 
 @bug(one_after_another(Kind.ISOLATE, 2.6))

@@ -75,8 +75,8 @@ def test_the_mark_of_a_clean_shutdown_is_taken_once(tmp_path: Path) -> None:
     assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":11}'
 
     assert clean_shutdown.broker_epoch(REAL_DISK, str(tmp_path)) == 11
-    assert clean_shutdown.take(REAL_DISK, str(tmp_path))
-    assert not clean_shutdown.take(REAL_DISK, str(tmp_path))
+    assert clean_shutdown.remove(REAL_DISK, str(tmp_path))
+    assert not clean_shutdown.remove(REAL_DISK, str(tmp_path))
     assert clean_shutdown.broker_epoch(REAL_DISK, str(tmp_path)) == clean_shutdown.UNKNOWN_EPOCH
 
 
@@ -84,7 +84,7 @@ def test_the_mark_of_a_clean_shutdown_is_taken_once(tmp_path: Path) -> None:
 def test_a_mark_without_an_epoch_is_a_mark(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
     assert clean_shutdown.broker_epoch(REAL_DISK, str(tmp_path)) == clean_shutdown.UNKNOWN_EPOCH
-    assert clean_shutdown.take(REAL_DISK, str(tmp_path))
+    assert clean_shutdown.remove(REAL_DISK, str(tmp_path))
 
 
 def test_meta_properties_of_kafka_are_read() -> None:

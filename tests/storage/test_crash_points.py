@@ -117,7 +117,7 @@ def delete_old(log: Log, promises: Promises, now_ms: int) -> None:
     segments = log.segments
     behind = segments[count].base_offset if count < len(segments) else log.end_offset
     promises.start_most = max(log.log_start_offset, behind)
-    retention.bury(log, retention.take_out(log, count), now_ms)
+    retention.delete_detached(log, retention.detach_oldest(log, count), now_ms)
 
 
 def a_life(disk: Disk, promises: Promises) -> None:
@@ -221,7 +221,7 @@ def come_back(disk: Disk) -> LogDirs:
 
     dirs = LogDirs.open(PATHS, node_id=1, context=LogContext(disk, rng=Random(13)))
     dirs.load(settings_of, now_ms=NOW_MS, is_stray=is_stray)
-    future_logs.settle(dirs, promises_of_metadata.get, NOW_MS)
+    future_logs.resolve_leftovers(dirs, promises_of_metadata.get, NOW_MS)
     return dirs
 
 

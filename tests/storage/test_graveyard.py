@@ -24,8 +24,8 @@ def test_files_go_when_they_are_due_whatever_the_order_they_came_in(
     graveyard: Graveyard, tmp_path: Path
 ) -> None:
     late, early = made(tmp_path, "late", "early")
-    graveyard.bury_files([late], 200)
-    graveyard.bury_files([early], 100)
+    graveyard.add_files([late], 200)
+    graveyard.add_files([early], 100)
 
     assert graveyard.next_due_ms() == 100
     assert graveyard.remove_due(99) == 100
@@ -37,15 +37,15 @@ def test_files_go_when_they_are_due_whatever_the_order_they_came_in(
 
 def test_a_folder_goes_with_what_is_in_it(graveyard: Graveyard, tmp_path: Path) -> None:
     made(tmp_path / "gone", "a", "b")
-    graveyard.bury_folder(str(tmp_path / "gone"), 5)
+    graveyard.add_folder(str(tmp_path / "gone"), 5)
     graveyard.remove_due(5)
 
     assert not (tmp_path / "gone").exists()
 
 
 def test_what_is_gone_already_is_no_trouble(graveyard: Graveyard, tmp_path: Path) -> None:
-    graveyard.bury_files([str(tmp_path / "nothing")], 1)
-    graveyard.bury_folder(str(tmp_path / "nobody"), 1)
+    graveyard.add_files([str(tmp_path / "nothing")], 1)
+    graveyard.add_folder(str(tmp_path / "nobody"), 1)
 
     assert graveyard.remove_due(1) is None
 
@@ -55,9 +55,9 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(
 ) -> None:
     [last] = made(tmp_path, "last")
     (tmp_path / "folder" / "in it").mkdir(parents=True)
-    graveyard.bury_files([str(tmp_path / "folder")], 1)
-    graveyard.bury_folder(str(tmp_path / "folder"), 2)
-    graveyard.bury_files([last], 3)
+    graveyard.add_files([str(tmp_path / "folder")], 1)
+    graveyard.add_folder(str(tmp_path / "folder"), 2)
+    graveyard.add_files([last], 3)
 
     assert graveyard.remove_due(3) is None
     assert not Path(last).exists()
@@ -66,7 +66,7 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(
 
 def test_a_failed_disk_is_left_alone(graveyard: Graveyard, tmp_path: Path) -> None:
     [kept], [gone] = made(tmp_path / "one", "f"), made(tmp_path / "one-more", "f")
-    graveyard.bury_files([kept, gone], 1)
+    graveyard.add_files([kept, gone], 1)
     graveyard.forget_below(str(tmp_path / "one"))
     graveyard.remove_due(1)
 

@@ -382,10 +382,10 @@ def test_a_folder_of_an_older_topic_of_the_same_name_is_not_taken_over(data: Pat
 def test_a_checkpoint_makes_new_folders_durable(data: Path, open_dirs: Open) -> None:
     dirs = open_dirs(data)
     log = create(dirs, A0)
-    assert log.names_dirty
+    assert log.folder_dirty
     dirs.checkpoint_recovery_points()
 
-    assert not log.names_dirty
+    assert not log.folder_dirty
 
 
 def test_a_folder_that_lost_its_topic_id_gets_it_again(data: Path, open_dirs: Open) -> None:

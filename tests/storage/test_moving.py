@@ -92,7 +92,7 @@ def test_a_copy_that_retention_overtakes_begins_again_behind_it(dirs: LogDirs, l
     fill(log, 60)
     copy = future_logs.create(dirs, log, dirs.dirs[1], NOW_MS)
     copy_some(log, copy, 300, NOW_MS)
-    log.start_at(log.segments[2].base_offset, NOW_MS)()
+    log.delete_records_before(log.segments[2].base_offset, NOW_MS)()
     copy_all(log, copy)
     complete(log, copy)
 
@@ -151,11 +151,11 @@ def test_a_copy_whose_log_is_gone_counts_if_the_metadata_says_so(
     appended = fill(log, 10)
     copy = future_logs.create(dirs, log, dirs.dirs[1], NOW_MS)
     copy_all(log, copy)
-    dirs.bury(log, NOW_MS)
+    dirs.delete_later(log, NOW_MS)
     dirs.close()
     again = open_dirs()
     target = again.dirs[1].id if assigned else again.dirs[0].id
-    future_logs.settle(again, lambda where: target, NOW_MS)
+    future_logs.resolve_leftovers(again, lambda where: target, NOW_MS)
 
     assert not again.future_logs
     if assigned:

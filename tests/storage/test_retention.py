@@ -238,7 +238,7 @@ def test_a_read_that_has_begun_before_segments_went_finds_the_rest_or_says_so(di
     gone: list[int] = []
 
     def remove() -> None:
-        taken = retention.take_out(log, 1)
+        taken = retention.detach_oldest(log, 1)
         for segment in taken:
             for kind in (".log", ".index", ".timeindex"):
                 Path(segment.path_of(kind)).unlink()
@@ -262,7 +262,7 @@ def test_a_reader_that_went_on_in_a_segment_that_is_gone_is_not_at_hand(log: Log
     log.context.graveyard.remove_due(NOW_MS + 100 * DAY_MS)
     log.cursors.update(cursors)  # as a thread may leave them that began earlier
 
-    assert not log.is_at_hand(next(iter(cursors)), 100)
+    assert not log.can_read_without_disk(next(iter(cursors)), 100)
 
 
 def test_a_sync_that_meets_segments_on_their_way_out_goes_on(log: Log) -> None:

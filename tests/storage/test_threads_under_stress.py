@@ -20,7 +20,7 @@ from barnabas.records.batch import BATCH_OVERHEAD, headers
 from barnabas.runtime.disk import Disk
 from barnabas.storage import Log, LogContext, LogSettings
 from barnabas.storage.logs import retention
-from barnabas.storage.logs.reading import floor, has_been_cut
+from barnabas.storage.logs.reading import floor, was_truncated
 from barnabas.storage.logs.syncing import SyncWork
 
 from .building import NOW_MS, append, batch_at
@@ -155,8 +155,8 @@ class Owner:
                 log.release()
                 return
             count = min(done.result(), retention.count_below(log, log.end_offset))
-            gone = retention.take_out(log, count)
-            buried = self.pool.submit(retention.bury, log, gone, NOW_MS)
+            gone = retention.detach_oldest(log, count)
+            buried = self.pool.submit(retention.delete_detached, log, gone, NOW_MS)
             buried.add_done_callback(lambda _: self.reports.put(lambda: self.buried(buried)))
 
         counted = self.pool.submit(retention.count_expired, log, NOW_MS, upper)
@@ -178,7 +178,7 @@ class Owner:
             elif chance < 0.035:
                 self.log.roll()
             elif chance < 0.05:
-                work = self.log.begin_names_sync()
+                work = self.log.begin_folder_sync()
                 work.run()
                 self.log.end_sync(work)
             else:
@@ -212,9 +212,9 @@ def reader(log: Log, done: threading.Event, seed: int) -> int:
         try:
             data = log.read_cold(offset, rng.choice((300, 2000, 8000)), high).read()
         except KafkaError as error:
-            assert error.code in GONE or has_been_cut(log, truncations), error
+            assert error.code in GONE or was_truncated(log, truncations), error
             continue
-        if has_been_cut(log, truncations) or len(data) < BATCH_OVERHEAD:
+        if was_truncated(log, truncations) or len(data) < BATCH_OVERHEAD:
             continue
         expected = None
         for position, header in headers(data):
@@ -245,8 +245,8 @@ def test_whatever_threads_do_at_once_the_log_says_only_what_is_true(directory: s
     owner.finish()
     owner.pool.shutdown()
     assert log.recovery_point == log.written_offset
-    assert log.names_syncing == 0
-    assert not log.names_dirty
+    assert log.folder_syncs == 0
+    assert not log.folder_dirty
     found = [
         (header.base_offset, header.next_offset)
         for segment in log.segments

@@ -182,7 +182,7 @@ def test_a_log_that_is_being_cut_is_neither_read_nor_written(log: Log) -> None:
         lambda: log.read_cold(3, 1000),
         lambda: log.producers,
         lambda: log.begin_truncation(10),
-        lambda: log.begin_anew(10),
+        lambda: log.begin_full_truncation(10),
     ):
         with pytest.raises(KafkaError) as caught:
             refused()
@@ -316,7 +316,7 @@ def test_a_cut_that_lacks_descriptors_is_tried_again(log: Log) -> None:
     begun = log.begin_truncation(35)
     assert begun is not None
     begun.run()
-    while begun.is_to_be_tried_again:
+    while begun.can_retry:
         failures += 1
         lacking.opens_left = failures
         begun.run()

@@ -49,9 +49,9 @@ MUTED_MS_MAX = 15 * 60 * 1000  # so that dead peers are still detected
 class Channel(Remembering, asyncio.BufferedProtocol):
     __slots__ = (
         "_body_at", "_client_raw", "_frame", "_has_held", "_has_slices", "_holds", "_is_closing",
-        "_is_full_of_held", "_is_paused", "_muted", "_route", "_routes", "_time", "_turn",
-        "_unsent", "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy",
-        "last_active", "listener", "now_ms", "out", "outbox", "partitions", "produced", "tick", "transport",
+        "_is_full_of_held", "_is_paused", "_muted", "_route", "_routes", "_time", "_turn", "_unsent",
+        "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy", "last_active",
+        "listener", "now_ms", "out", "outbox", "partitions", "produced", "tick", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, host: str) -> None:
@@ -104,7 +104,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if run is None:
             return
         if self.is_busy:
-            self.inbox.finished(run, 0, referenced=False)
+            self.inbox.consume(run, 0, referenced=False)
             if self.inbox.is_full:
                 self.pause()
             waiting = self._waiting_for
@@ -126,7 +126,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if self._muted is not None:
             self._muted.cancel()
         self.outbox.close()
-        self.inbox.closed()
+        self.inbox.release_buffers()
         self.out.clear()
         for held in self.held:
             if isinstance(held, HeldAnswer) and not held.is_ready:
@@ -162,12 +162,12 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             inbox.arena.is_lent = False  # else others would wait for it for ever
         if self._is_closing:
             position = end
-        inbox.finished(run, position, referenced=tick.is_open)
+        inbox.consume(run, position, referenced=tick.is_open)
         if tick.is_open:
             tick.channel_done()
         if self.is_busy and inbox.is_full:
             self.pause()
-        if inbox.is_starving:
+        if inbox.waits_for_memory:
             self.pause()
             tick.arena.wait_for_room(self.resume)
         if self.out and not self.answers_waiting:
@@ -290,12 +290,17 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             self.listener.loop.call_soon(self._continue)
             return
         while not self.is_busy and not self._is_closing:
-            run = self.inbox.waiting()
+            run = self.inbox.pop_waiting()
             if run is None:
                 break
             if not self._handle(run):
                 break
-        if self._is_paused and not self.is_busy and not self.inbox.is_full and not self.inbox.is_starving:
+        if (
+            self._is_paused
+            and not self.is_busy
+            and not self.inbox.is_full
+            and not self.inbox.waits_for_memory
+        ):
             self.resume()
 
     # -- answers -------------------------------------------------------------------------------

@@ -152,14 +152,14 @@ class ClientQuotas:
         share = self.produce.of(user, client_id) if self.produce is not None else None
         if share is None:
             return 0
-        return share.throttled(share.meter.use(size, share.bound, self.now_ms()))
+        return share.throttled(share.meter.record(size, share.bound, self.now_ms()))
 
     def worked(self, user: str, client_id: str | None, spent_ns: int) -> int:
         """How long a client waits after a request that took this much time of the broker."""
         share = self.request.of(user, client_id) if self.request is not None else None
         if share is None:
             return 0
-        wait_ms = share.meter.use(spent_ns / NS_A_PERCENT, share.bound, self.now_ms())
+        wait_ms = share.meter.record(spent_ns / NS_A_PERCENT, share.bound, self.now_ms())
         return share.throttled(min(wait_ms, self.longest_request_wait_ms))
 
     def fetching(self, user: str, client_id: str | None) -> FetchLimit | None:
@@ -188,7 +188,7 @@ class FetchLimit:
     def wait_ms(self, size: int) -> int:
         """Count an answer, or how long to wait for it."""
         share = self._share
-        return share.throttled(share.meter.ask(size, share.bound, self._now_ms()))
+        return share.throttled(share.meter.try_record(size, share.bound, self._now_ms()))
 
 
 class Mutations:
@@ -207,7 +207,7 @@ class Mutations:
         share, now_ms = self._share, self._now_ms()
         if self._strict and share.meter.throttle_ms(share.bound, now_ms):
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
-        share.meter.take(count, share.bound, now_ms)
+        share.meter.spend(count, share.bound, now_ms)
 
     def wait_ms(self) -> int:
         share = self._share

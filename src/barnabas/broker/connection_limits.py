@@ -113,11 +113,11 @@ class ConnectionLimits:
         """Record a connection that arrives; how long the listener accepts no other."""
         wait = 0
         if not self.is_protected(listener):
-            wait = self._rate.use(1, self._settings["max.connection.creation.rate"], now_ms)
+            wait = self._rate.record(1, self._settings["max.connection.creation.rate"], now_ms)
         rate = self._rates.get(listener)
         if rate is not None:
             bound = self._settings.for_listener(listener, "max.connection.creation.rate")
-            wait = max(wait, rate.use(1, bound, now_ms))
+            wait = max(wait, rate.record(1, bound, now_ms))
         wait = min(wait, self._sample_ms)
         if wait:
             self.throttle_times[listener] = wait
@@ -133,13 +133,13 @@ class ConnectionLimits:
             if len(self._address_rates) >= ADDRESSES_MAX:
                 self._address_rates.pop(next(iter(self._address_rates)))
             rate = self._address_rates[host] = self._new_rate()
-        wait = min(rate.ask(1, bound, now_ms), self._sample_ms)
+        wait = min(rate.try_record(1, bound, now_ms), self._sample_ms)
         if wait:
             # It is not accepted: it counts for nobody.
             if not self.is_protected(listener):
-                self._rate.take_back(1, now_ms)
+                self._rate.undo(1, now_ms)
             if listener in self._rates:
-                self._rates[listener].take_back(1, now_ms)
+                self._rates[listener].undo(1, now_ms)
         return wait
 
     def accept_rates(self, now_ms: float) -> Mapping[str, float]:

@@ -62,10 +62,12 @@ class ConsumerFetch(Fetching):
             if log.log_start_offset <= offset < upper and room > 0:
                 size = min(asked.request.partition_max_bytes, room)
                 room -= size
-                is_at_hand = log.is_at_hand(offset, size)
-                knows_aborted = not is_committed or log.knows_aborted(offset)
-                if not is_at_hand or not knows_aborted:
-                    found.append(ColdRead(log, offset, size, upper, not knows_aborted, not is_at_hand))
+                can_read_without_disk = log.can_read_without_disk(offset, size)
+                has_loaded_aborted = not is_committed or log.has_loaded_aborted(offset)
+                if not can_read_without_disk or not has_loaded_aborted:
+                    found.append(
+                        ColdRead(log, offset, size, upper, not has_loaded_aborted, not can_read_without_disk)
+                    )
         return found
 
     def find(self, asked: SessionPartition) -> Partition:
@@ -123,7 +125,7 @@ class ConsumerFetch(Fetching):
 
     def closest(self, partition: Partition) -> int | None:
         """The replica that the consumer should read from instead, if there is one nearer to it."""
-        if not partition.is_leader or partition.state.is_alone or self._broker.select_replica is None:
+        if not partition.is_leader or partition.state.has_no_followers or self._broker.select_replica is None:
             return None
         found = self._broker.select_replica(partition, self._request.rack_id, self._listener)
         return found if found != self._broker.node_id else None

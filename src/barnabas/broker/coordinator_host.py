@@ -77,8 +77,8 @@ S = TypeVar("S", bound=Shard)
 
 class CoordinatorHost(Generic[S]):
     __slots__ = (
-        "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting",
-        "armed_ms", "error", "journal", "line", "load_task", "now_ms", "partition", "shard",
+        "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting", "armed_ms", "error",
+        "journal", "line", "load_task", "now_ms", "partition", "shard",
     )  # fmt: skip
 
     def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
@@ -277,7 +277,7 @@ class CoordinatorHost(Generic[S]):
             return answer
         assert isinstance(answer, Message)
         partition = self.partition
-        if partition.is_dirty and partition.state.is_alone:  # the end of this tick commits everything
+        if partition.is_dirty and partition.state.has_no_followers:  # the end of this tick commits everything
             return context.channel.answer_after_tick(answer, self._not_written)
         return answer if self.journal.is_settled else self._when_committed(answer)
 

@@ -103,7 +103,7 @@ def produce_directly(
         partition.log.log_start_offset,
         front.end,
     )
-    if acks == ALL and not partition.state.is_alone:
+    if acks == ALL and not partition.state.has_no_followers:
         waits = [(partition, base_offset)]
         channel.hold_answer(HeldAnswer(channel, route, correlation_id, response, waits, front.timeout_ms))
         return True
@@ -172,7 +172,7 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
                 channel.context.appended = placed
                 return False
         placed.append((base_offset, append_time_ms, partition.log.log_start_offset))
-        if acks == ALL and not partition.state.is_alone:
+        if acks == ALL and not partition.state.has_no_followers:
             waits.append((partition, base_offset))
     if not acks:
         channel.tick.count(route)

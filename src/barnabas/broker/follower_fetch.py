@@ -106,7 +106,7 @@ class FollowerFetch(Fetching):
             if log.log_start_offset <= offset < upper:
                 size = min(request.partition_max_bytes, room)
                 room -= size
-                if not log.is_at_hand(offset, size):
+                if not log.can_read_without_disk(offset, size):
                     found.append(ColdRead(log, offset, size, upper))
         return found
 

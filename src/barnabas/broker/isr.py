@@ -68,7 +68,7 @@ class InSyncReplicas:
 
     def joining(self, partition: Partition, replica_id: int) -> None:
         """A follower that is not in sync has fetched."""
-        isr = partition.state.joining(replica_id)
+        isr = partition.state.isr_with(replica_id)
         if isr is not None:
             self.expands += 1
             self._propose(partition, isr)
@@ -107,8 +107,8 @@ class InSyncReplicas:
         yield from self._broker.partitions.in_steps(self._let_go)
 
     def _let_go(self, partition: Partition) -> None:
-        if partition.is_leader and not partition.state.is_alone:
-            lagging = partition.state.lagging(int(self._broker.loop.time() * 1000))
+        if partition.is_leader and not partition.state.has_no_followers:
+            lagging = partition.state.lagging_followers(int(self._broker.loop.time() * 1000))
             if lagging:
                 isr = tuple(each for each in partition.state.isr if each not in lagging)
                 log.info("%s goes on without %s, who fell behind", partition, lagging)
@@ -117,7 +117,7 @@ class InSyncReplicas:
 
     def _propose(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self._proposals[partition] = partition.state.isr
-        partition.state.propose(isr)
+        partition.state.propose_isr(isr)
         if self._sending is None and not self._is_closed:
             self._sending = self._broker.loop.create_task(self._send_all())
 
@@ -195,4 +195,4 @@ class InSyncReplicas:
                 else:
                     self.failures += 1
                     log.info("the controller refuses an ISR of %s: %s", partition, code.name)
-                    partition.state.withdraw(some[partition])
+                    partition.state.withdraw_proposal(some[partition])

@@ -146,7 +146,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         if not self._is_handling:  # what is being handled may be staged
-            self.inbox.closed()
+            self.inbox.release_buffers()
         if self._greeting is not None and not self._greeting.done():
             self._greeting.set_exception(ConnectionResetError(reason))
         self._lost(self, reason)
@@ -185,13 +185,13 @@ class LeaderLink(asyncio.BufferedProtocol):
             self.abort("its answer could not be handled")
         finally:
             inbox.arena.is_lent = self._is_handling = False
-        inbox.finished(run, position if not self._is_closed else end, referenced=tick.is_open)
+        inbox.consume(run, position if not self._is_closed else end, referenced=tick.is_open)
         if tick.is_open:
             tick.channel_done()
         if self._is_closed:
-            inbox.closed()
+            inbox.release_buffers()
             return
-        if inbox.is_starving and self._transport is not None:
+        if inbox.waits_for_memory and self._transport is not None:
             self._transport.pause_reading()
             tick.arena.wait_for_room(self._resume)
 

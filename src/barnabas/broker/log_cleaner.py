@@ -15,7 +15,7 @@ from barnabas.broker.cleaner_worker import Abandoned, ProcessWorker, ThreadWorke
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK
 from barnabas.runtime.shortage import Shortage
-from barnabas.storage.compaction.cleanable import Cleanable, CleanerLimits, job_for, look_at
+from barnabas.storage.compaction.cleanable import Cleanable, CleanerLimits, assess, job_for
 from barnabas.storage.compaction.job import CleanedGroup, CleaningStats
 from barnabas.storage.files.names import CLEANED, TopicPartition
 from barnabas.storage.logs import replacement
@@ -210,7 +210,7 @@ def look_at_all(
     found, uncleanable = [], []
     for each, checkpoint, last_stable_offset in looks:
         try:
-            cleanable = look_at(each, checkpoint, last_stable_offset, now_ms)
+            cleanable = assess(each, checkpoint, last_stable_offset, now_ms)
         except (OSError, Shortage, MemoryError):
             continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
         except (KafkaError, CorruptLog, ValueError) as error:

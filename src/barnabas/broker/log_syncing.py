@@ -35,7 +35,7 @@ def sync_names(threads: Threads, logs: Iterable[Log]) -> WaitingSteps[None]:
     errors: list[KafkaError] = []
     dirty: list[Log] = []
     for log in logs:
-        if log.names_dirty:
+        if log.folder_dirty:
             dirty.append(log)
             if len(dirty) >= LOGS_A_THREAD:
                 yield from sync_some(threads, dirty, errors)
@@ -48,7 +48,7 @@ def sync_names(threads: Threads, logs: Iterable[Log]) -> WaitingSteps[None]:
 
 def sync_some(threads: Threads, logs: list[Log], errors: list[KafkaError]) -> WaitingSteps[None]:
     """A part of them, by one call to a thread."""
-    works = [(log, log.begin_names_sync()) for log in logs]
+    works = [(log, log.begin_folder_sync()) for log in logs]
     if not works:
         return
     try:

@@ -28,8 +28,8 @@ _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 class Outbox:
     __slots__ = (
-        "_done", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent", "_share",
-        "_socket", "_transport", "_warming",
+        "_done", "_is_closed", "_is_paused", "_is_watching", "_loop", "_parts", "_sent", "_share", "_socket",
+        "_transport", "_warming",
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +97,7 @@ class Outbox:
             self._unwatch()
             self._socket.close()
             self._socket = None
-            self._share.give_back()
+            self._share.release()
 
     # -- moving ----------------------------------------------------------------------------------
 
@@ -196,12 +196,12 @@ class Outbox:
     def _plain_socket(self) -> socket.socket | None:
         if self._socket is None and self._transport.get_extra_info("sslcontext") is None:
             original = self._transport.get_extra_info("socket")
-            if original is not None and hasattr(os, "sendfile") and self._share.take():
+            if original is not None and hasattr(os, "sendfile") and self._share.acquire():
                 try:
                     self._socket = socket.socket(fileno=os.dup(original.fileno()))
                     self._socket.setblocking(False)
                 except OSError:
-                    self._share.give_back()  # no descriptor: the transport copies, more slowly
+                    self._share.release()  # no descriptor: the transport copies, more slowly
         return self._socket
 
 

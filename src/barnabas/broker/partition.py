@@ -40,10 +40,10 @@ INT64_MAX = 2**63 - 1
 
 class Partition:
     __slots__ = (
-        "_committing", "_starts_waiting", "_tails", "_tick", "_waiters", "before_write",
-        "index", "is_dirty", "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log",
-        "metrics", "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state",
-        "syncs_by_count", "topic", "topic_id",
+        "_committing", "_starts_waiting", "_tails", "_tick", "_waiters", "before_write", "index", "is_dirty",
+        "is_internal", "is_leader", "leader_epoch", "leader_high_watermark", "log", "metrics",
+        "min_insync_replicas", "on_joining", "on_lost", "replica_count", "rules", "state", "syncs_by_count",
+        "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -104,7 +104,7 @@ class Partition:
         was_leading, self.is_leader = self.is_leader, True
         self.replica_count = max(len(replicas), 1)
         now_ms = self._tick.now_ms()
-        state.lead(leader_epoch, isr, replicas, partition_epoch, now_ms, was_leading=was_leading)
+        state.become_leader(leader_epoch, isr, replicas, partition_epoch, now_ms, was_leading=was_leading)
         if self._committing:
             self._committing.tell_committed()
         self.wake_all()
@@ -113,7 +113,7 @@ class Partition:
         """Stop leading: somebody else does, or the partition is gone."""
         self.leader_epoch = leader_epoch
         self.is_leader = False
-        self.state.follow(leader_epoch, partition_epoch)
+        self.state.become_follower(leader_epoch, partition_epoch)
         self.leader_high_watermark = -1
         if self._committing:
             elsewhere = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led elsewhere")
@@ -232,7 +232,7 @@ class Partition:
         if self.rules.append_time:
             header.stamp(batch, header.attributes | APPEND_TIME_FLAG, now_ms)
         if header.producer_id >= 0 and not header.is_control:
-            self.log.producers.check_own(header, verification)
+            self.log.producers.check_coordinator_batch(header, verification)
         header.assign(batch, self.log.end_offset, self.leader_epoch)
         self.log.stage(batch, header, now_ms)
         metrics = self.metrics
@@ -271,7 +271,7 @@ class Partition:
     @property
     def is_committed_by_writing(self) -> bool:
         """No other replica has to follow, and nobody waits for the disk."""
-        return self.state.is_alone and not self.syncs_by_count
+        return self.state.has_no_followers and not self.syncs_by_count
 
     def write_early(self) -> None:
         """Write in the middle of the tick: something else may be staged only when this is in the file. Should
@@ -289,7 +289,7 @@ class Partition:
             return
         elif end_offset > self.log.written_offset:  # it was cut while the disk was busy
             end_offset = self.log.written_offset
-        if state.is_alone:
+        if state.has_no_followers:
             moved = state.advance_log_end(end_offset)
         elif self.is_leader:
             moved = state.advance_log_end(end_offset, self._tick.now_ms())
@@ -334,7 +334,7 @@ class Partition:
 
     def settle_isr(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
         """The controller has agreed to another ISR."""
-        if self.is_leader and self.state.settle(isr, leader_epoch, partition_epoch, self._tick.now_ms()):
+        if self.is_leader and self.state.commit_isr(isr, leader_epoch, partition_epoch, self._tick.now_ms()):
             self._moved()
 
     def append_followed(self, records: memoryview, high_watermark: int, now_ms: int) -> None:
@@ -381,7 +381,7 @@ class Partition:
 
     def start_anew(self, offset: int) -> Truncation:
         """The leader has nothing of what is here any more: go on where its log begins. Out: as above."""
-        begun = self.log.begin_anew(offset)
+        begun = self.log.begin_full_truncation(offset)
         self.state.truncate(offset)
         self.state.high_watermark = offset
         return begun

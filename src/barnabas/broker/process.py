@@ -104,7 +104,7 @@ async def serve_watched(node: Node, on_ready: Callable[[Node], None] | None, wat
     pid_file = Path(node.settings.log_dirs[0]) / PROCESS_ID
     pid_file.write_text(f"{os.getpid()}\n")
     watching.show()
-    garbage.keep_what_is_there()
+    garbage.freeze_startup_objects()
     try:
         log.info("the process may have %s", descriptors.Shares.of_process())
         log.info(

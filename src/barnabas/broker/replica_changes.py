@@ -138,7 +138,7 @@ class ReplicaChanges:
             made = broker.threads.folders.run(make_all, planned, log_dirs.context, now_ms)
             yield made
             for each in planned:
-                log_dirs.add_made(each)
+                log_dirs.add_created(each)
             made.result()
         for change in changes:
             self._update(*change)
@@ -146,7 +146,7 @@ class ReplicaChanges:
         self._added += len(changes)
         if self._added >= ADDED_MANY:
             self._added = 0
-            garbage.keep_what_is_there()  # else the collector of garbage looks at them again and again
+            garbage.freeze_startup_objects()  # else the collector of garbage looks at them again and again
 
     def _plan(self, change: Change) -> NewLog:
         node_id, registration = self._broker.node_id, change.registration
@@ -171,6 +171,6 @@ def bury_all(logs: Iterable[Log], log_dirs: LogDirs, now_ms: int) -> None:
     """In a thread."""
     for each in logs:
         try:
-            log_dirs.bury(each, now_ms)
+            log_dirs.delete_later(each, now_ms)
         except KafkaError as error:
             log.error("the folder of %s stays: %s", each.topic_partition, error.message)

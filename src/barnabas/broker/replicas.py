@@ -81,7 +81,7 @@ class Replicas:
         broker.log_dirs.load(settings_of, now_ms=now_ms, is_stray=self._is_stray)
         self._high_watermarks = broker.log_dirs.load_high_watermarks()
         if broker.log_dirs.future_logs:
-            future_logs.settle(broker.log_dirs, self._assigned_dir, now_ms)
+            future_logs.resolve_leftovers(broker.log_dirs, self._assigned_dir, now_ms)
 
     def take_over(self, image: MetadataImage) -> None:
         """Make the partitions of the image, with logs that `load` opened or new ones: see `settled`."""

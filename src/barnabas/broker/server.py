@@ -95,7 +95,7 @@ class Listener:
             channel.close()
         for arrival in (*self._delayed, *([self._waiting] if self._waiting is not None else [])):
             arrival.close()
-            self.share.give_back()
+            self.share.release()
         self._delayed.clear()
         self._waiting = None
         self.limits.remove_listener(self.name)
@@ -104,12 +104,12 @@ class Listener:
 
     def arrived(self, arrival: Arrival) -> None:
         """A connection is there: it is let in now or when its turn comes, or closed."""
-        if not self.share.take():
+        if not self.share.acquire():
             if not self._make_room():
                 arrival.close()
                 self._turned_away()
                 return
-            self.share.overdraw()  # until the other one is closed, in a moment
+            self.share.acquire_beyond_limit()  # until the other one is closed, in a moment
         assert self._waiting is None and self._acceptor is not None
         self._waiting = arrival
         self.let_in()
@@ -162,7 +162,7 @@ class Listener:
     def _drop(self, arrival: Arrival, reason: str) -> None:
         log.info("closing the connection from %s: %s", arrival.host, reason)
         arrival.close()
-        self.share.give_back()
+        self.share.release()
 
     def connected(self, channel: Channel) -> bool:
         """A connection that was let in is served from now on; False: it is not wanted any more."""
@@ -179,7 +179,7 @@ class Listener:
         self._gone(channel.host)
 
     def _gone(self, host: str) -> None:
-        self.share.give_back()
+        self.share.release()
         self.limits.forget(self.name, host)
         for listener in self.neighbours or (self,):
             listener.let_in()

@@ -122,7 +122,7 @@ class Tick:
         self._wakeups = 0
         self.close()
         if self._polling is not None and self._is_quiet:
-            self._polling.rest(self._opened_ns)
+            self._polling.poll_for_next(self._opened_ns)
 
     def respond(self, pending: PendingResponse) -> None:
         """Finish the response when the tick is written."""

@@ -39,7 +39,7 @@ class Truncations:
                 if not is_shortage(error):  # of threads
                     raise
             else:
-                if not truncation.is_to_be_tried_again:
+                if not truncation.can_retry:
                     break
             await asyncio.sleep(RETRY_S)
         truncation.end()

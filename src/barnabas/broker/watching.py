@@ -46,7 +46,9 @@ class Watching:
 
     def show(self) -> None:
         """The node has started: its metrics tell of the loop, its log of what holds it."""
-        self.watch.is_telling = self._has_signals  # else names are missing, and the lag alone is shown
+        self.watch.logs_slow_callbacks = (
+            self._has_signals
+        )  # else names are missing, and the lag alone is shown
         metrics, kind, watch = self._node.broker.metrics, ("barnabas.server", "EventLoop"), self.watch
         metrics.gauge(
             *kind,

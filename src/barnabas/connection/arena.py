@@ -76,7 +76,7 @@ class Arena:
         self.bytes_large += capacity
         return free
 
-    def give_back(self, buffer: LargeBuffer, *, referenced: bool) -> None:
+    def return_buffer(self, buffer: LargeBuffer, *, referenced: bool) -> None:
         """Return a buffer; one that staged batches still refer to is kept aside until `release`."""
         self.bytes_large -= buffer.capacity
         if self._starving and not self.is_exhausted:
@@ -96,4 +96,4 @@ class Arena:
             held, self._held = self._held, []
             for buffer in held:
                 self.bytes_large += buffer.capacity
-                self.give_back(buffer, referenced=False)
+                self.return_buffer(buffer, referenced=False)

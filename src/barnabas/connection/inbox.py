@@ -18,7 +18,7 @@ _size = struct.Struct(">i").unpack_from
 
 
 class Inbox:
-    __slots__ = ("_carry", "_large", "_start", "arena", "frame_bytes_max", "is_starving")
+    __slots__ = ("_carry", "_large", "_start", "arena", "frame_bytes_max", "waits_for_memory")
 
     def __init__(self, arena: Arena, frame_bytes_max: int) -> None:
         self.arena = arena
@@ -26,7 +26,7 @@ class Inbox:
         self._carry = b""  # the start of a frame whose rest has not arrived
         self._large: LargeBuffer | None = None
         self._start = 0
-        self.is_starving = False  # a large frame waits for memory that others hold
+        self.waits_for_memory = False  # a large frame waits for memory that others hold
 
     def buffer(self) -> memoryview:
         """Where the next read goes. The tick has ended before where the arena was used up."""
@@ -55,7 +55,7 @@ class Inbox:
         self._carry = b""
         return self.arena.view[start:end]
 
-    def waiting(self) -> memoryview | None:
+    def pop_waiting(self) -> memoryview | None:
         """What arrived while the connection was busy, as `received` would have given it."""
         large = self._large
         if large is not None:
@@ -82,24 +82,24 @@ class Inbox:
         stop = position + SIZE_BYTES + size
         return stop if stop <= end else 0
 
-    def finished(self, run: memoryview, rest: int, *, referenced: bool) -> None:
+    def consume(self, run: memoryview, rest: int, *, referenced: bool) -> None:
         """The run was used up to `rest`. What follows is kept; the run's memory is free unless referenced."""
         end = len(run)
         large = self._large
         if large is not None:
             if rest:
                 self._large = None
-                self.arena.give_back(large, referenced=referenced)
+                self.arena.return_buffer(large, referenced=referenced)
             return
         if rest < end:
             self._keep(run, rest, end)
         if referenced:
             self.arena.position = self._start + end + (-end & 7)
 
-    def closed(self) -> None:
+    def release_buffers(self) -> None:
         """The connection is gone: return what it borrowed."""
         if self._large is not None:
-            self.arena.give_back(self._large, referenced=False)
+            self.arena.return_buffer(self._large, referenced=False)
             self._large = None
         self._carry = b""
 
@@ -107,8 +107,8 @@ class Inbox:
         if end - rest >= SIZE_BYTES:
             frame_bytes = SIZE_BYTES + _size(run, rest)[0]
             is_large = READ_BYTES_MAX < frame_bytes <= SIZE_BYTES + self.frame_bytes_max
-            self.is_starving = is_large and self.arena.is_exhausted
-            if is_large and end - rest <= frame_bytes and not self.is_starving:
+            self.waits_for_memory = is_large and self.arena.is_exhausted
+            if is_large and end - rest <= frame_bytes and not self.waits_for_memory:
                 large = self._large = self.arena.borrow(frame_bytes)
                 large.view[: end - rest] = run[rest:end]
                 large.filled = end - rest

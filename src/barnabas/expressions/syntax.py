@@ -89,7 +89,7 @@ class Parser:
     def peek(self, what: str) -> bool:
         return self.text.startswith(what, self.at)
 
-    def take(self, what: str) -> bool:
+    def accept(self, what: str) -> bool:
         found = self.peek(what)
         if found:
             self.at += len(what)
@@ -105,14 +105,14 @@ class Parser:
         if depth > NESTING_MAX:
             raise RegexError("expression nests too deeply")
         options = [self.sequence(depth)]
-        while self.take("|"):
+        while self.accept("|"):
             options.append(self.sequence(depth))
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
     def sequence(self, depth: int) -> Node:
         parts: list[Node] = []
         while self.at < len(self.text) and not self.peek("|") and not self.peek(")"):
-            if self.take("\\Q"):
+            if self.accept("\\Q"):
                 literal, _, rest = self.text[self.at :].partition("\\E")
                 self.at = len(self.text) - len(rest)
                 parts.extend(self.char(char) for char in literal)
@@ -136,18 +136,18 @@ class Parser:
     def repetition(self) -> tuple[int, int | None] | None:
         """The operator here, with a `?` that makes it lazy: that does not change what matches."""
         bounds: tuple[int, int | None]
-        if self.take("*"):
+        if self.accept("*"):
             bounds = (0, None)
-        elif self.take("+"):
+        elif self.accept("+"):
             bounds = (1, None)
-        elif self.take("?"):
+        elif self.accept("?"):
             bounds = (0, 1)
         else:
             counted = self.counted()
             if counted is None:
                 return None
             bounds = counted
-        self.take("?")
+        self.accept("?")
         return bounds
 
     def counted(self) -> tuple[int, int | None] | None:
@@ -196,13 +196,13 @@ class Parser:
 
     def group(self, depth: int) -> Node | None:
         outer = self.fold
-        if self.take("?"):
-            if self.take("P<") or self.take("<"):
+        if self.accept("?"):
+            if self.accept("P<") or self.accept("<"):
                 self.name_capture()
             elif not self.flags():
                 return None
         inner = self.choice(depth + 1)
-        if not self.take(")"):
+        if not self.accept(")"):
             raise RegexError("missing closing )")
         self.fold = outer
         return inner
@@ -286,7 +286,7 @@ class Parser:
         raise RegexError("invalid escape sequence")
 
     def hexadecimal(self) -> int:
-        if self.take("{"):
+        if self.accept("{"):
             digits, closed, _ = self.text[self.at :].partition("}")
             self.at += len(digits) + 1
         else:
@@ -302,7 +302,7 @@ class Parser:
         return code
 
     def char_class(self) -> int:
-        negated = self.take("^")
+        negated = self.accept("^")
         mask, first = 0, True
         while first or not self.peek("]"):
             if self.at >= len(self.text):
@@ -313,7 +313,7 @@ class Parser:
         return ALL & ~mask if negated else mask
 
     def class_item(self) -> int:
-        if self.take("[:"):
+        if self.accept("[:"):
             name, closed, _ = self.text[self.at :].partition(":]")
             if closed:
                 mask = POSIX_CLASSES.get(name.removeprefix("^"))

@@ -92,8 +92,7 @@ class ProduceLayout:
 
     __slots__ = (
         "_fronts", "_one_topic", "_pack_partition", "_topic_starts", "end", "find", "has_log_start",
-        "has_topic_ids", "is_compact",
-        "partition_end", "placed", "topic_end",
+        "has_topic_ids", "is_compact", "partition_end", "placed", "topic_end",
     )  # fmt: skip
 
     def __init__(self, version: int) -> None:

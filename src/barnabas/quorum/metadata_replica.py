@@ -437,7 +437,7 @@ class MetadataReplica:
             partial(self._snapshots.write, snapshot, data, last_ms, log.size_bytes_from, now_ms)
         )
         if self._snapshots.written(written):
-            await self._slowly(log.start_at(self._snapshots.first_end_offset, now_ms))
+            await self._slowly(log.delete_records_before(self._snapshots.first_end_offset, now_ms))
 
     async def _slowly(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread, once threads were given."""

@@ -88,14 +88,14 @@ class QuotaRate:
     def is_paced(self) -> bool:
         return self._paced_at_ms is not None
 
-    def use(self, value: float, bound: float, now_ms: float) -> int:
+    def record(self, value: float, bound: float, now_ms: float) -> int:
         """Record what was done; how long to wait for it."""
         self._refill(bound, now_ms)
         self.rate.record(value, now_ms)
         self._budget -= value
-        return self._judge(max(self.rate.excess_ms(bound, now_ms), self._debt_ms(bound)), bound, now_ms)
+        return self._throttle_ms(max(self.rate.excess_ms(bound, now_ms), self._debt_ms(bound)), bound, now_ms)
 
-    def ask(self, value: float, bound: float, now_ms: float) -> int:
+    def try_record(self, value: float, bound: float, now_ms: float) -> int:
         """Record what is to be done if it may be done now; otherwise how long to wait, recording nothing.
         What is more than a whole window allows may be done when nothing else was, and is waited for after:
         in Kafka it never could be.
@@ -118,9 +118,9 @@ class QuotaRate:
         if wait_ms:
             self.rate.record(-value, now_ms)
             self._budget += value
-        return self._judge(wait_ms, bound, now_ms)
+        return self._throttle_ms(wait_ms, bound, now_ms)
 
-    def take_back(self, value: float, now_ms: float) -> None:
+    def undo(self, value: float, now_ms: float) -> None:
         self.rate.record(-value, now_ms)
         self._budget += value
 
@@ -137,7 +137,7 @@ class QuotaRate:
             return 0.0
         return -self._budget / bound * 1000
 
-    def _judge(self, wait_ms: float, bound: float, now_ms: float) -> int:
+    def _throttle_ms(self, wait_ms: float, bound: float, now_ms: float) -> int:
         if wait_ms > 0:
             if self._paced_at_ms is None:
                 self._paced_at_ms, self._budget = now_ms, 0.0
@@ -169,7 +169,7 @@ class TokenBucket:
         self.last_ms = now_ms
         return self.tokens
 
-    def take(self, value: float, rate: float, now_ms: float) -> None:
+    def spend(self, value: float, rate: float, now_ms: float) -> None:
         """May go below zero: whoever comes next waits for it."""
         self.tokens = self.refill(rate, now_ms) - value
 

@@ -18,7 +18,7 @@ MayJoin = Callable[[int, int], bool]
 """Whether a broker, in the life with this epoch, may be in sync: it is there, and not on its way out."""
 
 
-def anybody(replica_id: int, broker_epoch: int) -> bool:
+def any_replica(replica_id: int, broker_epoch: int) -> bool:
     return True
 
 
@@ -30,8 +30,8 @@ class PartitionState:
         "_may_join",
         "epoch_start_offset",
         "followers",
+        "has_no_followers",
         "high_watermark",
-        "is_alone",
         "isr",
         "lag_ms_max",
         "leader_epoch",
@@ -49,7 +49,7 @@ class PartitionState:
         log_end_offset: int = 0,
         high_watermark: int = 0,
         *,
-        may_join: MayJoin = anybody,
+        may_join: MayJoin = any_replica,
         lag_ms_max: int = LAG_MS_MAX,
         fetched_ms: Mapping[int, int] | None = None,
     ) -> None:
@@ -66,14 +66,14 @@ class PartitionState:
         self.lag_ms_max = lag_ms_max
         self.log_end_offset = log_end_offset
         self.high_watermark = min(high_watermark, log_end_offset)
-        self.is_alone = True  # no other replica: the high watermark follows the log end
+        self.has_no_followers = True  # no other replica: the high watermark follows the log end
         self.followers: dict[int, FollowerProgress] = {}
         self._may_join = may_join
         self._fetched_ms: Mapping[int, int] = {} if fetched_ms is None else fetched_ms
 
     # -- leading
 
-    def lead(
+    def become_leader(
         self,
         leader_epoch: int,
         isr: Sequence[int],
@@ -100,21 +100,21 @@ class PartitionState:
                 follower.begin_epoch(self.log_end_offset, now_ms, in_sync=replica in isr)
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
-        self.is_alone = not self.followers
+        self.has_no_followers = not self.followers
         self._commit(tuple(isr))
         return self.advance(now_ms)
 
-    def follow(self, leader_epoch: int, partition_epoch: int) -> None:
+    def become_follower(self, leader_epoch: int, partition_epoch: int) -> None:
         """Somebody else leads: the high watermark is what the leader says."""
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.followers = {}
-        self.is_alone = False
+        self.has_no_followers = False
         self._commit(())
 
     def advance_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
         """Note an append of the leader; True when the high watermark moved."""
-        if self.is_alone:
+        if self.has_no_followers:
             self.log_end_offset = log_end_offset
             if log_end_offset <= self.high_watermark:
                 return False
@@ -178,7 +178,7 @@ class PartitionState:
 
     # -- the ISR
 
-    def joining(self, replica_id: int) -> tuple[int, ...] | None:
+    def isr_with(self, replica_id: int) -> tuple[int, ...] | None:
         """The ISR to propose because this follower has caught up; None when there is nothing to propose."""
         follower = self.followers.get(replica_id)
         if (
@@ -191,7 +191,7 @@ class PartitionState:
             return None
         return (*self.isr, replica_id)
 
-    def lagging(self, now_ms: int) -> tuple[int, ...]:
+    def lagging_followers(self, now_ms: int) -> tuple[int, ...]:
         """In-sync followers that have not been at the end of the log for too long."""
         if self.proposed_isr is not None or len(self.isr) < 2:
             return ()
@@ -203,14 +203,14 @@ class PartitionState:
             and not (replica in followers and followers[replica].is_caught_up(end, now_ms, self.lag_ms_max))
         )
 
-    def propose(self, isr: Sequence[int]) -> None:
+    def propose_isr(self, isr: Sequence[int]) -> None:
         """The controller is being asked for this ISR: count on neither it nor the old one alone."""
         wanted = tuple(isr)
         self.proposed_isr = wanted
         self.maximal_isr = (*self.isr, *(replica for replica in wanted if replica not in self.isr))
         self.isr = tuple(replica for replica in self.isr if replica in wanted)
 
-    def settle(self, isr: Sequence[int], leader_epoch: int, partition_epoch: int, now_ms: int) -> bool:
+    def commit_isr(self, isr: Sequence[int], leader_epoch: int, partition_epoch: int, now_ms: int) -> bool:
         """The controller has committed an ISR; True when the high watermark moved."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return False  # the metadata log was faster
@@ -218,7 +218,7 @@ class PartitionState:
         self._commit(tuple(isr))
         return self.advance(now_ms)
 
-    def withdraw(self, isr: Sequence[int]) -> None:
+    def withdraw_proposal(self, isr: Sequence[int]) -> None:
         """The controller has refused: the ISR is what it was, `isr`."""
         self._commit(tuple(isr))
 

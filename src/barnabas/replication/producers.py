@@ -106,7 +106,7 @@ class ProducerStates:
             )
         return None
 
-    def check_own(self, header: BatchHeader, verification: Verification | None) -> None:
+    def check_coordinator_batch(self, header: BatchHeader, verification: Verification | None) -> None:
         """The same for a batch that a coordinator writes in a client's transaction: it has no sequence."""
         self._check_transaction(header, self._states.get(header.producer_id), verification)
 

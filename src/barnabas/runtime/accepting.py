@@ -79,19 +79,20 @@ class SocketArrival:
 
 
 class SocketAcceptor:
-    """`arrived` is called for each connection, `turned_away` when one was closed for want of a descriptor."""
+    """Calls `on_connection` for each accepted connection, and `on_turned_away` when it had to close one
+    because the process has no descriptor left."""
 
     def __init__(
         self,
         bound: socket.socket,
         backlog: int,
-        arrived: Callable[[Arrival], None],
-        turned_away: Callable[[], None],
+        on_connection: Callable[[Arrival], None],
+        on_turned_away: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = bound
-        self._arrived = arrived
-        self._turned_away = turned_away
+        self._on_connection = on_connection
+        self._on_turned_away = on_turned_away
         self._tasks: set[asyncio.Task[Any]] = set()
         self._spare: int | None = open_spare()
         self._is_watching = False
@@ -145,7 +146,7 @@ class SocketAcceptor:
             except OSError:
                 accepted.close()  # reset by its peer already
                 continue
-            self._arrived(SocketArrival(self._loop, accepted, address[0], self._tasks))
+            self._on_connection(SocketArrival(self._loop, accepted, address[0], self._tasks))
 
     def _cannot_accept(self, error: OSError) -> None:
         if error.errno in NO_DESCRIPTOR and self._spare is not None:
@@ -157,7 +158,7 @@ class SocketAcceptor:
             except OSError:
                 pass
             else:
-                self._turned_away()
+                self._on_turned_away()
         if self._spare is None:
             self._spare = open_spare()
         if self._spare is None or error.errno not in NO_DESCRIPTOR:

@@ -27,7 +27,7 @@ class BusyPolling:
         self._until_ns = 0
         self._is_polling = False
 
-    def rest(self, came_ns: int) -> None:
+    def poll_for_next(self, came_ns: int) -> None:
         """All is done that there was to do, for a request that came at `came_ns` (`perf_counter_ns`)."""
         now_ns = perf_counter_ns()
         was_short = came_ns - self._rested_ns < self._limit_ns

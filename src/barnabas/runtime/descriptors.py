@@ -34,18 +34,18 @@ class Share:
     def is_full(self) -> bool:
         return self.used >= self.limit
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Take one; False when all are in use."""
         if self.used >= self.limit:
             return False
         self.used += 1
         return True
 
-    def overdraw(self) -> None:
+    def acquire_beyond_limit(self) -> None:
         """Take one that another is about to give back."""
         self.used += 1
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self.used -= 1
 
 

@@ -28,19 +28,21 @@ NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
 
 
-class Lender(Protocol):
+class DescriptorCache(Protocol):
     """A cache of open files."""
 
-    def give_back(self) -> None:
+    def close_some(self) -> None:
         """Close some files that are not in use at this moment."""
 
 
 class Disk:
     """The real disk."""
 
-    held: set[str] = set()  # folders locked by this process: the system's locks only keep others out
+    locked_folders: set[str] = (
+        set()
+    )  # folders locked by this process: the system's locks only keep others out
 
-    lenders: WeakSet[Lender] = WeakSet()  # asked for descriptors when there are none
+    descriptor_caches: WeakSet[DescriptorCache] = WeakSet()  # asked for descriptors when there are none
 
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
@@ -60,7 +62,7 @@ class Disk:
         except OSError as error:
             if error.errno not in NO_DESCRIPTOR:
                 raise
-        self._take_back()
+        self._reclaim_descriptors()
         return os.open(path, flags, mode)
 
     def listdir(self, path: str) -> list[str]:
@@ -69,15 +71,15 @@ class Disk:
         except OSError as error:
             if error.errno not in NO_DESCRIPTOR:
                 raise
-        self._take_back()
+        self._reclaim_descriptors()
         return os.listdir(path)  # noqa: PTH208
 
-    def _take_back(self) -> None:
+    def _reclaim_descriptors(self) -> None:
         """Descriptors lack, and the caller tries once more. It does not pass its error on to here: an error
         that is a local variable of a frame in its own traceback would keep all those frames, and the files
         that they have open, until the garbage collector comes."""
-        for lender in list(self.lenders):
-            lender.give_back()
+        for cache in list(self.descriptor_caches):
+            cache.close_some()
 
     def can_open(self, count: int) -> bool:
         """Whether so many descriptors are to be had now, for work that must not stop half-way."""
@@ -152,7 +154,7 @@ class Disk:
         except OSError as error:
             if error.errno not in NO_DESCRIPTOR:
                 raise
-        self._take_back()
+        self._reclaim_descriptors()
         return os.scandir(directory)
 
     def read(self, path: str) -> bytes:

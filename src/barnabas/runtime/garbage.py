@@ -21,7 +21,7 @@ def collect_rarely() -> None:
     gc.set_threshold(*STARTING)
 
 
-def keep_what_is_there() -> None:
+def freeze_startup_objects() -> None:
     """The few cycles that start-up left stay too: looking for them takes longer than they are worth."""
     gc.freeze()
     gc.set_threshold(*SERVING)

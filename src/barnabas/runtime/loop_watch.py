@@ -40,17 +40,17 @@ class LoopWatch:
         self._due = self._last_at = self._used_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._samples: list[str] = []
-        self._told_at = -LOG_EVERY_S
-        self._untold = 0
+        self._logged_at = -LOG_EVERY_S
+        self._not_logged = 0
         self._window_from = 0.0
         self._window_max = self._window_max_before = 0.0
-        self.is_telling = False  # starting takes long steps, and nobody waits for them
+        self.logs_slow_callbacks = False  # starting takes long steps, and nobody waits for them
         self.lag_s = 0.0
         self.slow_count = 0
 
     def start(self) -> None:
         if self._has_alarms:
-            signal.signal(signal.SIGALRM, self._alarmed)
+            signal.signal(signal.SIGALRM, self._on_alarm)
         self._window_from = self._due = self._last_at = monotonic()
         self._beat()
 
@@ -77,7 +77,7 @@ class LoopWatch:
         if now - self._window_from >= WINDOW_S:
             self._window_from = now
             self._window_max_before, self._window_max = self._window_max, 0.0
-        if lag >= SLOW_S - BEAT_S and self.is_telling:
+        if lag >= SLOW_S - BEAT_S and self.logs_slow_callbacks:
             self._held(now, lag)
         if self._samples:
             self._samples = []
@@ -93,15 +93,15 @@ class LoopWatch:
 
     def _held(self, now: float, lag: float) -> None:
         self.slow_count += 1
-        if now - self._told_at < LOG_EVERY_S:
-            self._untold += 1
+        if now - self._logged_at < LOG_EVERY_S:
+            self._not_logged += 1
             return
-        more = f" ({self._untold} times more in between)" if self._untold else ""
-        self._told_at, self._untold = now, 0
+        more = f" ({self._not_logged} times more in between)" if self._not_logged else ""
+        self._logged_at, self._not_logged = now, 0
         seen = "; then in ".join(self._samples) or "no callback: the process itself had to wait"
         log.warning("the event loop was held for %.0f ms%s, seen in %s", lag * 1000, more, seen)
 
-    def _alarmed(self, number: int, frame: FrameType | None) -> None:
+    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         # Between any two instructions of whatever runs: nothing here may log or take a lock.
         if len(self._samples) < SAMPLES_MAX:
             names = " < ".join(names_of(frame))

@@ -61,7 +61,7 @@ class Work(Generic[T]):
                 future.set_result(None)
 
     @property
-    def is_lost(self) -> bool:
+    def failed_unobserved(self) -> bool:
         """It failed, and nobody waits who would hear of it."""
         return self.error is not None and self._waiting is None
 
@@ -111,9 +111,9 @@ class Pieces:
     def begin(self, steps: WaitingSteps[T]) -> Work[T]:
         """Do a piece now, the rest in later turns of the loop. Small work is done when this returns."""
         work = Work(steps)
-        self._piece(work, self._now_s() + PIECE_S)
+        self._run_piece(work, self._now_s() + PIECE_S)
         if not work.is_done:
-            self._go_on_later(work)
+            self._continue_later(work)
         elif work.error is not None:
             raise work.error
         return work
@@ -132,14 +132,14 @@ class Pieces:
             work.cancel()
             raise
 
-    def _go_on_later(self, work: Work[Any]) -> None:
+    def _continue_later(self, work: Work[Any]) -> None:
         if work.waits_for is None:
             self._due.append(work)
             self._schedule()
         else:
-            work.waits_for.add_done_callback(lambda _: self._go_on(work))
+            work.waits_for.add_done_callback(lambda _: self._continue(work))
 
-    def _go_on(self, work: Work[Any]) -> None:
+    def _continue(self, work: Work[Any]) -> None:
         if not work.is_done:
             self._due.append(work)
             self._schedule()
@@ -149,7 +149,7 @@ class Pieces:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._turn)
 
-    def _piece(self, work: Work[Any], end_s: float) -> None:
+    def _run_piece(self, work: Work[Any], end_s: float) -> None:
         while work.step():
             if self._now_s() >= end_s:
                 return
@@ -160,12 +160,12 @@ class Pieces:
         while due:
             work = due.popleft()
             if not work.is_done:
-                self._piece(work, end_s)
+                self._run_piece(work, end_s)
             if not work.is_done:
-                self._go_on_later(work)  # the others have the next turn
+                self._continue_later(work)  # the others have the next turn
                 if work.waits_for is None:
                     return
-            if work.is_lost and not isinstance(work.error, asyncio.CancelledError):
+            if work.failed_unobserved and not isinstance(work.error, asyncio.CancelledError):
                 log.error("work in pieces failed", exc_info=work.error)
             if self._now_s() >= end_s:
                 break

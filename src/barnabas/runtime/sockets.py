@@ -40,11 +40,11 @@ class Sockets:
         self,
         bound: socket.socket,
         backlog: int,
-        arrived: Callable[[Arrival], None],
-        turned_away: Callable[[], None],
+        on_connection: Callable[[Arrival], None],
+        on_turned_away: Callable[[], None],
     ) -> Acceptor:
         """Accept connections on a socket that is bound already."""
-        return SocketAcceptor(bound, backlog, arrived, turned_away)
+        return SocketAcceptor(bound, backlog, on_connection, on_turned_away)
 
     def host_name(self) -> str:
         """What other machines call this one."""

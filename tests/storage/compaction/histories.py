@@ -12,7 +12,7 @@ from barnabas.records.batch import BatchHeader, headers
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record, build_batch, read_records
 from barnabas.storage import Log, LogSettings
-from barnabas.storage.compaction.cleanable import CleanerLimits, job_for, look_at
+from barnabas.storage.compaction.cleanable import CleanerLimits, assess, job_for
 from barnabas.storage.compaction.cleaner import Cleaner
 from barnabas.storage.compaction.job import CleaningStats
 from barnabas.storage.files.names import CLEANED
@@ -131,7 +131,7 @@ def clean_once(
     context: LogContext | None = None,
 ) -> CleaningStats:
     """One pass, as the broker has it done in another process."""
-    found = look_at(log, checkpoint, last_stable_offset(log), now_ms)
+    found = assess(log, checkpoint, last_stable_offset(log), now_ms)
     cleaner = Cleaner(
         job_for(log, found, limits, now_ms), context or LogContext(log.context.disk), sleep=lambda _: None
     )
@@ -145,7 +145,7 @@ def clean_once(
 def clean(log: Log, *, now_ms: int = NOW_MS, limits: CleanerLimits = LIMITS, checkpoint: int = 0) -> int:
     """Passes until nothing is dirty; the offset up to which the log is clean."""
     while True:
-        found = look_at(log, checkpoint, last_stable_offset(log), now_ms)
+        found = assess(log, checkpoint, last_stable_offset(log), now_ms)
         if found.first_uncleanable_offset <= found.first_dirty_offset:
             return checkpoint
         stats = clean_once(log, checkpoint, now_ms=now_ms, limits=limits)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas.storage import Log
-from barnabas.storage.compaction.cleanable import Cleanable, look_at
+from barnabas.storage.compaction.cleanable import Cleanable, assess
 
 from ..building import NOW_MS
 from .histories import DAY_MS, SETTINGS
@@ -27,7 +27,7 @@ def compacted(directory: str) -> Log:
 
 
 def look(log: Log, checkpoint: int | None = None, *, stable: int = 51, now_ms: int = NOW_MS) -> Cleanable:
-    return look_at(log, checkpoint, stable, now_ms)
+    return assess(log, checkpoint, stable, now_ms)
 
 
 def test_everything_but_the_active_segment_is_dirty_at_first(compacted: Log) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from barnabas.records.compression import Compression
 from barnabas.records.record import Record
 from barnabas.storage import Log
-from barnabas.storage.compaction.cleanable import CleanerLimits, look_at
+from barnabas.storage.compaction.cleanable import CleanerLimits, assess
 
 from ..building import NOW_MS
 from .histories import (
@@ -61,7 +61,7 @@ def model(committed: list[Record], end: int) -> list[Record]:
 
 
 def end_of_cleaning(log: Log) -> int:
-    return look_at(log, 0, last_stable_offset(log), NOW_MS).first_uncleanable_offset
+    return assess(log, 0, last_stable_offset(log), NOW_MS).first_uncleanable_offset
 
 
 @pytest.mark.parametrize("limits", [LIMITS, ONE_BATCH_A_PASS], ids=["one pass", "many passes"])

@@ -155,7 +155,7 @@ def append_validated(
                         given.records, acks, version, now_ms, verification, validated
                     )
                     log_start = partition.log.log_start_offset
-                if acks == ALL and not partition.state.is_alone:
+                if acks == ALL and not partition.state.has_no_followers:
                     waits.append((partition, base_offset))
                 answers.append(
                     Answer(

@@ -52,7 +52,7 @@ class SimulatedDisk(Disk):
     def __init__(self, root: Folder | None = None, *, now_ms: Callable[[], int] = lambda: 0) -> None:
         self.root = root if root is not None else Folder()
         self.now_ms = now_ms
-        self.held = set()
+        self.locked_folders = set()
         self.operations = 0
         self.capacity_bytes = UNLIMITED_BYTES
         self.failures: list[Failure] = []

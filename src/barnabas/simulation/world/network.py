@@ -86,11 +86,11 @@ class SimulatedServer:
         self,
         network: Network,
         bound: SimulatedSocket,
-        arrived: Callable[[SimulatedArrival], None],
+        on_connection: Callable[[SimulatedArrival], None],
         context: Context,
     ) -> None:
         self._network = network
-        self._arrived = arrived
+        self._on_connection = on_connection
         self._queue: list[SimulatedTransport] = []
         self._is_paused = False
         self.sockets = (bound,)
@@ -102,7 +102,7 @@ class SimulatedServer:
             end.pause_reading()
             self._queue.append(end)
         elif end.process.is_alive and not end.is_gone:
-            self._arrived(SimulatedArrival(end))
+            self._on_connection(SimulatedArrival(end))
 
     def pause(self) -> None:
         self._is_paused = True
@@ -199,8 +199,10 @@ class Network:
         bound = self._bound[address] = SimulatedSocket(self, process, *address)
         return bound
 
-    def listen(self, arrived: Callable[[SimulatedArrival], None], bound: SimulatedSocket) -> SimulatedServer:
-        server = SimulatedServer(self, bound, arrived, copy_context())
+    def listen(
+        self, on_connection: Callable[[SimulatedArrival], None], bound: SimulatedSocket
+    ) -> SimulatedServer:
+        server = SimulatedServer(self, bound, on_connection, copy_context())
         self._servers[bound.address] = server
         return server
 
@@ -255,9 +257,13 @@ class SimulatedSockets:
         return self._network.bind(host, port)
 
     def listen(
-        self, bound: Any, backlog: int, arrived: Callable[[Any], None], turned_away: Callable[[], None]
+        self,
+        bound: Any,
+        backlog: int,
+        on_connection: Callable[[Any], None],
+        on_turned_away: Callable[[], None],
     ) -> SimulatedServer:
-        return self._network.listen(arrived, bound)
+        return self._network.listen(on_connection, bound)
 
     def host_name(self) -> str:
         return running_process().host

@@ -51,7 +51,7 @@ class CleanerLimits:
     io_bytes_per_second: float
 
 
-def look_at(log: "Log", checkpoint: int | None, last_stable_offset: int, now_ms: int) -> Cleanable:
+def assess(log: "Log", checkpoint: int | None, last_stable_offset: int, now_ms: int) -> Cleanable:
     """The state of a log; `checkpoint` is how far it is clean, None if it was never cleaned."""
     segments = log.segments
     first_dirty, is_reset = _first_dirty_offset(log, checkpoint)

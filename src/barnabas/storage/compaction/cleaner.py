@@ -22,7 +22,7 @@ from barnabas.storage.compaction.record_bytes import BadRecords
 from barnabas.storage.compaction.throttle import Throttle
 from barnabas.storage.compaction.transactions import CleanedTransactions
 from barnabas.storage.files import names
-from barnabas.storage.files.gathering import finish_write
+from barnabas.storage.files.partial_writes import finish_write
 from barnabas.storage.logs.context import LogContext
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segment_writer import Extent, SegmentWriter
@@ -116,8 +116,8 @@ class Cleaner:
                     return False
                 stats.map_records_read += header.record_count
                 if header.attributes & CONTROL_FLAG:
-                    transactions.pass_control(header, batch)
-                elif not header.attributes & TRANSACTIONAL_FLAG or not transactions.pass_data(header):
+                    transactions.visit_control(header, batch)
+                elif not header.attributes & TRANSACTIONAL_FLAG or not transactions.visit_data(header):
                     try:
                         offsets.add(header, batch)
                     except UNREADABLE as error:
@@ -149,7 +149,7 @@ class Cleaner:
                         raise UnreadableBatch(header, error) from error
                     if kept is not None:
                         output.add(header if kept is batch else BatchHeader(kept), kept)
-        output.finish(transactions.take_kept())
+        output.finish(transactions.pop_kept())
         cleaned.sync()
         self.stats.bytes_written += cleaned.size
         self._keep_age(old[-1], cleaned)

@@ -48,7 +48,7 @@ class BatchFilter:
         self._stats.records_read += header.record_count
         if header.attributes & CONTROL_FLAG:
             kept = self._control(header, batch)
-        elif self._transactions.pass_data(header):
+        elif self._transactions.visit_data(header):
             kept = None
         else:
             kept = self._data(header, batch)
@@ -57,7 +57,7 @@ class BatchFilter:
         return kept
 
     def _control(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
-        may_go = self._transactions.pass_control(header, batch)
+        may_go = self._transactions.visit_control(header, batch)
         horizon_ms = header.delete_horizon_ms
         if header.record_count == 0 or (may_go and horizon_ms is not None and horizon_ms <= self._job.now_ms):
             return None

@@ -11,7 +11,7 @@ UNLIMITED = 1e15
 
 
 class Throttle:
-    __slots__ = ("_ahead_of", "_bytes_per_second", "_now", "_sleep")
+    __slots__ = ("_bytes_per_second", "_now", "_paid_until", "_sleep")
 
     def __init__(
         self, bytes_per_second: float, now: Callable[[], float], sleep: Callable[[float], None]
@@ -19,12 +19,12 @@ class Throttle:
         self._bytes_per_second = bytes_per_second
         self._now = now
         self._sleep = sleep
-        self._ahead_of = now()  # the moment until which everything so far was allowed to take
+        self._paid_until = now()  # the moment until which everything so far was allowed to take
 
     def spend(self, count: int) -> None:
         if self._bytes_per_second >= UNLIMITED:
             return
         now = self._now()
-        self._ahead_of = max(self._ahead_of, now - SAVED_SECONDS_MAX) + count / self._bytes_per_second
-        if self._ahead_of > now:
-            self._sleep(self._ahead_of - now)
+        self._paid_until = max(self._paid_until, now - SAVED_SECONDS_MAX) + count / self._bytes_per_second
+        if self._paid_until > now:
+            self._sleep(self._paid_until - now)

@@ -28,7 +28,7 @@ class CleanedTransactions:
         self._committed: set[int] = set()  # producers with a batch in a transaction that is not aborted
         self.kept: list[AbortedTransaction] = []
 
-    def pass_data(self, header: BatchHeader) -> bool:
+    def visit_data(self, header: BatchHeader) -> bool:
         """Whether the records of this batch were aborted."""
         if not header.attributes & TRANSACTIONAL_FLAG:
             return False
@@ -40,7 +40,7 @@ class CleanedTransactions:
         self._committed.add(header.producer_id)
         return False
 
-    def pass_control(self, header: BatchHeader, batch: Buffer) -> bool:
+    def visit_control(self, header: BatchHeader, batch: Buffer) -> bool:
         """Whether nobody needs this control batch any more."""
         self._reach(header)
         found = read_control(batch)
@@ -60,7 +60,7 @@ class CleanedTransactions:
             self._committed.discard(producer_id)
         return False
 
-    def take_kept(self) -> list[AbortedTransaction]:
+    def pop_kept(self) -> list[AbortedTransaction]:
         """What has come together in `kept`, which begins anew."""
         kept, self.kept = self.kept, []
         return kept

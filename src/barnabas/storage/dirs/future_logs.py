@@ -2,7 +2,7 @@
 
 In: all log dirs, a partition. Out: a log to copy into; that copy in the place of the log, or gone. The log's
 new dir is known to the metadata before the copy takes its place, so that after a crash in between the right
-one of two folders is found: see `settle`.
+one of two folders is found: see `resolve_leftovers`.
 Does not know: how the copying is done (see the broker's moves), what the metadata is.
 """
 
@@ -38,7 +38,7 @@ def drop(dirs: LogDirs, where: TopicPartition, now_ms: int) -> None:
     """The copy is not wanted any more."""
     future = dirs.future_logs.pop(where)
     del dirs.dir_of(future).future_logs[where]
-    dirs.bury(future, now_ms)
+    dirs.delete_later(future, now_ms)
 
 
 def promote(dirs: LogDirs, where: TopicPartition, now_ms: int) -> Log:
@@ -51,7 +51,7 @@ def promote(dirs: LogDirs, where: TopicPartition, now_ms: int) -> Log:
         del dirs.dir_of(old).logs[where]
     dirs.logs[where] = directory.logs[where] = future
     if old is not None:
-        dirs.bury(old, now_ms)
+        dirs.delete_later(old, now_ms)
     return future
 
 
@@ -64,7 +64,7 @@ def sync_name(dirs: LogDirs, log: Log) -> None:
         raise dirs.context.failure("sync", directory.path, error) from error
 
 
-def settle(dirs: LogDirs, assigned: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
+def resolve_leftovers(dirs: LogDirs, assigned: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
     """After loading: a copy whose log is gone was complete, if the metadata says that the partition lies
     where the copy does. A copy of which nothing is known is of no use."""
     for where, future in list(dirs.future_logs.items()):

@@ -69,7 +69,7 @@ class LogDir:
         if self._lock is not None:
             return
         descriptor = None
-        if self._real_path not in self.disk.held:
+        if self._real_path not in self.disk.locked_folders:
             try:
                 descriptor = self.disk.lock(f"{self.path}/{names.LOCK}")
             except OSError as error:
@@ -81,18 +81,18 @@ class LogDir:
                 f"{self.path} is in use: another Kafka or Barnabas node holds {self.path}/{names.LOCK}; "
                 "stop it, or set log.dirs to another folder"
             )
-        self.disk.held.add(self._real_path)
+        self.disk.locked_folders.add(self._real_path)
         self._lock = descriptor
 
     def unlock(self) -> None:
         if self._lock is not None:
-            self.disk.held.discard(self._real_path)
+            self.disk.locked_folders.discard(self._real_path)
             self.disk.close(self._lock)
             self._lock = None
 
     def begin(self) -> None:
         """Take the clean-shutdown mark away: from now on only an orderly end brings it back."""
-        self.is_clean = clean_shutdown.take(self.disk, self.path)
+        self.is_clean = clean_shutdown.remove(self.disk, self.path)
 
     def end(self, broker_epoch: int) -> None:
         clean_shutdown.store(self.disk, self.path, broker_epoch)

@@ -128,7 +128,7 @@ class LogDirs:
                 continue  # the quorum's own
             if mark == names.DELETE_FOLDER:
                 due_ms = now_ms + settings_of(where.topic).file_delete_delay_ms
-                self.context.graveyard.bury_folder(path, due_ms)
+                self.context.graveyard.add_folder(path, due_ms)
                 continue
             if mark == names.STRAY_FOLDER:
                 self.stray_folders.append(path)
@@ -150,7 +150,7 @@ class LogDirs:
     ) -> None:
         where = log.topic_partition
         if is_stray(log):
-            self._set_aside(log, directory)
+            self._rename_to_stray(log, directory)
             logger.warning("%s is not this node's any more: set aside as %s", where, log.directory)
             return
         other = (self.future_logs if is_future else self.logs).get(where)
@@ -225,7 +225,7 @@ class LogDirs:
         try:
             log = new.make(self.context, now_ms)
         finally:
-            self.add_made(new)
+            self.add_created(new)
         return log
 
     def plan(
@@ -237,12 +237,12 @@ class LogDirs:
         directory_id: bytes | None = None,
         leader_epoch: int = -1,
     ) -> NewLog:
-        """Choose the dir of a new log. The caller has it made, in a thread, then calls `add_made`."""
+        """Choose the dir of a new log. The caller has it made, in a thread, then calls `add_created`."""
         new = NewLog(where, self._dir_for(where, directory_id), settings, topic_id, leader_epoch)
         new.directory.planned += 1
         return new
 
-    def add_made(self, new: NewLog) -> None:
+    def add_created(self, new: NewLog) -> None:
         """A planned log is there now, or could not be made."""
         directory = new.directory
         directory.planned -= 1
@@ -269,13 +269,13 @@ class LogDirs:
 
     def delete(self, where: TopicPartition, *, now_ms: int) -> None:
         """Set a partition's folder aside for removal (see `graveyard`); the partition is gone at once."""
-        self.bury(self.remove(where), now_ms)
+        self.delete_later(self.remove(where), now_ms)
 
-    def bury(self, log: Log, now_ms: int) -> None:
+    def delete_later(self, log: Log, now_ms: int) -> None:
         """The folder of a log that is none of this node's any more. May run in a thread."""
         self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
         self._close_files(log)
-        self.context.graveyard.bury_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
+        self.context.graveyard.add_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
 
     def _close_files(self, log: Log) -> None:
         """A file takes its room, and its disk cannot be taken away, for as long as somebody has it open."""
@@ -283,13 +283,13 @@ class LogDirs:
             self.context.files.close(segment)
             self.context.indexes.forget(segment)
 
-    def set_aside(self, where: TopicPartition) -> str:
+    def rename_to_stray(self, where: TopicPartition) -> str:
         """A partition that should not be here: keep its data as a `-stray` folder."""
         log = self.remove(where)
-        self._set_aside(log, self.dir_of(log))
+        self._rename_to_stray(log, self.dir_of(log))
         return log.directory
 
-    def _set_aside(self, log: Log, directory: LogDir) -> None:
+    def _rename_to_stray(self, log: Log, directory: LogDir) -> None:
         self._rename(log, directory, names.STRAY_FOLDER)
         self.stray_folders.append(log.directory)
 
@@ -310,8 +310,8 @@ class LogDirs:
     def checkpoint_recovery_points(self) -> None:
         """All at once, for those who may wait: new folders made durable, then `store_recovery_points`."""
         for log in [*self.logs.values(), *self.future_logs.values()]:
-            if log.names_dirty:
-                work = log.begin_names_sync()
+            if log.folder_dirty:
+                work = log.begin_folder_sync()
                 work.run()
                 log.end_sync(work)
         self.store_recovery_points()

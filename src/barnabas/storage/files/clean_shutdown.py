@@ -18,7 +18,7 @@ def store(disk: Disk, directory: str, broker_epoch: int) -> None:
     disk.replace_file(f"{directory}/{names.CLEAN_SHUTDOWN}", text.encode())
 
 
-def take(disk: Disk, directory: str) -> bool:
+def remove(disk: Disk, directory: str) -> bool:
     """Remove the mark; whether there was one."""
     try:
         disk.unlink(f"{directory}/{names.CLEAN_SHUTDOWN}")

@@ -19,7 +19,7 @@ def disk_failure(doing: str, path: str, error: OSError) -> KafkaError:
     return Shortage(message) if is_shortage(error) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
 
-def is_of_the_disk(error: OSError) -> bool:
+def is_disk_error(error: OSError) -> bool:
     """Whether the next operation on that disk will hardly do better (an error of the device, no room left,
     read-only), unlike one that only lacked descriptors or memory."""
     return not is_shortage(error)

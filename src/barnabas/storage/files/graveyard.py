@@ -18,7 +18,7 @@ from barnabas.runtime.disk import Disk
 logger = logging.getLogger(__name__)
 
 
-class Grave(NamedTuple):
+class DeletedPath(NamedTuple):
     due_ms: int
     order: int  # of the burial: equal times leave in the order they came
     path: str
@@ -28,61 +28,61 @@ class Grave(NamedTuple):
 class Graveyard:
     """May be used from several threads at once."""
 
-    __slots__ = ("_burials", "_disk", "_graves", "_lock")
+    __slots__ = ("_added", "_disk", "_lock", "_paths")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._graves: list[Grave] = []  # a heap, the next due first
-        self._burials = 0
+        self._paths: list[DeletedPath] = []  # a heap, the next due first
+        self._added = 0
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return len(self._graves)
+        return len(self._paths)
 
-    def bury_files(self, paths: Iterable[str], due_ms: int) -> None:
+    def add_files(self, paths: Iterable[str], due_ms: int) -> None:
         for path in paths:
-            self._bury(path, due_ms, is_folder=False)
+            self._add(path, due_ms, is_folder=False)
 
-    def bury_folder(self, path: str, due_ms: int) -> None:
+    def add_folder(self, path: str, due_ms: int) -> None:
         """A partition's folder with all that is in it."""
-        self._bury(path, due_ms, is_folder=True)
+        self._add(path, due_ms, is_folder=True)
 
-    def _bury(self, path: str, due_ms: int, *, is_folder: bool) -> None:
+    def _add(self, path: str, due_ms: int, *, is_folder: bool) -> None:
         with self._lock:
-            self._burials += 1
-            heapq.heappush(self._graves, Grave(due_ms, self._burials, path, is_folder))
+            self._added += 1
+            heapq.heappush(self._paths, DeletedPath(due_ms, self._added, path, is_folder))
 
     def next_due_ms(self) -> int | None:
         with self._lock:
-            return self._graves[0].due_ms if self._graves else None
+            return self._paths[0].due_ms if self._paths else None
 
     def remove_due(self, now_ms: int) -> int | None:
         """Remove everything whose time has come (slow: call it from a thread); when the next is due. What
         cannot be removed is left to the next start."""
-        while (grave := self._take_due(now_ms)) is not None:
+        while (deleted := self._pop_due(now_ms)) is not None:
             try:
-                if grave.is_folder:
-                    delete_folder(self._disk, grave.path)
+                if deleted.is_folder:
+                    delete_folder(self._disk, deleted.path)
                 else:
-                    self._disk.unlink(grave.path)
+                    self._disk.unlink(deleted.path)
             except FileNotFoundError:
                 pass  # with its folder, or renamed with it and removed there
             except OSError as error:
-                logger.error("Could not remove %s: %s", grave.path, error)
+                logger.error("Could not remove %s: %s", deleted.path, error)
         return self.next_due_ms()
 
-    def _take_due(self, now_ms: int) -> Grave | None:
+    def _pop_due(self, now_ms: int) -> DeletedPath | None:
         with self._lock:
-            if self._graves and self._graves[0].due_ms <= now_ms:
-                return heapq.heappop(self._graves)
+            if self._paths and self._paths[0].due_ms <= now_ms:
+                return heapq.heappop(self._paths)
             return None
 
     def forget_below(self, directory: str) -> None:
         """The disk below has failed: leave alone what is there."""
         with self._lock:
-            kept = [grave for grave in self._graves if not grave.path.startswith(f"{directory}/")]
+            kept = [deleted for deleted in self._paths if not deleted.path.startswith(f"{directory}/")]
             heapq.heapify(kept)
-            self._graves = kept
+            self._paths = kept
 
 
 def delete_folder(disk: Disk, directory: str) -> None:

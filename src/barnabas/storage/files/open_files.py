@@ -15,9 +15,9 @@ from typing import Protocol
 from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import CREATE, FILE_MODE, READ_WRITE, REAL_DISK, Disk
 
-GIVEN_BACK = 32  # files that are closed when the process lacks descriptors
+FILES_CLOSED_AT_SHORTAGE = 32  # files that are closed when the process lacks descriptors
 GIVE_BACK_S_MAX = 0.01
-HELD_MIN = 16  # that readers may hold open beyond the limit; a quarter of it where that is more
+HELD_BY_READERS_MIN = 16  # that readers may hold open beyond the limit; a quarter of it where that is more
 
 
 class OpenFile:
@@ -57,14 +57,14 @@ class OpenFiles:
     def __init__(self, disk: Disk = REAL_DISK, limit: int | None = None) -> None:
         self.disk = disk
         self.limit = limit if limit is not None else Shares.of_process().files
-        self.held_max = self.limit + max(self.limit // 4, HELD_MIN)
+        self.held_max = self.limit + max(self.limit // 4, HELD_BY_READERS_MIN)
         self._owners: deque[FileOwner] = deque()
         # One item a file: appending and popping are atomic, and destructors run in any thread.
         self._open: deque[None] = deque()
         # Names of files change under it too, so that a file is opened by its old name or its new one. A
         # thread takes it twice when opening lacks a descriptor and files are given back.
         self.lock = RLock()
-        disk.lenders.add(self)
+        disk.descriptor_caches.add(self)
 
     def __len__(self) -> int:
         """Files that are open, those that only slices hold included."""
@@ -94,13 +94,13 @@ class OpenFiles:
         with self.lock:
             owner.file = None
 
-    def give_back(self) -> None:
+    def close_some(self) -> None:
         """The process lacks descriptors: close the files that were opened longest ago."""
         if not self.lock.acquire(timeout=GIVE_BACK_S_MAX):
             return  # held by a thread that may itself wait for another cache
         try:
             given = 0
-            while self._owners and given < GIVEN_BACK:
+            while self._owners and given < FILES_CLOSED_AT_SHORTAGE:
                 owner = self._owners.popleft()
                 given += owner.file is not None
                 owner.file = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.protocol import KafkaError
 from barnabas.runtime.disk import REAL_DISK, Disk
-from barnabas.storage.files.errors import disk_failure, is_of_the_disk
+from barnabas.storage.files.errors import disk_failure, is_disk_error
 from barnabas.storage.files.graveyard import Graveyard
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.segments.index_cache import IndexCache
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.log import Log
 
 
-DESCRIPTORS_OF_ONE_WORK = 4
+DESCRIPTORS_REQUIRED = 4
 
 
 def ignore_roll(log: "Log", offset: int) -> None:
@@ -39,7 +39,7 @@ class LogContext:
     offset is complete and wants to be synced. `on_failure(path, reason, errno)` is called, from any thread,
     when the disk below a path has failed: its log dir should not be used any more."""
 
-    __slots__ = ("disk", "files", "first", "graveyard", "indexes", "on_failure", "on_roll", "rng", "time")
+    __slots__ = ("disk", "files", "graveyard", "indexes", "load_lock", "on_failure", "on_roll", "rng", "time")
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LogContext:
         self.files = OpenFiles(disk, open_files_max)
         self.graveyard = Graveyard(disk)
         self.indexes = IndexCache()
-        self.first = Lock()  # held, briefly, to set what any thread may load when it is first asked for
+        self.load_lock = Lock()  # held, briefly, to set what any thread may load when it is first asked for
         self.rng = rng if rng is not None else random.Random()
         self.on_roll = on_roll
         self.on_failure = on_failure
@@ -64,12 +64,12 @@ class LogContext:
     def failure(self, doing: str, path: str, error: OSError) -> KafkaError:
         """What to raise for an operation that the system refused; who watches the log dirs hears of it."""
         failure = disk_failure(doing, path, error)
-        if is_of_the_disk(error):
+        if is_disk_error(error):
             self.on_failure(path, failure.message, error.errno or 0)
         return failure
 
-    def need_descriptors(self) -> None:
+    def require_descriptors(self) -> None:
         """Raise OSError (EMFILE) before work on several files that should not stop half-way for want of a
         descriptor, unless some are free."""
-        if not self.disk.can_open(DESCRIPTORS_OF_ONE_WORK):
+        if not self.disk.can_open(DESCRIPTORS_REQUIRED):
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

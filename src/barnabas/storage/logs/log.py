@@ -128,16 +128,16 @@ class Log(LogTail):
     def begin_sync(self, offset: int | None = None, now_ms: int | None = None) -> SyncWork:
         """Plan a sync. Any number of them may be under way; each is ended by `end_sync`, whatever happens."""
         target = self.written_offset if offset is None else min(offset, self.written_offset)
-        is_needed = target > self.recovery_point or self.names_dirty or self.names_syncing > 0
+        is_needed = target > self.recovery_point or self.folder_dirty or self.folder_syncs > 0
         return self._planned(SyncWork(self, target, self._unsynced() if is_needed else [], now_ms=now_ms))
 
-    def begin_names_sync(self) -> SyncWork:
+    def begin_folder_sync(self) -> SyncWork:
         """The same for the folder itself: which files it has, and the small ones. For logs that are new."""
-        return self._planned(SyncWork(self, 0, self._unsynced(), only_names=True))
+        return self._planned(SyncWork(self, 0, self._unsynced(), only_folder=True))
 
     def _planned(self, work: SyncWork) -> SyncWork:
-        self.names_syncing += work.took_names
-        self.names_dirty = False
+        self.folder_syncs += work.cleared_folder_dirty
+        self.folder_dirty = False
         return work
 
     def _unsynced(self) -> list[Segment]:
@@ -147,11 +147,11 @@ class Log(LogTail):
 
     def end_sync(self, work: SyncWork) -> None:
         """Note what became durable. KAFKA_STORAGE_ERROR: the disk failed."""
-        self.names_syncing -= work.took_names
+        self.folder_syncs -= work.cleared_folder_dirty
         failed = work.error is not None or not work.is_done
         if failed or work.directory != self.directory:  # under its new name nothing was synced
-            self.names_dirty |= work.has_names
-        elif work.has_names:
+            self.folder_dirty |= work.includes_folder
+        elif work.includes_folder:
             self.is_new &= not work.is_new
         if work.truncations != self.truncations:
             return  # files were cut or taken away meanwhile: what was planned for is no more
@@ -172,13 +172,13 @@ class Log(LogTail):
             if self._writer is not None:
                 producers = self.producers
                 if self.end_offset > self.segments[0].base_offset:
-                    producer_snapshots.take(
+                    producer_snapshots.store(
                         self.context, self.directory, producers, self.end_offset, sync=True
                     )
                 self._writer.finish()
                 self._writer = None
-                self._slow_position = -1
-                self.names_dirty = True
+                self._fast_position_max = -1
+                self.folder_dirty = True
             if self.epochs_dirty:
                 self.store_epochs()
         except OSError as error:
@@ -201,19 +201,19 @@ class Log(LogTail):
     def begin_truncation(self, offset: int) -> Truncation | None:
         """The same in steps, of which the slow one may run in a thread; None when there is nothing to
         drop."""
-        self.check_whole()
+        self.refuse_while_truncating()
         self.write_staged()
         return truncation.begin(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop everything; the log goes on at `offset`."""
-        self.begin_anew(offset, log_start_offset).finish()
+        self.begin_full_truncation(offset, log_start_offset).finish()
 
-    def begin_anew(self, offset: int, log_start_offset: int | None = None) -> Truncation:
+    def begin_full_truncation(self, offset: int, log_start_offset: int | None = None) -> Truncation:
         """The same in steps."""
-        self.check_whole()
+        self.refuse_while_truncating()
         self.discard_staged()
-        return truncation.begin_anew(self, offset, log_start_offset)
+        return truncation.begin_full_truncation(self, offset, log_start_offset)
 
     def advance_log_start(self, offset: int) -> bool:
         """Records below `offset` are no more (DeleteRecords, retention); their segments may be dropped."""
@@ -246,16 +246,16 @@ class Log(LogTail):
 
     def delete_old_segments(self, now_ms: int, upper_offset: int) -> int:
         """All of `retention` at once, for those who may wait: how many segments went."""
-        gone = retention.take_out(self, retention.count_expired(self, now_ms, upper_offset))
-        retention.bury(self, gone, now_ms)
+        gone = retention.detach_oldest(self, retention.count_expired(self, now_ms, upper_offset))
+        retention.delete_detached(self, gone, now_ms)
         return len(gone)
 
-    def start_at(self, offset: int, now_ms: int) -> Callable[[], None]:
+    def delete_records_before(self, offset: int, now_ms: int) -> Callable[[], None]:
         """Records below `offset` are no more, and segments that hold nothing else leave. The work on files
         that is left to do, for a thread."""
         self.advance_log_start(offset)
-        gone = retention.take_out(self, retention.count_before_start(self))
-        return lambda: retention.bury(self, gone, now_ms)
+        gone = retention.detach_oldest(self, retention.count_before_start(self))
+        return lambda: retention.delete_detached(self, gone, now_ms)
 
     def replace_segments(self, old: list[Segment], new: list[Segment], now_ms: int) -> bool:
         """All of `replacement` at once, for those who may wait: `new` (complete, `.cleaned`) stand for `old`
@@ -292,17 +292,17 @@ class Log(LogTail):
         writer = self._writer
         if writer is None or offset < max(self.opened_at_offset, self.active.base_offset):
             return offset >= self.written_offset
-        return self.is_lately_written and (
+        return self.was_written_recently and (
             offset >= writer.recent_start
             or writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
         )
 
     @property
-    def is_lately_written(self) -> bool:
+    def was_written_recently(self) -> bool:
         """Whether the end of the log is surely in the page cache. One that was idle for long may not be."""
         return self.context.time() - self.written_s < HOT_S
 
-    def is_at_hand(self, offset: int, max_bytes: int) -> bool:
+    def can_read_without_disk(self, offset: int, max_bytes: int) -> bool:
         """Whether `read` touches no disk: the end of the log, or where a reader goes on in cached pages."""
         if self.is_hot(offset):
             return True
@@ -331,18 +331,18 @@ class Log(LogTail):
         number = bisect_right(writer.recent_next_offsets, offset)
         return (active, writer.recent_positions[number]) if number < len(writer.recent_positions) else None
 
-    def knows_aborted(self, offset: int) -> bool:
+    def has_loaded_aborted(self, offset: int) -> bool:
         """Whether `aborted_transactions` from here on reads no file, but for the last segment's."""
         segments = self.segments
         first = max(reading.floor(segments, offset), 0)
-        return all(segment.knows_transactions for segment in segments[first:-1])
+        return all(segment.has_loaded_transactions for segment in segments[first:-1])
 
     def load_aborted(self, offset: int) -> None:
-        """Read what `knows_aborted` asks for; slow, for a thread. The last segment belongs to the thread that
-        appends."""
+        """Load the transaction indexes that `has_loaded_aborted` asks for. Slow: run it in a thread. The last
+        segment is left out, because it belongs to the thread that appends."""
         segments = self.segments
         for segment in segments[max(reading.floor(segments, offset), 0) : -1]:
-            reading.look_into(self, segment.transactions)
+            reading.retry_on_change(self, segment.transactions)
 
     def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
         """Bring what `read` will need into memory; slow, for a thread."""
@@ -392,7 +392,7 @@ class Log(LogTail):
             end - start,
             offset,
             next_offsets[stop - 1],
-            self.is_lately_written,
+            self.was_written_recently,
             self.context.disk,
         )
 

@@ -18,9 +18,9 @@ from barnabas.replication.producers import ProducerStates
 from barnabas.runtime.disk import IOV_MAX
 from barnabas.runtime.shortage import Shortage
 from barnabas.storage.files import checkpoints, partition_metadata
-from barnabas.storage.files.gathering import finish_write
 from barnabas.storage.files.names import TopicPartition
-from barnabas.storage.logs import lazily, producer_snapshots
+from barnabas.storage.files.partial_writes import finish_write
+from barnabas.storage.logs import lazy_loading, producer_snapshots
 from barnabas.storage.logs.context import LogContext
 from barnabas.storage.segments.index import RELATIVE_OFFSET_MAX
 from barnabas.storage.segments.segment import CorruptLog, Segment
@@ -42,12 +42,12 @@ class LogTail:
     `recovery_point` everything is durable. Invariant: recovery_point <= written_offset <= end_offset."""
 
     __slots__ = (
-        "_aborted", "_epoch", "_lost", "_position", "_roll_now_ms", "_roll_offset", "_roll_timestamp",
-        "_slow_position", "_staged", "_staged_extents", "_writer", "active", "context", "created_ms",
-        "cursors", "directory", "end_offset", "epochs", "epochs_dirty", "failure", "indexes_synced_to",
-        "is_claimed", "is_moving", "is_new", "last_sync_ms", "log_start_offset", "names_dirty",
-        "names_syncing", "opened_at_offset", "producers", "recovery_point", "segments", "settings",
-        "topic_id", "topic_partition", "truncation", "truncations", "written_offset", "written_s",
+        "_aborted", "_epoch", "_fast_position_max", "_position", "_roll_now_ms", "_roll_offset",
+        "_roll_timestamp", "_staged", "_staged_extents", "_staging_error", "_writer", "active", "context",
+        "created_ms", "cursors", "directory", "end_offset", "epochs", "epochs_dirty", "failure",
+        "folder_dirty", "folder_syncs", "indexes_synced_to", "is_claimed", "is_moving", "is_new",
+        "last_sync_ms", "log_start_offset", "opened_at_offset", "producers", "recovery_point", "segments",
+        "settings", "topic_id", "topic_partition", "truncation", "truncations", "written_offset", "written_s",
     )  # fmt: skip
 
     epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
@@ -89,18 +89,20 @@ class LogTail:
         self._staged_extents: list[Extent] = []
         self._aborted: list[AbortedTransaction] = []
         self._position = self.active.size  # in the active segment, behind what is staged
-        self._slow_position = -1  # beyond it, staging takes the long way
+        self._fast_position_max = -1  # beyond it, staging takes the long way
         self._roll_offset = self._roll_timestamp = self._roll_now_ms = INT64_MAX
         self._epoch = -1
         self.epochs_dirty = False
-        self.names_dirty = False
-        self.names_syncing = 0  # syncs under way that found names dirty
+        self.folder_dirty = False
+        self.folder_syncs = 0  # syncs under way that found names dirty
         self.is_new = False  # its folder's own name is not durable yet
         self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
         self.is_moving = False  # it is being copied to another dir: not to be compacted
         self.truncation: Truncation | None = None  # under way: see `truncation`
         self.truncations = 0
-        self._lost: KafkaError | None = None  # why batches that were staged are gone; `write_staged` tells
+        self._staging_error: KafkaError | None = (
+            None  # why batches that were staged are gone; `write_staged` tells
+        )
         self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
 
     @property
@@ -126,14 +128,14 @@ class LogTail:
         end = self._position + header.batch_length + LOG_OVERHEAD
         last_offset = header.base_offset + header.last_offset_delta
         if (
-            end > self._slow_position
+            end > self._fast_position_max
             or header.base_offset < self.end_offset
             or last_offset > self._roll_offset
             or header.max_timestamp > self._roll_timestamp
             or now_ms > self._roll_now_ms
             or header.partition_leader_epoch != self._epoch
         ):
-            self._make_room(header, now_ms)
+            self._prepare_to_stage(header, now_ms)
             end = self._position + header.batch_length + LOG_OVERHEAD
         self._staged.append(batch)
         self._staged_extents.append((last_offset, header.max_timestamp, header.batch_length + LOG_OVERHEAD))
@@ -148,7 +150,7 @@ class LogTail:
         base_offset = self.end_offset
         last_offset = base_offset + delta
         if (
-            end > self._slow_position
+            end > self._fast_position_max
             or last_offset > self._roll_offset
             or max_timestamp > self._roll_timestamp
             or now_ms > self._roll_now_ms
@@ -167,8 +169,8 @@ class LogTail:
         KAFKA_STORAGE_ERROR; then nothing that was staged is in the log."""
         staged = self._staged
         if not staged:
-            if self._lost is not None:
-                lost, self._lost = self._lost, None
+            if self._staging_error is not None:
+                lost, self._staging_error = self._staging_error, None
                 raise lost
             return
         segment = self.active
@@ -177,7 +179,7 @@ class LogTail:
         file = None
         try:
             if self._aborted or self.epochs_dirty:
-                self.context.need_descriptors()  # for what is written beside the batches
+                self.context.require_descriptors()  # for what is written beside the batches
             segment.file_used = True
             file = segment.file or self.context.files.open(segment, is_writer=True)
             disk = self.context.disk
@@ -192,14 +194,14 @@ class LogTail:
         self.written_offset = self.end_offset
         self.written_s = self.context.time()
         if self._aborted or self.epochs_dirty:
-            self._write_beside()
+            self._write_companion_files()
 
     def prepare_write(self) -> None:
         """Make sure that `write_staged` has the descriptors that it needs; else raise `Shortage`, and what is
         staged stays."""
         try:
             if self._aborted or self.epochs_dirty:
-                self.context.need_descriptors()
+                self.context.require_descriptors()
             self.active.open(is_writer=True)
         except OSError as error:
             raise self.context.failure("append to", self.active.path, error) from error
@@ -214,13 +216,13 @@ class LogTail:
             self.epochs_dirty = True
         self._epoch = epoch
 
-    def _make_room(self, header: BatchHeader, now_ms: int) -> None:
+    def _prepare_to_stage(self, header: BatchHeader, now_ms: int) -> None:
         """The long way of `stage`: a new segment, a full buffer, a new leader epoch, or an append that is
         wrong."""
-        refusal = self.failure or self._lost
+        refusal = self.failure or self._staging_error
         if refusal is not None:
             raise refusal
-        self.check_whole()
+        self.refuse_while_truncating()
         settings = self.settings
         if header.base_offset < self.end_offset:
             raise KafkaError(
@@ -235,7 +237,7 @@ class LogTail:
             )
         writer = self._writer or self._begin_appending()
         must_roll = self._must_roll(writer, header, now_ms)
-        if must_roll or self._position + header.size > self._slow_position:
+        if must_roll or self._position + header.size > self._fast_position_max:
             self.write_early()
             must_roll = must_roll or self._must_roll(writer, header, now_ms)
         if must_roll:
@@ -254,7 +256,7 @@ class LogTail:
         if header.partition_leader_epoch != self._epoch:
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
 
-    def check_whole(self) -> None:
+    def refuse_while_truncating(self) -> None:
         """Refuse to use a log that is being truncated. Only followers truncate: clients ask the leader."""
         truncation = self.truncation  # read once: this may be another thread than the one that ends it
         if truncation is not None:
@@ -267,7 +269,7 @@ class LogTail:
         try:
             self.write_staged()
         except KafkaError as error:
-            self._lost = error
+            self._staging_error = error
             raise
 
     def _must_roll(self, writer: SegmentWriter, header: BatchHeader, now_ms: int) -> bool:
@@ -286,7 +288,7 @@ class LogTail:
         """Whether a segment that should be rolled can take one more batch while descriptors lack: readers can
         follow it there. The next batch tries to roll again."""
         return (
-            self._lost is None
+            self._staging_error is None
             and self.failure is None
             and self._writer is not None
             and self._position + header.size <= SEGMENT_BYTES_MAX
@@ -295,13 +297,13 @@ class LogTail:
 
     def _begin_appending(self) -> SegmentWriter:
         try:
-            return self._look_at_end()
+            return self._load_active_segment()
         except OSError as error:
             raise self.context.failure("read", self.active.path, error) from error
         except CorruptLog as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def _look_at_end(self) -> SegmentWriter:
+    def _load_active_segment(self) -> SegmentWriter:
         active = self.active
         found = active.next_offset()
         if active.size and found > self.end_offset:
@@ -317,7 +319,7 @@ class LogTail:
         if first_timestamp is not None:
             self._set_age_limit(first_timestamp)
         self._epoch = self.epochs.latest_epoch
-        self.know_producers()
+        self.load_producers()
         return writer
 
     def _set_age_limit(self, first_timestamp: int) -> None:
@@ -336,7 +338,7 @@ class LogTail:
         settings = self.settings
         room = self._writer.room(settings.segment_index_bytes) - 1
         ahead = min(STAGED_BYTES_MAX, room * settings.index_interval_bytes)
-        self._slow_position = min(settings.segment_bytes, self.active.size + ahead)
+        self._fast_position_max = min(settings.segment_bytes, self.active.size + ahead)
 
     def _undo_staged(self, error: OSError, *, is_opened: bool) -> KafkaError:
         """Back to what is written: file, offsets, leader epochs, producers."""
@@ -351,7 +353,7 @@ class LogTail:
         try:
             segment.resize(segment.size)
             self.epochs.truncate_from_end(self.written_offset)
-            self.producers = lazily.load_producers(self)
+            self.producers = lazy_loading.load_producers(self)
         except (OSError, KafkaError, CorruptLog):
             self.fail(failure)  # the file may hold what nobody wrote: no more appends in this life
         return failure
@@ -359,7 +361,7 @@ class LogTail:
     def fail(self, failure: KafkaError) -> KafkaError:
         """From now on every append is refused with this."""
         self.failure = failure
-        self._slow_position = -1
+        self._fast_position_max = -1
         return failure
 
     def discard_staged(self) -> None:
@@ -373,10 +375,10 @@ class LogTail:
         """The active segment is another one, or has changed behind our back: look at it again before
         appending."""
         self._position = self.active.size
-        self._slow_position = -1
+        self._fast_position_max = -1
         self._writer = None
 
-    def _write_beside(self) -> None:
+    def _write_companion_files(self) -> None:
         """What belongs to the batches that were just written, in other files."""
         aborted, self._aborted = self._aborted, []
         try:
@@ -398,9 +400,9 @@ class LogTail:
         producers = self.producers
         segment = Segment(self.context, self.directory, base_offset)
         try:
-            self.context.need_descriptors()
+            self.context.require_descriptors()
             writer.finish()
-            producer_snapshots.take(self.context, self.directory, producers, base_offset, sync=False)
+            producer_snapshots.store(self.context, self.directory, producers, base_offset, sync=False)
             SegmentWriter.create(segment, self.preallocated_bytes())
         except OSError as error:
             failure = self.context.failure("roll", self.directory, error)
@@ -411,7 +413,7 @@ class LogTail:
             raise failure from error
         self.active = segment
         self.segments = [*self.segments, segment]
-        self.names_dirty = True
+        self.folder_dirty = True
         self.restart_appending()
         self._begin_appending()
         if now_ms is not None:
@@ -432,7 +434,7 @@ class LogTail:
         """Write `leader-epoch-checkpoint` as it is in memory; `sync` makes it durable."""
         checkpoints.store_epochs(self.context.disk, self.directory, self.epochs.entries)
         self.epochs_dirty = False
-        self.names_dirty = True
+        self.folder_dirty = True
 
     def preallocated_bytes(self) -> int:
         return self.settings.segment_bytes if self.settings.preallocate else 0
@@ -444,9 +446,9 @@ class LogTail:
         except OSError as error:
             raise self.context.failure("write", self.directory, error) from error
         self.topic_id = topic_id
-        self.names_dirty = True
+        self.folder_dirty = True
 
-    def know_producers(self) -> None:
+    def load_producers(self) -> None:
         """Before the first append: a roll needs them, and would have to read all that was appended since."""
         if not self.producers_loaded and self.written_offset == self.segments[0].base_offset:
             self.producers = ProducerStates(self.log_start_offset)
@@ -458,10 +460,10 @@ class LogTail:
             """Only for slots that are still empty: most logs of a node are idle and never need these."""
             try:
                 if name == "epochs":
-                    loaded = lazily.load_epochs(self)
+                    loaded = lazy_loading.load_epochs(self)
                 elif name == "producers":
-                    self.check_whole()
-                    loaded = lazily.load_producers(self)
+                    self.refuse_while_truncating()
+                    loaded = lazy_loading.load_producers(self)
                 elif name == "topic_id":
                     loaded = partition_metadata.load(self.context.disk, self.directory)
                 else:
@@ -470,7 +472,7 @@ class LogTail:
                 raise self.context.failure("read", self.directory, error) from error
             except CorruptLog as error:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-            with self.context.first:
+            with self.context.load_lock:
                 # Of two threads that loaded it the first wins: the loop may have added to that object since.
                 try:
                     return object.__getattribute__(self, name)

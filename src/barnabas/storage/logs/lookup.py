@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.protocol import KafkaError
 from barnabas.records.batch import BatchHeader
 from barnabas.records.record import iter_records
-from barnabas.storage.logs.reading import look_into
+from barnabas.storage.logs.reading import retry_on_change
 from barnabas.storage.logs.retention import largest_timestamp
 from barnabas.storage.segments.segment import Segment
 
@@ -30,7 +30,7 @@ class TimestampOffset(NamedTuple):
 
 def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
     """The first record at or after the log's start whose timestamp is `timestamp` or later."""
-    return look_into(log, lambda: _offset_for_timestamp(log, timestamp))
+    return retry_on_change(log, lambda: _offset_for_timestamp(log, timestamp))
 
 
 def _offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
@@ -44,7 +44,7 @@ def _offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
 
 def max_timestamp_offset(log: "Log") -> TimestampOffset | None:
     """The first record that has the largest timestamp of the log."""
-    return look_into(log, lambda: _max_timestamp_offset(log))
+    return retry_on_change(log, lambda: _max_timestamp_offset(log))
 
 
 def _max_timestamp_offset(log: "Log") -> TimestampOffset | None:

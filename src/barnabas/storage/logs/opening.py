@@ -69,7 +69,7 @@ def create_log(
     )
     log.topic_id = topic_id
     log.epochs = epochs
-    log.names_dirty = log.is_new = True
+    log.folder_dirty = log.is_new = True
     return log
 
 
@@ -127,7 +127,7 @@ def open_log(
         recovery.epochs.truncate_from_start(log_start_offset)
         log.epochs = recovery.epochs
         log.producers = recovery.producers
-        log.epochs_dirty = log.names_dirty = True
+        log.epochs_dirty = log.folder_dirty = True
     return log
 
 

@@ -37,7 +37,7 @@ def offsets(context: "LogContext", directory: str) -> list[int]:
     return sorted(offset for offset in found if offset is not None)
 
 
-def take(
+def store(
     context: "LogContext", directory: str, producers: ProducerStates, offset: int, *, sync: bool
 ) -> None:
     context.disk.create(path_of(directory, offset), encode(producers), sync=sync)
@@ -50,7 +50,7 @@ def delete(context: "LogContext", directory: str, offset: int) -> None:
         pass
 
 
-def set_aside(context: "LogContext", directory: str, offset: int) -> list[str]:
+def rename_to_deleted(context: "LogContext", directory: str, offset: int) -> list[str]:
     """Rename a snapshot to `.deleted`, if there is one; what it is called now."""
     path = path_of(directory, offset)
     try:
@@ -81,7 +81,7 @@ def load(
         if index + 1 < len(segments) and segments[index + 1].base_offset <= start:
             continue
         position = segment.offset_index().position_before(start)
-        for at, header in segment.headers_of_producers(position, end_offset):
+        for at, header in segment.producer_headers(position, end_offset):
             if header.base_offset >= start:
                 replay(producers, segment, at, header)
     producers.end_offset = end_offset

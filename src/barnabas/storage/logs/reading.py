@@ -40,10 +40,10 @@ def floor(segments: list[Segment], offset: int) -> int:
 def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
     """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first
     batch that is larger comes whole if `at_least_one`)."""
-    return look_into(log, lambda: _read(log, offset, max_bytes, upper_offset, at_least_one))
+    return retry_on_change(log, lambda: _read(log, offset, max_bytes, upper_offset, at_least_one))
 
 
-def look_into(log: "Log", look: Callable[[], T]) -> T:
+def retry_on_change(log: "Log", look: Callable[[], T]) -> T:
     """Run something that reads files. A file that is gone belonged to a segment that retention or compaction
     took away meanwhile, if there are other segments now: then look again. So it is with a log that another
     thread cuts."""
@@ -52,22 +52,22 @@ def look_into(log: "Log", look: Callable[[], T]) -> T:
         try:
             return look()
         except FileNotFoundError as error:
-            if segments is log.segments and not has_been_cut(log, truncations):
+            if segments is log.segments and not was_truncated(log, truncations):
                 raise log.context.failure("read", log.directory, error) from error
         except OSError as error:
             raise log.context.failure("read", log.directory, error) from error
         except (CorruptLog, IndexError, struct.error) as error:
-            if not has_been_cut(log, truncations):
+            if not was_truncated(log, truncations):
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
-def has_been_cut(log: "Log", truncations: int) -> bool:
+def was_truncated(log: "Log", truncations: int) -> bool:
     """Whether the log was truncated since, or is being truncated at this moment."""
     return log.truncations != truncations or log.truncation is not None
 
 
 def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
-    log.check_whole()
+    log.refuse_while_truncating()
     truncations, segments = log.truncations, log.segments
     upper_offset = min(upper_offset, log.written_offset)
     empty = LogSlice(None, 0, 0, offset, offset)
@@ -122,7 +122,7 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
 
 
 def aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    return look_into(log, lambda: _aborted_transactions(log, offset, upper_offset))
+    return retry_on_change(log, lambda: _aborted_transactions(log, offset, upper_offset))
 
 
 def _aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[AbortedTransaction]:

@@ -139,7 +139,7 @@ class Recovery:
                 del segments[index:]
                 break
             if index > first:
-                producer_snapshots.take(
+                producer_snapshots.store(
                     self.context, self.directory, self.producers, segment.base_offset, sync=False
                 )
             end_offset, intact = self.check_segment(segment, max(end_offset, segment.base_offset))
@@ -150,7 +150,7 @@ class Recovery:
         self.epochs.truncate_from_end(end_offset)
         self.producers.end_offset = end_offset
         if segments and end_offset > segments[0].base_offset:
-            producer_snapshots.take(self.context, self.directory, self.producers, end_offset, sync=False)
+            producer_snapshots.store(self.context, self.directory, self.producers, end_offset, sync=False)
         return end_offset
 
     def _is_torn_before(self, segment: Segment, end_offset: int) -> bool:

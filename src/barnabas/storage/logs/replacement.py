@@ -11,7 +11,7 @@ Does not know: how segments are cleaned.
 from typing import TYPE_CHECKING
 
 from barnabas.storage.files import names
-from barnabas.storage.logs.retention import bury
+from barnabas.storage.logs.retention import delete_detached
 from barnabas.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -52,8 +52,10 @@ def finish(log: "Log", old: list[Segment], new: list[Segment], now_ms: int) -> N
     """After `exchange`: the old files die, the new ones get their names. Producer snapshots belong to offsets
     that are still segments' first ones, or are removed with the next that is not."""
     kept = {segment.base_offset for segment in new}
-    bury(log, [segment for segment in old if segment.base_offset in kept], now_ms, with_snapshots=False)
-    bury(log, [segment for segment in old if segment.base_offset not in kept], now_ms)
+    delete_detached(
+        log, [segment for segment in old if segment.base_offset in kept], now_ms, with_snapshots=False
+    )
+    delete_detached(log, [segment for segment in old if segment.base_offset not in kept], now_ms)
     try:
         log.context.disk.sync_directory(log.directory)
         for segment in new:

@@ -1,11 +1,11 @@
-"""Retention: the oldest segments of a log leave, by the records' age, by the log's size, or because the log
-starts behind them.
+"""Retention: deletes the oldest segments of a log, by age, by log size, or because the log starts later.
 
-In: a log, the time, an offset that everything readable is below (the high watermark, the last stable offset).
-Out: how many segments may go (`count_expired`, which looks into indexes: for a thread), the segments taken
-out of the log (`take_out`, on the loop, no file is touched unless the active one has to be rolled), and their
-files renamed and buried (`bury`, for a thread again). Readers in progress keep what they have.
-Does not know: when it is time to look, who reads.
+In: a log, the time, and the offset below which consumers can read (high watermark or last stable offset).
+Three steps. `count_expired` counts the segments to delete; it reads indexes, so it runs in a thread.
+`detach_oldest` removes them from the log; it runs on the loop and touches no file, unless it has to roll the
+active segment. `delete_detached` renames their files and adds them to the graveyard, in a thread again. Reads
+in progress keep the files that they hold open.
+Does not know: when retention is due, who reads.
 """
 
 import logging
@@ -25,7 +25,7 @@ def count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
     """How many of the oldest segments Kafka's rules let go: those below the log's start, then those beyond
     `retention.bytes`, then those whose largest timestamp is older than `retention.ms`. Segments that reach
     above `upper_offset` stay. The active segment counts if it has records, and all of them are over."""
-    return reading.look_into(log, lambda: _count_expired(log, now_ms, upper_offset))
+    return reading.retry_on_change(log, lambda: _count_expired(log, now_ms, upper_offset))
 
 
 def _count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
@@ -68,9 +68,9 @@ def largest_timestamp(segment: Segment) -> int:
     return timestamp if timestamp >= 0 else segment.context.disk.modified_ms(segment.path)
 
 
-def take_out(log: "Log", count: int) -> list[Segment]:
+def detach_oldest(log: "Log", count: int) -> list[Segment]:
     """The oldest `count` segments are not the log's any more, which starts behind them now; a new one is
-    begun if all have to go. Their files are still there: `bury` them."""
+    begun if all have to go. Their files are still there: `delete_detached` them."""
     if count >= len(log.segments):
         log.roll()
     gone = log.segments[: min(count, len(log.segments) - 1)]
@@ -85,7 +85,7 @@ def take_out(log: "Log", count: int) -> list[Segment]:
     return gone
 
 
-def bury(log: "Log", segments: list[Segment], now_ms: int, *, with_snapshots: bool = True) -> None:
+def delete_detached(log: "Log", segments: list[Segment], now_ms: int, *, with_snapshots: bool = True) -> None:
     """Rename the files of segments that were taken out, the oldest first: after a crash in between, what is
     left is a log without a gap. They are removed after `file.delete.delay.ms`."""
     due_ms = now_ms + log.settings.file_delete_delay_ms
@@ -95,9 +95,9 @@ def bury(log: "Log", segments: list[Segment], now_ms: int, *, with_snapshots: bo
             segment.rename_files(names.DELETED)
             context.files.close(segment)
             context.indexes.forget(segment)
-            context.graveyard.bury_files((segment.path_of(kind) for kind in names.SEGMENT_SUFFIXES), due_ms)
+            context.graveyard.add_files((segment.path_of(kind) for kind in names.SEGMENT_SUFFIXES), due_ms)
             if with_snapshots:
-                buried = producer_snapshots.set_aside(context, segment.directory, segment.base_offset)
-                context.graveyard.bury_files(buried, due_ms)
+                buried = producer_snapshots.rename_to_deleted(context, segment.directory, segment.base_offset)
+                context.graveyard.add_files(buried, due_ms)
     except OSError as error:
         raise log.context.failure("delete segments of", log.directory, error) from error

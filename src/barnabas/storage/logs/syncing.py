@@ -21,15 +21,15 @@ class SyncWork:
         "_log",
         "_segments",
         "_snapshots",
+        "cleared_folder_dirty",
         "directory",
         "error",
-        "has_names",
+        "includes_folder",
         "indexes_to",
         "is_done",
         "is_new",
         "now_ms",
         "target",
-        "took_names",
         "truncations",
     )
 
@@ -39,13 +39,13 @@ class SyncWork:
         target: int,
         unsynced: list[Segment],
         *,
-        only_names: bool = False,
+        only_folder: bool = False,
         now_ms: int | None = None,
     ) -> None:
         self._log = log
         first = log.segments[0]
         self._segments = [each for each in unsynced if each.base_offset < target or each is first]
-        if only_names:
+        if only_folder:
             self._segments = []
         self._snapshots = [each.base_offset for each in unsynced]  # of producers: they may be new
         self.target = target  # everything below it is durable afterwards
@@ -54,10 +54,10 @@ class SyncWork:
         self.indexes_to = unsynced[count].base_offset if self._segments else 0
         self.directory = log.directory
         self.is_new = log.is_new
-        self.took_names = log.names_dirty
+        self.cleared_folder_dirty = log.folder_dirty
         # The folder and its small files, too: also while another sync is at it, since this one may end first,
         # and would call batches durable whose file has no durable name yet.
-        self.has_names = log.names_dirty or log.names_syncing > 0
+        self.includes_folder = log.folder_dirty or log.folder_syncs > 0
         self.now_ms = now_ms
         self.truncations = log.truncations
         self.is_done = False
@@ -68,8 +68,8 @@ class SyncWork:
         try:
             for segment in self._segments:
                 self._sync_segment(segment)
-            if self.has_names:
-                self._sync_names()
+            if self.includes_folder:
+                self._sync_folder()
         except OSError as error:
             self.error = error.with_traceback(None)  # whose frames hold files open
         self.is_done = True
@@ -81,7 +81,7 @@ class SyncWork:
             if segment in self._log.segments:  # else retention or compaction took it away meanwhile
                 raise
 
-    def _sync_names(self) -> None:
+    def _sync_folder(self) -> None:
         disk = self._log.context.disk
         for offset in self._snapshots:
             disk.sync_file(producer_snapshots.path_of(self.directory, offset))

@@ -35,17 +35,17 @@ class Truncation:
     """
 
     __slots__ = (
-        "_active", "_cut", "_dropped", "_entries", "_failure", "_is_whole", "_log", "_producers", "_waiting",
-        "offset",
+        "_active", "_cut", "_dropped", "_drops_everything", "_entries", "_failure", "_log", "_producers",
+        "_waiting", "offset",
     )  # fmt: skip
 
-    def __init__(self, log: "Log", offset: int, dropped: list[Segment], *, is_whole: bool) -> None:
+    def __init__(self, log: "Log", offset: int, dropped: list[Segment], *, drops_everything: bool) -> None:
         self.offset = offset
         self._log = log
         self._dropped = dropped
-        self._is_whole = is_whole  # nothing is left of the log
+        self._drops_everything = drops_everything  # nothing is left of the log
         self._active = log.active
-        self._entries = [] if is_whole else log.epochs.entries
+        self._entries = [] if drops_everything else log.epochs.entries
         self._cut: SegmentCut | None = None
         self._producers: ProducerStates | None = None
         self._failure: KafkaError | None = None
@@ -71,7 +71,7 @@ class Truncation:
             self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     @property
-    def is_to_be_tried_again(self) -> bool:
+    def can_retry(self) -> bool:
         """Whether descriptors or memory lacked: `run` goes on where it was."""
         return isinstance(self._failure, Shortage)
 
@@ -82,13 +82,13 @@ class Truncation:
             segment.delete_files()
             segment.end_writing(None)
             producer_snapshots.delete(context, directory, segment.base_offset)
-        if not self._is_whole and self._cut is None:
+        if not self._drops_everything and self._cut is None:
             self._cut = cut_segment(self._active, offset)
         checkpoints.store_epochs(context.disk, directory, self._entries)
         for at in producer_snapshots.offsets(context, directory):
-            if at > offset or self._is_whole:
+            if at > offset or self._drops_everything:
                 producer_snapshots.delete(context, directory, at)
-        if self._is_whole:
+        if self._drops_everything:
             self._producers = ProducerStates(offset)
         else:
             self._producers = producer_snapshots.load(
@@ -103,7 +103,7 @@ class Truncation:
         if self._producers is not None:
             log.producers = self._producers
             log.producers.advance_log_start(log.log_start_offset)
-        log.names_dirty = True
+        log.folder_dirty = True
         log.truncation = None
         log.restart_appending()
         if self._failure is not None:
@@ -132,30 +132,30 @@ def begin(log: "Log", offset: int) -> Truncation | None:
             log.restart_appending()
         return None
     if offset < log.segments[0].base_offset:
-        return begin_anew(log, offset, None)
+        return begin_full_truncation(log, offset, None)
     kept = [segment for segment in log.segments if segment.base_offset <= offset]
     dropped = log.segments[len(kept) :]
     try:
-        log.context.need_descriptors()
+        log.context.require_descriptors()
     except OSError as error:
         raise log.context.failure("truncate", log.directory, error) from error
     log.epochs.truncate_from_end(offset)
     log.active = kept[-1]
-    truncation = log.truncation = Truncation(log, offset, dropped, is_whole=False)
+    truncation = log.truncation = Truncation(log, offset, dropped, drops_everything=False)
     log.segments = kept
     _restart_at(log, offset, min(log.log_start_offset, offset))
     return truncation
 
 
-def begin_anew(log: "Log", offset: int, log_start_offset: int | None) -> Truncation:
+def begin_full_truncation(log: "Log", offset: int, log_start_offset: int | None) -> Truncation:
     """Drop everything; the log goes on at `offset`."""
     dropped = log.segments
     try:
-        log.context.need_descriptors()
+        log.context.require_descriptors()
     except OSError as error:
         raise log.context.failure("truncate", log.directory, error) from error
     # From here on readers in threads know why a file that they look for is gone.
-    truncation = log.truncation = Truncation(log, offset, dropped, is_whole=True)
+    truncation = log.truncation = Truncation(log, offset, dropped, drops_everything=True)
     try:
         for segment in dropped:
             if segment.base_offset == offset:

@@ -35,7 +35,7 @@ class SegmentCut:
         segment.size = self.size
         segment.replace_transactions(self.transactions)
         writer = SegmentWriter(segment, self.offset_index, self.time_index, self.offset)
-        writer.begin_cut(self.stored_bytes, self.largest)
+        writer.resume_after_cut(self.stored_bytes, self.largest)
 
 
 def cut_segment(segment: Segment, offset: int) -> SegmentCut:

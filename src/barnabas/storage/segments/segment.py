@@ -162,7 +162,7 @@ class Segment:
             yield position, header
             position = following
 
-    def headers_of_producers(self, position: int, end_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+    def producer_headers(self, position: int, end_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """Headers of the batches below `end_offset` that have a producer id. Those without cost little, and
         may be all of a segment."""
         end, chunk, start = self.size, b"", position
@@ -228,7 +228,7 @@ class Segment:
         return writer.time_index if writer is not None else self.context.indexes.time_index(self)
 
     @property
-    def knows_transactions(self) -> bool:
+    def has_loaded_transactions(self) -> bool:
         return self._transactions is not None
 
     def transactions(self) -> TransactionIndex:
@@ -237,7 +237,7 @@ class Segment:
                 loaded = TransactionIndex(self.read_file(names.TRANSACTION_INDEX))
             except FileNotFoundError:
                 loaded = TransactionIndex()
-            with self.context.first:
+            with self.context.load_lock:
                 # Of two threads that loaded it the first wins: the loop may have added to that object since.
                 if self._transactions is None:
                     self._transactions = loaded

@@ -131,7 +131,7 @@ class SegmentWriter:
         """How much of the offset index and the time index is in their files."""
         return self._stored_offset_bytes, self._stored_time_bytes
 
-    def begin_cut(self, stored_bytes: tuple[int, int], largest: tuple[int, int]) -> None:
+    def resume_after_cut(self, stored_bytes: tuple[int, int], largest: tuple[int, int]) -> None:
         """Begin with a segment that was cut short: its index files may lack entries, and its last batches
         are in no index."""
         self._stored_offset_bytes, self._stored_time_bytes = stored_bytes

@@ -14,17 +14,17 @@ def finish_write(
     disk: Disk, descriptor: int, buffers: Sequence[memoryview], position: int, written: int
 ) -> None:
     """Write `buffers` at `position`, of which the first `written` bytes are there already."""
-    pending = _without(list(buffers), written)
+    pending = _skip_bytes(list(buffers), written)
     position += written
     while pending:
         count = disk.pwritev(descriptor, pending[:IOV_MAX], position)
         if count <= 0:
             raise OSError(f"nothing was written at byte {position}")
         position += count
-        pending = _without(pending, count)
+        pending = _skip_bytes(pending, count)
 
 
-def _without(buffers: list[memoryview], count: int) -> list[memoryview]:
+def _skip_bytes(buffers: list[memoryview], count: int) -> list[memoryview]:
     """What is left of the buffers behind the first `count` bytes."""
     done = 0
     while done < len(buffers) and count >= len(buffers[done]):

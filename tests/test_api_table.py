@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker import routes
+from barnabas.broker.api import routes
+from barnabas.broker.handlers.loading import load_handlers
 from barnabas.protocol import apis
 
 PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
@@ -22,7 +23,7 @@ is `switched_off` answer with the error that Apache Kafka gives where the featur
 
 
 def table() -> str:
-    routes.load_handlers()
+    load_handlers()
     kinds = ("broker", "controller")
     declared = {id(endpoint): endpoint for kind in kinds for endpoint in routes.endpoints(kind)}
     lines = []
@@ -47,6 +48,6 @@ def test_the_page_of_apis_is_what_the_handlers_declare() -> None:
 
 @pytest.mark.parametrize("kind", ["broker", "controller"])
 def test_every_api_of_apache_kafka_is_served(kind: str) -> None:
-    routes.load_handlers()
+    load_handlers()
     served = {endpoint.key for endpoint in routes.endpoints(kind)}
     assert [api.name for api in apis.APIS.values() if getattr(api, kind) and api.key not in served] == []

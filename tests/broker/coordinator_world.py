@@ -12,11 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
-from barnabas.broker.context import RequestContext
+from barnabas.broker.api.context import RequestContext
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import rules_of
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.topic_rules import rules_of
+from barnabas.broker.produce.tick import Tick
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import Message

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.partition import Partition
+from barnabas.broker.partitions.partition import Partition
 from barnabas.client.core.address import Address
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse

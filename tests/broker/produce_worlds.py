@@ -6,16 +6,16 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.channel import Channel
+from barnabas.broker.api.routes import Route, Router
 from barnabas.broker.handlers import produce  # noqa: F401  (it declares itself)
-from barnabas.broker.held_answers import Purgatory
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.partitions import Partitions
-from barnabas.broker.routes import Route, Router
-from barnabas.broker.throttling import Guard
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.partitions import Partitions
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.held_answers import Purgatory
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.quotas.throttling import Guard
+from barnabas.broker.wire.channel import Channel
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ApiKey

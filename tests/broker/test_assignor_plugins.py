@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.assignor_plugins import load
+from barnabas.broker.coordinators.assignor_plugins import load
 from barnabas.groups.assignors.range import RangeAssignor
 from barnabas.settings.errors import SettingsError
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from barnabas.broker.auto_creation import NAMES_MAX, AutoCreation
+from barnabas.broker.topics.auto_creation import NAMES_MAX, AutoCreation
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest

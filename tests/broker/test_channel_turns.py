@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.channel import REQUESTS_A_TURN, Channel
-from barnabas.broker.tick import Tick
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.wire.channel import REQUESTS_A_TURN, Channel
 from barnabas.connection.arena import Arena
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.cleaner_worker import (
+from barnabas.broker.upkeep.cleaner_worker import (
     IDLE_MS_MAX,
     Abandoned,
     ProcessWorker,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.cleaning_state import CleaningState
+from barnabas.broker.upkeep.cleaning_state import CleaningState
 from barnabas.storage import LogDirs, LogSettings, TopicPartition
 from barnabas.storage.compaction.cleanable import Cleanable
 from barnabas.storage.dirs.formatting import format_log_dir

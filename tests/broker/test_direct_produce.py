@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.broker.produce_parts import PARTITIONS_AT_ONCE_MAX
+from barnabas.broker.produce.produce_parts import PARTITIONS_AT_ONCE_MAX
 from barnabas.protocol import NULL_UUID, ErrorCode, apis
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse

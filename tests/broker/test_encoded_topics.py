@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from barnabas.broker import authorized
-from barnabas.broker.encoded_topics import (
+from barnabas.broker.api import authorized
+from barnabas.broker.quorum.topology import INTERNAL_TOPICS
+from barnabas.broker.topics.encoded_topics import (
     PARTITIONS_A_STEP,
     EncodedTopics,
     Form,
@@ -16,7 +17,6 @@ from barnabas.broker.encoded_topics import (
     encoder,
     partition_of,
 )
-from barnabas.broker.topology import INTERNAL_TOPICS
 from barnabas.metadata.cluster import BrokerRegistration, ClusterImage
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partitions import PartitionRegistration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.fetch_templates import EPOCH_MARK, AnswerTemplate, FetchTemplate
+from barnabas.broker.fetch.fetch_templates import EPOCH_MARK, AnswerTemplate, FetchTemplate
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 
 Topic = FetchRequest.FetchTopic

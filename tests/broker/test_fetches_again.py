@@ -6,7 +6,7 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.leader_fetcher import TEMPLATES_MAX, Followed, LeaderFetcher
+from barnabas.broker.replicas.leader_fetcher import TEMPLATES_MAX, Followed, LeaderFetcher
 
 VERSION = 17
 SETTINGS = {

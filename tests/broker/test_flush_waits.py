@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.partition import Partition
-from barnabas.broker.pending_responses import decoded
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.pending_responses import decoded
 from barnabas.client.core.frames import request_frame
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest

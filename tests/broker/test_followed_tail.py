@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.channel import Channel
+from barnabas.broker.api.routes import Router
 from barnabas.broker.handlers import fetch  # noqa: F401
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.partitions import Partitions
-from barnabas.broker.routes import Router
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.partitions import Partitions
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.wire.channel import Channel
 from barnabas.client.core.frames import decode_response, request_frame
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE

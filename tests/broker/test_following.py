@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.following import COUNT, Following, fetcher_number
+from barnabas.broker.replicas.following import COUNT, Following, fetcher_number
 
 
 def test_partitions_are_spread_over_fetchers_as_kafka_spreads_them() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
-from barnabas.broker.metadata_partition import load_bootstrap
-from barnabas.broker.scram_arguments import scram_record
+from barnabas.broker.partitions.metadata_partition import load_bootstrap
+from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories
+from barnabas.broker.setup.scram_arguments import scram_record
 from barnabas.protocol.log_records.metadata import FeatureLevelRecord, UserScramCredentialRecord
 from barnabas.quorum import snapshot_files
 from barnabas.raft.voters import Membership

@@ -14,9 +14,9 @@ from concurrent.futures import Future
 
 import pytest
 
-from barnabas.broker.channel import Channel
-from barnabas.broker.consumer_fetch import ConsumerFetch
-from barnabas.broker.outbox import Outbox
+from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
+from barnabas.broker.wire.channel import Channel
+from barnabas.broker.wire.outbox import Outbox
 from barnabas.connection.inbox import Inbox
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.testing import Broker

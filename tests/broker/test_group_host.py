@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.broker import coordinator_uncommitted
-from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_journal import CoordinatorJournal
-from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_coordinator import GroupCoordinator
-from barnabas.broker.group_host import GroupHost
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.coordinators import coordinator_uncommitted
+from barnabas.broker.coordinators.coordinator_journal import CoordinatorJournal
+from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+from barnabas.broker.coordinators.group_host import GroupHost
 from barnabas.broker.handlers.txn_offset_commit import commit_later
-from barnabas.broker.verifying import Verified
+from barnabas.broker.produce.verifying import Verified
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitKey, OffsetCommitValue

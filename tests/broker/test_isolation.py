@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.consumer_fetch import ConsumerFetch
-from barnabas.broker.held_answers import HeldAnswer
-from barnabas.broker.leader_fetcher import LeaderFetcher
+from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.outbox import Outbox
-from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.held_answers import HeldAnswer
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
+from barnabas.broker.wire.outbox import Outbox
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse

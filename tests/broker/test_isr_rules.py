@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import isr
-from barnabas.broker.isr import InSyncReplicas
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.partitions import Partitions
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.partitions import Partitions
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.replicas import isr
+from barnabas.broker.replicas.isr import InSyncReplicas
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.protocol import ErrorCode, KafkaError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.large_requests import LARGE_FRAME_BYTES
+from barnabas.broker.api.large_requests import LARGE_FRAME_BYTES
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest

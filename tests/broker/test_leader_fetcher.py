@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import leader_fetcher
-from barnabas.broker.leader_fetcher import LeaderFetcher
+from barnabas.broker.replicas import leader_fetcher
+from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 
 TOPIC_ID = b"t" * 16
 LEADER_ID = 2

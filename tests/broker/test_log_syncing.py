@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.log_syncing import LOGS_A_THREAD, sync_names
+from barnabas.broker.upkeep.log_syncing import LOGS_A_THREAD, sync_names
 from barnabas.protocol import KafkaError
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.disk import Disk

@@ -12,11 +12,11 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.broker import coordinator_line
-from barnabas.broker.coordinator_journal import CoordinatorJournal
-from barnabas.broker.deferred import Deferred
-from barnabas.broker.group_coordinator import GroupCoordinator
-from barnabas.broker.group_host import GroupHost
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.coordinators import coordinator_line
+from barnabas.broker.coordinators.coordinator_journal import CoordinatorJournal
+from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+from barnabas.broker.coordinators.group_host import GroupHost
 from barnabas.broker.handlers.txn_offset_commit import refused
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

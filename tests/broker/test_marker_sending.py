@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import marker_sending
-from barnabas.broker.marker_sending import MarkerSending
+from barnabas.broker.coordinators import marker_sending
+from barnabas.broker.coordinators.marker_sending import MarkerSending
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from barnabas.runtime.unexpected import UnexpectedErrors

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.formatting import FormatRequest, format_directories
-from barnabas.broker.metadata_partition import open_metadata_log
+from barnabas.broker.partitions.metadata_partition import open_metadata_log
+from barnabas.broker.setup.formatting import FormatRequest, format_directories
 from barnabas.metadata.versions import LATEST_LEVEL
 from barnabas.protocol.log_records.metadata import FeatureLevelRecord
 from barnabas.quorum import snapshot_files

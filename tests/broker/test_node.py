@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.metadata_partition import open_metadata_log
+from barnabas.broker.partitions.metadata_partition import open_metadata_log
 from barnabas.metadata.partitions import RECOVERING
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.runtime.clock import SystemClock

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import preparing
+from barnabas.broker.produce import preparing
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.records.compression import Compression

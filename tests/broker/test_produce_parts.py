@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.produce_parts import (
+from barnabas.broker.produce.produce_parts import (
     PARTITIONS_A_PART,
     PARTITIONS_AT_ONCE_MAX,
     is_long,

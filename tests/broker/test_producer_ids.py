@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.coordinators.producer_ids import ProducerIds
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from barnabas.testing.waiting import until

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.channel import HELD_MAX
-from barnabas.broker.held_answers import HeldAnswer
+from barnabas.broker.produce.held_answers import HeldAnswer
+from barnabas.broker.wire.channel import HELD_MAX
 from barnabas.protocol import ErrorCode
 from barnabas.simulation.world.world import World
 

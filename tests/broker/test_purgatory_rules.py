@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.commit_waits import CommitCall
-from barnabas.broker.coordinator_uncommitted import TOO_LATE, Uncommitted
-from barnabas.broker.held_answers import SWEEP_SECONDS
-from barnabas.broker.tick import Tick
+from barnabas.broker.coordinators.coordinator_uncommitted import TOO_LATE, Uncommitted
+from barnabas.broker.partitions.commit_waits import CommitCall
+from barnabas.broker.produce.held_answers import SWEEP_SECONDS
+from barnabas.broker.produce.tick import Tick
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch

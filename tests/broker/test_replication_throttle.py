@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.broker.replication_throttle import UNLIMITED, ReplicationThrottle, named_partitions
+from barnabas.broker.quotas.replication_throttle import UNLIMITED, ReplicationThrottle, named_partitions
 
 
 class Configs:

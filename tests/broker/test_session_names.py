@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.session_names import NEW_A_FETCH_MAX, Key, SessionNames
+from barnabas.broker.replicas.session_names import NEW_A_FETCH_MAX, Key, SessionNames
 
 
 def key(number: int) -> Key:

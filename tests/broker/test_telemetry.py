@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.broker import otlp
+from barnabas.broker.metrics import otlp
 from barnabas.protocol import NULL_UUID, ApiKey, ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -22,7 +22,7 @@ from .administration import alter_configs
 from .conversation import Conversation
 
 CLIENT_METRICS = 16
-RECEIVER = "barnabas.broker.client_metrics:ClientMetrics"
+RECEIVER = "barnabas.broker.metrics.client_metrics:ClientMetrics"
 TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.tick import Tick
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.record import Record, build_batch

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.broker.partition import Partition
-from barnabas.broker.transaction_coordinator import TransactionCoordinator
-from barnabas.broker.transaction_host import TransactionHost
+from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from barnabas.broker.coordinators.transaction_host import TransactionHost
+from barnabas.broker.partitions.partition import Partition
 from barnabas.metadata.image import EMPTY_IMAGE
 from barnabas.metadata.partitions import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
 from barnabas.metadata.topic_changes import NO_CHANGES

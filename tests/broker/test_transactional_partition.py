@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.fetch.reading import READ_COMMITTED, Asked, read
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.reading import READ_COMMITTED, Asked, read
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.tick import Tick
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.record import Record, build_batch

@@ -12,10 +12,10 @@ import pytest
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.metrics import Metrics
-from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
-from barnabas.broker.topic_rules import TopicRules
-from barnabas.broker.verifying import Level, NotVerified, Producer, Verified, verify
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.partitions.topic_rules import TopicRules
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Verified, verify
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.record import Record, build_batch

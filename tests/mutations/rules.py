@@ -35,15 +35,16 @@ class Rule:
 
 
 def purgatory(broken: str, text: str, bug: str, test: str) -> Rule:
-    return Rule(broken, "barnabas.broker.held_answers", text, bug, f"{PURGATORY}::{test}")
+    return Rule(broken, "barnabas.broker.produce.held_answers", text, bug, f"{PURGATORY}::{test}")
 
 
 def coordinators(broken: str, text: str, bug: str, test: str) -> Rule:
-    return Rule(broken, "barnabas.broker.coordinator_uncommitted", text, bug, f"{PURGATORY}::{test}")
+    module = "barnabas.broker.coordinators.coordinator_uncommitted"
+    return Rule(broken, module, text, bug, f"{PURGATORY}::{test}")
 
 
 def isr(broken: str, text: str, bug: str) -> Rule:
-    return Rule(broken, "barnabas.broker.isr", text, bug, REPLICAS)
+    return Rule(broken, "barnabas.broker.replicas.isr", text, bug, REPLICAS)
 
 
 def partition(broken: str, text: str, bug: str, tests: str = PARTITION) -> Rule:
@@ -118,21 +119,21 @@ RULES = (
     ),
     Rule(
         "a waiter is told before its record is committed",
-        "barnabas.broker.commit_waits",
+        "barnabas.broker.partitions.commit_waits",
         "self[0][0] < high_watermark",
         "self[0][0] <= high_watermark",
         f"{PURGATORY}::test_a_call_for_a_commit_comes_once_and_not_when_it_is_not_wanted",
     ),
     Rule(
         "records that are not lost are told to be",
-        "barnabas.broker.commit_waits",
+        "barnabas.broker.partitions.commit_waits",
         "if offset < from_offset:",
         "if False:",
         f"{PURGATORY}::test_a_call_for_a_commit_comes_once_and_not_when_it_is_not_wanted",
     ),
     Rule(
         "waiters that are still wanted are forgotten",
-        "barnabas.broker.commit_waits",
+        "barnabas.broker.partitions.commit_waits",
         "            self.extend(waiting)\n",
         "",
         f"{PURGATORY}::test_a_call_for_a_commit_comes_once_and_not_when_it_is_not_wanted",

@@ -25,20 +25,20 @@ class Target:
 PURGATORY = ("tests/broker/test_purgatory_rules.py",)
 TARGETS = (
     Target(
-        "barnabas.broker.held_answers",
+        "barnabas.broker.produce.held_answers",
         (*PURGATORY, "tests/broker/test_producers_give_up.py", "tests/broker/test_isolation.py"),
     ),
     Target(
-        "barnabas.broker.commit_waits",
+        "barnabas.broker.partitions.commit_waits",
         (*PURGATORY, "tests/broker/test_isolation.py"),
         same={
             "super().__init__(): left out": "an empty deque is empty",
             "len(waiting) < len(self): Lt becomes LtE": "only spares putting back the same",
         },
     ),
-    Target("barnabas.broker.coordinator_uncommitted", PURGATORY),
+    Target("barnabas.broker.coordinators.coordinator_uncommitted", PURGATORY),
     Target(
-        "barnabas.broker.isr",
+        "barnabas.broker.replicas.isr",
         ("tests/broker/test_isr_rules.py",),
         same={
             "partition.is_leader and len(state.isr) <= len(state.followers): and and or change places": (

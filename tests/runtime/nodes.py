@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from barnabas.broker.formatting import FormatRequest, format_directories
-from barnabas.broker.metadata_partition import load_bootstrap, open_metadata_log
+from barnabas.broker.partitions.metadata_partition import load_bootstrap, open_metadata_log
+from barnabas.broker.setup.formatting import FormatRequest, format_directories
 from barnabas.metadata.delta import MetadataDelta
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest

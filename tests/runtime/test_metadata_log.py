@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import metadata_partition
-from barnabas.broker.metadata_partition import open_metadata_log
+from barnabas.broker.partitions import metadata_partition
+from barnabas.broker.partitions.metadata_partition import open_metadata_log
 from barnabas.metadata.partitions import RECOVERING
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.log_records.metadata import BeginTransactionRecord, ProducerIdsRecord

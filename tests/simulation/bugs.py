@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import transaction_markers
-from barnabas.broker.consumer_fetch import ConsumerFetch
-from barnabas.broker.coordinator_host import CoordinatorHost
-from barnabas.broker.partition import Partition
-from barnabas.broker.tick import Tick
+from barnabas.broker.coordinators import transaction_markers
+from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.produce.tick import Tick
 from barnabas.groups.classic import coordinator as classic
 from barnabas.groups.consumer import commits, reconciliation
 from barnabas.groups.consumer.state import ConsumerState, Due

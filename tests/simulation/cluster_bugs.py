@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker import follower_fetch, reading
 from barnabas.broker.broker import Broker
-from barnabas.broker.coordinator_host import CoordinatorHost
-from barnabas.broker.leader_fetcher import LeaderFetcher
-from barnabas.broker.partition import Partition
+from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+from barnabas.broker.fetch import follower_fetch, reading
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 from barnabas.controller import alter_partition, partition_change
 from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.quorum.metadata_replica import MetadataReplica

@@ -1,6 +1,6 @@
 """What lies in the folders of a partition that nobody wrote to, on its leader and on its followers."""
 
-from barnabas.broker.partition import Partition
+from barnabas.broker.partitions.partition import Partition
 from barnabas.simulation.histories.cluster_stage import ClusterStage
 from barnabas.simulation.histories.stage import create_topic
 from barnabas.simulation.world.cluster import Shape

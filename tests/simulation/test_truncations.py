@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.partition import Partition
-from barnabas.broker.truncations import Truncations
+from barnabas.broker.partitions.partition import Partition
+from barnabas.broker.replicas.truncations import Truncations
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.produce import ProduceResponse

@@ -10,35 +10,35 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker import topology
-from barnabas.broker.auto_creation import AutoCreation
-from barnabas.broker.client_quotas import ClientQuotas
+from barnabas.broker.coordinators.marker_sending import MarkerSending
 from barnabas.broker.dynamic_settings import DynamicSettings
-from barnabas.broker.encoded_topics import EncodedTopics
-from barnabas.broker.held_answers import Purgatory
-from barnabas.broker.marker_sending import MarkerSending
-from barnabas.broker.other_brokers import OtherBrokers
-from barnabas.broker.preparing import Preparing
-from barnabas.broker.replication_throttle import ReplicationThrottle
-from barnabas.broker.truncations import Truncations
+from barnabas.broker.produce.held_answers import Purgatory
+from barnabas.broker.produce.preparing import Preparing
+from barnabas.broker.quorum import topology
+from barnabas.broker.quorum.other_brokers import OtherBrokers
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.replication_throttle import ReplicationThrottle
+from barnabas.broker.replicas.truncations import Truncations
+from barnabas.broker.topics.auto_creation import AutoCreation
+from barnabas.broker.topics.encoded_topics import EncodedTopics
 from barnabas.metadata.image import EMPTY_IMAGE, MetadataImage
 from barnabas.runtime.pieces import Pieces
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 if TYPE_CHECKING:
-    from barnabas.broker.cleaning import Cleaning
-    from barnabas.broker.client_metrics_door import ClientMetricsDoor
-    from barnabas.broker.controller_channel import ControllerChannel
-    from barnabas.broker.directory_assignments import DirectoryAssignments
-    from barnabas.broker.group_coordinator import GroupCoordinator
-    from barnabas.broker.isr import InSyncReplicas
-    from barnabas.broker.log_dir_moves import LogDirMoves
+    from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+    from barnabas.broker.coordinators.producer_ids import ProducerIds
+    from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
     from barnabas.broker.metrics import Metrics
-    from barnabas.broker.partition import Partition
-    from barnabas.broker.partitions import Partitions
-    from barnabas.broker.producer_ids import ProducerIds
-    from barnabas.broker.topology import Node
-    from barnabas.broker.transaction_coordinator import TransactionCoordinator
+    from barnabas.broker.metrics.client_metrics_door import ClientMetricsDoor
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.partitions.partitions import Partitions
+    from barnabas.broker.quorum.controller_channel import ControllerChannel
+    from barnabas.broker.quorum.topology import Node
+    from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
+    from barnabas.broker.replicas.isr import InSyncReplicas
+    from barnabas.broker.upkeep.cleaning import Cleaning
+    from barnabas.broker.upkeep.log_dir_moves import LogDirMoves
     from barnabas.metadata.partitions import PartitionRegistration
     from barnabas.quorum.controller import Controller
     from barnabas.quorum.quorum import Quorum

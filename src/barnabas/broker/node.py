@@ -18,7 +18,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker import (
+from barnabas.broker.broker import Broker
+from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+from barnabas.broker.coordinators.producer_ids import ProducerIds
+from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from barnabas.broker.metrics import (
+    Metrics,
     cleaner_gauges,
     descriptor_gauges,
     gauges,
@@ -27,25 +32,20 @@ from barnabas.broker import (
     quota_gauges,
     transaction_gauges,
 )
-from barnabas.broker.broker import Broker
-from barnabas.broker.cleaning import Cleaning
-from barnabas.broker.client_metrics_door import ClientMetricsDoor
-from barnabas.broker.directory_assignments import DirectoryAssignments
-from barnabas.broker.formatting import FormatError, FormatRequest, format_directories, holds_nothing
-from barnabas.broker.group_coordinator import GroupCoordinator
-from barnabas.broker.listening import Listening
-from barnabas.broker.log_dir_moves import LogDirMoves
-from barnabas.broker.log_dir_states import LogDirStates
-from barnabas.broker.log_syncing import run_all, sync_log
-from barnabas.broker.maintenance import Maintenance
-from barnabas.broker.metrics import Metrics
-from barnabas.broker.partitions import Partitions
-from barnabas.broker.producer_ids import ProducerIds
-from barnabas.broker.quorum_seat import QuorumSeat
-from barnabas.broker.replicas import Replicas
-from barnabas.broker.secret_key import secrets_of
-from barnabas.broker.tick import Tick
-from barnabas.broker.transaction_coordinator import TransactionCoordinator
+from barnabas.broker.metrics.client_metrics_door import ClientMetricsDoor
+from barnabas.broker.partitions.partitions import Partitions
+from barnabas.broker.produce.tick import Tick
+from barnabas.broker.quorum.quorum_seat import QuorumSeat
+from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
+from barnabas.broker.replicas.replicas import Replicas
+from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories, holds_nothing
+from barnabas.broker.setup.secret_key import secrets_of
+from barnabas.broker.upkeep.cleaning import Cleaning
+from barnabas.broker.upkeep.log_dir_moves import LogDirMoves
+from barnabas.broker.upkeep.log_dir_states import LogDirStates
+from barnabas.broker.upkeep.log_syncing import run_all, sync_log
+from barnabas.broker.upkeep.maintenance import Maintenance
+from barnabas.broker.wire.listening import Listening
 from barnabas.connection.arena import Arena
 from barnabas.protocol import ErrorCode, KafkaError, uuid
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -64,8 +64,8 @@ from barnabas.storage.files.meta_properties import random_directory_id
 from barnabas.storage.logs.context import LogContext
 
 if TYPE_CHECKING:
-    from barnabas.broker.partition import Partition
-    from barnabas.broker.server import Listener
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.wire.server import Listener
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage
     from barnabas.storage.logs.log import Log

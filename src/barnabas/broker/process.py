@@ -17,8 +17,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from barnabas.broker.metrics.watching import Watching
 from barnabas.broker.node import Node, StartError
-from barnabas.broker.watching import Watching
 from barnabas.protocol import KafkaError
 from barnabas.runtime import descriptors, garbage
 from barnabas.settings import BrokerSettings, SettingsError

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from barnabas.broker.handlers.loading import load_handlers
 from barnabas.settings.one_machine import one_node_properties
 from barnabas.testing.ports import free_ports
 
@@ -139,14 +140,15 @@ class InProcess:
     def start(self, properties: Mapping[str, str]) -> None:
         # Imported by one thread, before there are two: pytest rewrites what it imports, and CPython 3.11 may
         # stumble where two threads parse at once (gh-106905).
-        from barnabas.broker import log_cleaner, node, routes
-        from barnabas.broker.group_coordinator import GroupCoordinator
-        from barnabas.broker.transaction_coordinator import TransactionCoordinator
+        from barnabas.broker import node
+        from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+        from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
+        from barnabas.broker.upkeep import log_cleaner
 
         assert node and log_cleaner
         GroupCoordinator.bring_in()
         TransactionCoordinator.bring_in()
-        routes.load_handlers()
+        load_handlers()
         ready = threading.Event()
         self._error = None
         self._thread = threading.Thread(
@@ -160,9 +162,9 @@ class InProcess:
             raise self._error
 
     def _run(self, properties: Mapping[str, str], ready: threading.Event) -> None:
+        from barnabas.broker.metrics.watching import Watching
         from barnabas.broker.node import Node
         from barnabas.broker.process import run
-        from barnabas.broker.watching import Watching
         from barnabas.runtime import descriptors
         from barnabas.settings import BrokerSettings
 

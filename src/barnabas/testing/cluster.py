@@ -168,7 +168,7 @@ class ClusterNode:
         self.format()
 
     def format(self, *, ignore_formatted: bool = False) -> None:
-        from barnabas.broker.formatting import FormatRequest, format_directories
+        from barnabas.broker.setup.formatting import FormatRequest, format_directories
         from barnabas.settings import BrokerSettings
 
         format_directories(

@@ -1,1 +1,1 @@
-"""One module an API; `barnabas.broker.routes.handles` registers what each declares."""
+"""One module an API; `barnabas.broker.api.routes.handles` registers what each declares."""

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Asked, Split
-from barnabas.broker.needs import write_transactional_id
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import write_transactional_id
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.coordinator_split import Asked, Split
 from barnabas.protocol import Message
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

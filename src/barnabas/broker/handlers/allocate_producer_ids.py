@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker.context import RequestContext
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import cluster_action
+from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
-from barnabas.broker.needs import cluster_action
-from barnabas.broker.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 

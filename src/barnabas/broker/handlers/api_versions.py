@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from barnabas.broker import routes
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import NOTHING
-from barnabas.broker.routes import handles
+from barnabas.broker.api import routes
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import NOTHING
+from barnabas.broker.api.routes import handles
 from barnabas.metadata import versions
 from barnabas.protocol import ApiKey, ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

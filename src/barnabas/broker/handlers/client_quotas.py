@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from barnabas.broker import needs
-from barnabas.broker.context import RequestContext
+from barnabas.broker.api import needs
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
-from barnabas.broker.routes import handles
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

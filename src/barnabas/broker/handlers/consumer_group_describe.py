@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from barnabas.broker import authorized
-from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Asked, Split
-from barnabas.broker.needs import describe_groups
-from barnabas.broker.routes import handles
+from barnabas.broker.api import authorized
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_groups
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.coordinator_split import Asked, Split
 from barnabas.metadata.versions import GROUP_VERSION
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (

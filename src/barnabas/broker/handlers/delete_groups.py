@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas.broker import needs
-from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_split import Asked, Split
-from barnabas.broker.routes import handles
+from barnabas.broker.api import needs
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.coordinator_split import Asked, Split
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 

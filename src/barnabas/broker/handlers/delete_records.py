@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import delete_topics
-from barnabas.broker.partition import Partition
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import delete_topics
+from barnabas.broker.api.routes import handles
+from barnabas.broker.partitions.partition import Partition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from barnabas.runtime.pieces import Steps

@@ -4,10 +4,10 @@ controllers).
 
 from __future__ import annotations
 
-from barnabas.broker import authorized
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_cluster as describes
-from barnabas.broker.routes import handles
+from barnabas.broker.api import authorized
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_cluster as describes
+from barnabas.broker.api.routes import handles
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

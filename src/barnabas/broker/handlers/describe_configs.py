@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from barnabas.broker import loggers
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_configs as describes
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_configs as describes
+from barnabas.broker.api.routes import handles
+from barnabas.broker.metrics import loggers
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.metadata.configs import ConfigResource, ResourceType
 from barnabas.protocol import ErrorCode, KafkaError

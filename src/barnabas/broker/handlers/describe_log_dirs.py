@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_cluster
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_cluster
+from barnabas.broker.api.routes import handles
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from barnabas.runtime.pieces import Steps

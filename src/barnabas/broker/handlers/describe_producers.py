@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import read_topics
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import read_topics
+from barnabas.broker.api.routes import handles
 from barnabas.controller.topic_names import reason_invalid
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker import authorized, topology
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_topics
-from barnabas.broker.routes import handles
+from barnabas.broker.api import authorized
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.routes import handles
+from barnabas.broker.quorum import topology
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps
 from barnabas.metadata.topics import TopicImage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_cluster
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_cluster
+from barnabas.broker.api.routes import handles
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

@@ -4,10 +4,10 @@ next one (KIP-890).
 
 from __future__ import annotations
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import write_transactional_id
-from barnabas.broker.routes import handles
-from barnabas.broker.transaction_coordinator import Answer
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import write_transactional_id
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.transaction_coordinator import Answer
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 
 

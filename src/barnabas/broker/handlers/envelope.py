@@ -10,9 +10,9 @@ import inspect
 import socket
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import cluster_action
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import cluster_action
+from barnabas.broker.api.routes import handles
 from barnabas.controller.refusals import is_not_controller
 from barnabas.protocol import ErrorCode, Message, ProtocolError, apis
 from barnabas.protocol.codec import codec
@@ -21,8 +21,8 @@ from barnabas.protocol.messages.default_principal_data import DefaultPrincipalDa
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.channel import Channel
-    from barnabas.broker.server import Listener
+    from barnabas.broker.wire.channel import Channel
+    from barnabas.broker.wire.server import Listener
 
 
 class ForwardedChannel:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker.consumer_fetch import ConsumerFetch
-from barnabas.broker.context import RequestContext
-from barnabas.broker.deferred import Deferred, Response
-from barnabas.broker.follower_fetch import FollowerFetch
-from barnabas.broker.needs import read_topics
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.deferred import Deferred, Response
+from barnabas.broker.api.needs import read_topics
+from barnabas.broker.api.routes import handles
+from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
+from barnabas.broker.fetch.follower_fetch import FollowerFetch
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 
 REPLICA_STATE_SINCE = 15

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from barnabas.broker import needs
-from barnabas.broker.client_quotas import Mutations
-from barnabas.broker.context import RequestContext
-from barnabas.broker.routes import handles
-from barnabas.broker.throttling import tell
+from barnabas.broker.api import needs
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.routes import handles
+from barnabas.broker.quotas.client_quotas import Mutations
+from barnabas.broker.quotas.throttling import tell
 from barnabas.controller.context import unlimited
 from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest

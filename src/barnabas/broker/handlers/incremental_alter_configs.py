@@ -4,11 +4,11 @@ controller decides on everything else.
 
 from __future__ import annotations
 
-from barnabas.broker import loggers
-from barnabas.broker.context import RequestContext
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import alter_configs
+from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
-from barnabas.broker.needs import alter_configs
-from barnabas.broker.routes import handles
+from barnabas.broker.metrics import loggers
 from barnabas.controller.configs import check_request
 from barnabas.metadata.configs import ResourceType
 from barnabas.protocol import ErrorCode, KafkaError

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import produce_as
-from barnabas.broker.routes import handles
-from barnabas.broker.transaction_coordinator import Answer
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import produce_as
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.transaction_coordinator import Answer
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

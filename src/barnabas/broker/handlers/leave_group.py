@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.deferred import Deferred
-from barnabas.broker.needs import read_group
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.api.needs import read_group
+from barnabas.broker.api.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_cluster_configs
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_cluster_configs
+from barnabas.broker.api.routes import handles
 from barnabas.metadata.configs import ResourceType
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_topics
-from barnabas.broker.partition import Partition
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.routes import handles
+from barnabas.broker.partitions.partition import Partition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.runtime.pieces import Steps, at_once

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 
-from barnabas.broker import authorized
-from barnabas.broker.context import RequestContext
-from barnabas.broker.encoded_topics import Form, PackedTopics, encoder
-from barnabas.broker.needs import describe_topics
-from barnabas.broker.routes import handles
+from barnabas.broker.api import authorized
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.routes import handles
+from barnabas.broker.topics.encoded_topics import Form, PackedTopics, encoder
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import at_once
 from barnabas.metadata.topics import TopicImage

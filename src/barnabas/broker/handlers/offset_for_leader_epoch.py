@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import describe_topics
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import describe_topics
+from barnabas.broker.api.routes import handles
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.broker import preparing, producing
-from barnabas.broker.context import RequestContext
-from barnabas.broker.held_answers import Wait
-from barnabas.broker.needs import write_topics
-from barnabas.broker.pending_responses import not_written
-from barnabas.broker.preparing import PreparedBatches
-from barnabas.broker.produce_parts import append_in_parts, is_long
-from barnabas.broker.routes import handles
-from barnabas.broker.verifying import NotVerified, Verified
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import write_topics
+from barnabas.broker.api.routes import handles
+from barnabas.broker.produce import preparing, producing
+from barnabas.broker.produce.held_answers import Wait
+from barnabas.broker.produce.pending_responses import not_written
+from barnabas.broker.produce.preparing import PreparedBatches
+from barnabas.broker.produce.produce_parts import append_in_parts, is_long
+from barnabas.broker.produce.verifying import NotVerified, Verified
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.validation import RecordsRejected, TakesLong

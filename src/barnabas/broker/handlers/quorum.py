@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from barnabas.broker.context import RequestContext
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import alter_cluster, cluster_action
+from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import BOTH, to_controller
-from barnabas.broker.needs import alter_cluster, cluster_action
-from barnabas.broker.routes import handles
 from barnabas.protocol import Message
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest

@@ -6,9 +6,9 @@ directly; another one answers NOT_CONTROLLER.
 
 from __future__ import annotations
 
+from barnabas.broker.api.needs import cluster_action
+from barnabas.broker.api.routes import handles
 from barnabas.broker.handlers.forwarded import to_controller
-from barnabas.broker.needs import cluster_action
-from barnabas.broker.routes import handles
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
 from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest

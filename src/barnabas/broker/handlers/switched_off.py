@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.broker import needs
-from barnabas.broker.context import RequestContext
-from barnabas.broker.needs import Need
-from barnabas.broker.routes import handles
+from barnabas.broker.api import needs
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.needs import Need
+from barnabas.broker.api.routes import handles
 from barnabas.protocol import ApiKey, ErrorCode, Message
 from barnabas.protocol.apis import response_class
 

@@ -10,19 +10,19 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.context import RequestContext
-from barnabas.broker.coordinator_journal import as_coordinator_error
-from barnabas.broker.deferred import Deferred
-from barnabas.broker.needs import write_transactional_id
-from barnabas.broker.routes import handles
-from barnabas.broker.transaction_coordinator import resolved
-from barnabas.broker.verifying import Level, NotVerified, Producer, Verified, verify
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.api.needs import write_transactional_id
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.coordinator_journal import as_coordinator_error
+from barnabas.broker.coordinators.transaction_coordinator import resolved
+from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Verified, verify
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.records.batch import NO_SEQUENCE
 
 if TYPE_CHECKING:
-    from barnabas.broker.group_host import GroupHost
+    from barnabas.broker.coordinators.group_host import GroupHost
 
 ABORTABLE_SINCE = 4
 ADDING_SINCE = 5

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from barnabas.broker.commit_waits import CommitCall
-from barnabas.broker.context import RequestContext
-from barnabas.broker.deferred import Deferred
-from barnabas.broker.needs import alter_cluster
-from barnabas.broker.offsets_topic import OFFSETS_TOPIC
-from barnabas.broker.partition import Partition
-from barnabas.broker.routes import handles
+from barnabas.broker.api.context import RequestContext
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.api.needs import alter_cluster
+from barnabas.broker.api.routes import handles
+from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
+from barnabas.broker.partitions.commit_waits import CommitCall
+from barnabas.broker.partitions.partition import Partition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from barnabas.transactions.outcome import TransactionEnd

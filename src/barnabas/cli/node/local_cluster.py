@@ -112,7 +112,7 @@ class LocalCluster:
 
     def make(self, count: int, port: int, overrides: Mapping[str, str]) -> None:
         """Properties and formatted folders for so many nodes, clients' ports from `port` on."""
-        from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+        from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories
         from barnabas.protocol import uuid
         from barnabas.settings import BrokerSettings
         from barnabas.storage.files.meta_properties import random_directory_id

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.formatting import FormatError, FormatRequest, format_directories
+from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories
 from barnabas.cli.frame.connecting import load_properties
 from barnabas.cli.frame.feature_levels import dependency_lines, mapping_lines
 from barnabas.cli.frame.output import Output

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from barnabas.broker.formatting import FormatRequest
+from barnabas.broker.setup.formatting import FormatRequest
 from barnabas.client.core.address import Address
 from barnabas.metadata.image import MetadataImage
 from barnabas.raft.voters import Voter, VoterEndpoint

@@ -23,7 +23,7 @@ from barnabas.simulation.world.history import Wrong
 from barnabas.simulation.world.node import DATA, SimulatedNode
 
 if TYPE_CHECKING:
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.partitions.partition import Partition
     from barnabas.metadata.image import MetadataImage
     from barnabas.quorum.metadata_log import MetadataLog
 

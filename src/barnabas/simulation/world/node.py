@@ -15,8 +15,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.broker.formatting import FormatRequest, format_directories
 from barnabas.broker.node import Node, StartError
+from barnabas.broker.setup.formatting import FormatRequest, format_directories
 from barnabas.protocol import KafkaError
 from barnabas.runtime.sockets import Sockets
 from barnabas.settings import BrokerSettings
@@ -28,7 +28,7 @@ from barnabas.simulation.world.world import World
 from barnabas.storage.files.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.quorum_seat import QuorumSeat
+    from barnabas.broker.quorum.quorum_seat import QuorumSeat
     from barnabas.quorum.metadata_log import MetadataLog
 
 PORT = 9092

@@ -1,0 +1,50 @@
+"""What a handler knows of the request besides its body: one per connection, since a connection handles
+one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.wire.channel import Channel
+    from barnabas.protocol.produce_layout import Placed
+
+
+ANONYMOUS = "ANONYMOUS"  # who has not said its name
+
+
+class RequestContext:
+    __slots__ = (
+        "appended",
+        "broker",
+        "channel",
+        "client_id",
+        "correlation_id",
+        "host",
+        "listener",
+        "software_name",
+        "software_version",
+        "user",
+        "version",
+    )
+
+    def __init__(self, broker: Broker, channel: Channel, listener: str) -> None:
+        self.broker = broker
+        self.channel = channel
+        self.listener = listener
+        self.host = ""
+        self.user = ANONYMOUS
+        self.software_name = ""  # as the client said in ApiVersions
+        self.software_version = ""
+        self.client_id: str | None = None
+        self.correlation_id = 0
+        self.version = 0
+        # Where the first batches of this produce request are already (see `direct_produce`).
+        self.appended: Sequence[Placed] = ()
+
+
+NO_CONTEXT = RequestContext(cast(Any, None), cast(Any, None), "")
+"""Of a connection that is gone. Requests that are still being handled keep the one that they came with."""

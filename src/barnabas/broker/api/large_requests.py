@@ -1,0 +1,84 @@
+"""Requests and responses of many elements, decoded and encoded in pieces while others are served.
+
+In: a large frame, or a response that its handler knows to be large. Out: what the handler answers; the
+response's bytes. Does not know: what the messages mean, connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.api.deferred import Deferred, Response
+from barnabas.protocol import Message
+from barnabas.protocol.codec import codec
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.api.routes import Route
+    from barnabas.metadata.steps import Steps
+
+PARTS_AT_ONCE = 1_000
+LARGE_FRAME_BYTES = 32 * 1024  # takes about a millisecond to decode
+
+
+async def handle_large(route: Route, frame: bytes, position: int, context: RequestContext) -> Response | None:
+    """Decode a request in pieces, then do as its handler says. ProtocolError: it is malformed."""
+    steps = codec(route.request_class, route.version).decode_in_steps(frame, position)
+    request, _ = await context.broker.pieces.run(steps)
+    answer: Any = route.handler(request, context)
+    if isinstance(answer, Deferred):
+        return await resolved(answer)
+    if answer is None or isinstance(answer, Message | bytes):
+        return answer
+    found: Response | None = await answer
+    return found
+
+
+async def resolved(deferred: Deferred) -> Response | None:
+    future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+
+    def arrived(response: Response | None) -> None:
+        if not future.done():
+            future.set_result(response)
+
+    deferred.then(arrived)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        deferred.cancel()
+        raise
+
+
+def encode_in_steps(response: Message, version: int) -> Steps[bytes]:
+    """The bytes of a response, which may be answered in place of it."""
+    parts: list[bytes] = []
+    whole = bytearray()  # grows on the way: to join and to free all parts at the end takes milliseconds
+    for _ in codec(type(response), version).encode_in_steps(response, parts.append):
+        if len(parts) >= PARTS_AT_ONCE:
+            whole += b"".join(parts)
+            parts.clear()
+        yield
+    whole += b"".join(parts)
+    return bytes(whole)
+
+
+def encoded_in_pieces(answer: Message | Deferred, context: RequestContext) -> Deferred:
+    """A response that is large, now or once it is there, encoded in pieces."""
+    version = context.version
+    whole = Deferred(answer.cancel if isinstance(answer, Deferred) else None)
+
+    def encode(response: Message) -> Steps[None]:
+        whole.resolve((yield from encode_in_steps(response, version)))
+
+    def arrived(response: Response | None) -> None:
+        if isinstance(response, Message):
+            context.broker.pieces.begin(encode(response))
+        else:
+            whole.resolve(response)
+
+    if isinstance(answer, Deferred):
+        answer.then(arrived)
+    else:
+        arrived(answer)
+    return whole

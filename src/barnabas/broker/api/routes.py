@@ -1,0 +1,191 @@
+"""Routes: which handler serves which API and versions, and the codecs for each version, compiled by
+need.
+
+A handler declares itself with `@handles(Request, "0-4", needs=...)` over a function `(request, context)`
+that returns a response, an awaitable of one, or None when nothing is to be answered. Routing, ApiVersions,
+authorization and the table of APIs in the docs all come from that declaration.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.protocol import ApiKey, Message, apis
+from barnabas.protocol.codec import codec
+from barnabas.protocol.produce_layout import VERSIONS as PRODUCE_VERSIONS
+from barnabas.protocol.produce_layout import ProduceLayout
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.api.needs import Need
+    from barnabas.broker.metrics import ApiMetrics, Metrics
+    from barnabas.broker.quotas.throttling import Guard
+
+_header = struct.Struct(">ii").pack
+_flexible_header = struct.Struct(">iiB").pack
+Answer = Message | Awaitable[Message | None] | None
+Handler = Callable[[Any, "RequestContext"], Answer]
+Encoder = Callable[[int], Callable[[Any, Callable[[Any], object]], None]]
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One API as it is served: the handler's declaration."""
+
+    key: ApiKey
+    version_min: int
+    version_max: int
+    needs: Need
+    handler: Handler
+    announced_min: int  # Produce is announced from 0 because librdkafka looks for it, and served from 3
+    listeners: frozenset[str]
+    fallback: Handler | None = None  # answers versions that nobody knows, in the form of version 0
+    unstable_max: int | None = None  # only where `unstable.api.versions.enable` says so
+    encoder: Encoder | None = None  # instead of the codec's, for parts that are encoded already
+
+    def last_version(self, serves_unstable: bool) -> int:
+        if serves_unstable and self.unstable_max is not None:
+            return self.unstable_max
+        return self.version_max
+
+
+class Route:
+    """One (API, version) with everything a connection needs to decode, handle and answer."""
+
+    __slots__ = (
+        "decode",
+        "encode",
+        "flexible_request",
+        "flexible_response",
+        "handler",
+        "is_of_elements",
+        "key",
+        "layout",
+        "request_class",
+        "times",
+        "version",
+    )
+
+    def __init__(
+        self, endpoint: Endpoint, version: int, times: ApiMetrics, handler: Handler | None = None
+    ) -> None:
+        key = endpoint.key
+        self.key = int(key)
+        self.request_class = apis.request_class(key)
+        self.is_of_elements = key not in HOLDING_RECORDS  # a large request has many of them
+        self.version = version
+        self.times = times
+        self.handler = handler or endpoint.handler
+        self.decode = codec(self.request_class, version).decode
+        encoder = endpoint.encoder
+        self.encode = encoder(version) if encoder else codec(apis.response_class(key), version).encode
+        self.flexible_request = apis.request_header_version(key, version) >= 2
+        self.flexible_response = apis.response_header_version(key, version) >= 1
+        # Of produce requests that no guard wants to see: they need not become objects.
+        self.layout: ProduceLayout | None = None
+
+    def framed(self, correlation_id: int, response: Message | bytes) -> list[Any]:
+        """A response with its size and header, in pieces; one in bytes is encoded already."""
+        parts: list[Any] = [b""]
+        if isinstance(response, bytes):
+            parts.append(response)
+        else:
+            self.encode(response, parts.append)
+        if self.flexible_response:
+            parts[0] = _flexible_header(sum(map(len, parts)) + 5, correlation_id, 0)
+        else:
+            parts[0] = _header(sum(map(len, parts)) + 4, correlation_id)
+        return parts
+
+
+HOLDING_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH)
+_endpoints: dict[str, dict[int, Endpoint]] = {"broker": {}, "controller": {}}  # by kind of listener
+
+
+def handles(
+    request: type[Message] | ApiKey,
+    versions: str,
+    *,
+    needs: Need,
+    announced_from: int | None = None,
+    listeners: str = "broker",
+    fallback: Handler | None = None,
+    unstable_max: int | None = None,
+    encoder: Encoder | None = None,
+) -> Callable[[H], H]:
+    """Declare the decorated function as the handler of `request` in `versions` ("0-4").
+
+    A key instead of a class leaves the message's module unimported until the first request.
+    """
+    low, _, high = versions.partition("-")
+    key = request if isinstance(request, ApiKey) else ApiKey(request.schema.key or 0)
+
+    def register(function: H) -> H:
+        version_min, version_max = int(low), int(high or low)
+        endpoint = Endpoint(
+            key=key,
+            version_min=version_min,
+            version_max=version_max,
+            needs=needs,
+            handler=function,
+            announced_min=version_min if announced_from is None else announced_from,
+            listeners=frozenset(listeners.split()),
+            fallback=fallback,
+            unstable_max=unstable_max,
+            encoder=encoder,
+        )
+        for kind in endpoint.listeners:
+            _endpoints[kind][key] = endpoint
+        return function
+
+    return register
+
+
+def endpoints(listener: str = "broker") -> list[Endpoint]:
+    """What is served on a listener of this kind, in the order of api keys."""
+    served = _endpoints[listener]
+    return [served[key] for key in sorted(served)]
+
+
+class Router:
+    """The routes of one listener: what it serves of all that is declared, compiled as it is asked for."""
+
+    __slots__ = ("_guard", "_kind", "_metrics", "_serves_unstable", "is_guarded", "routes")
+
+    def __init__(self, kind: str, metrics: Metrics, serves_unstable: bool = False) -> None:
+        self._kind = kind
+        self._serves_unstable = serves_unstable
+        self._metrics = metrics
+        self._guard: Guard | None = None
+        self.is_guarded = False  # handlers are wrapped: no way around them
+        self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
+
+    def guard(self, guard: Guard | None) -> None:
+        """Wrap every handler from now on, or none any more."""
+        self._guard = guard
+        self.is_guarded = guard is not None
+        self.routes.clear()
+
+    def find(self, key: int, version: int) -> Route | None:
+        """The route of a request, or None for an API or version that is not served here."""
+        endpoint = _endpoints[self._kind].get(key)
+        if endpoint is None:
+            return None
+        if endpoint.version_min <= version <= endpoint.last_version(self._serves_unstable):
+            handler = endpoint.handler
+            if self._guard is not None:
+                handler = self._guard.wrap(endpoint, handler)
+            found = self.routes[key << 16 | version] = Route(
+                endpoint, version, self._metrics.api(key, version), handler
+            )
+            if key == ApiKey.PRODUCE and self._guard is None and version in PRODUCE_VERSIONS:
+                found.layout = ProduceLayout(version)
+            return found
+        if endpoint.fallback is not None:
+            # KIP-511: whatever version of ApiVersions was asked for, version 0 says which ones there are.
+            return Route(endpoint, 0, self._metrics.api(key), endpoint.fallback)
+        return None

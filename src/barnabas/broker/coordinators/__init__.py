@@ -1,0 +1,1 @@
+"""Coordinators of groups and of transactions: shards hosted on partitions of internal topics."""

@@ -1,0 +1,74 @@
+"""The group coordinator of this broker: a shard for every partition of `__consumer_offsets` that it leads.
+
+In: settings, assignors. Out: shards and their hosts, made when they are needed.
+Does not know: leadership, requests (see `coordinator`), the state of groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from barnabas.broker.coordinators import assignor_plugins
+from barnabas.broker.coordinators.coordinator import Coordinator
+from barnabas.broker.coordinators.offsets_topic import LAYOUT
+from barnabas.protocol import KafkaError, Message
+
+if TYPE_CHECKING:
+    import random
+
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.coordinators.group_host import GroupHost
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.groups.basics.outcome import Caller
+    from barnabas.groups.basics.settings import GroupSettings
+    from barnabas.groups.shard import GroupShard
+
+
+class GroupCoordinator(Coordinator["GroupHost"]):
+    modules = "barnabas.broker.coordinators.group_host", "barnabas.groups.shard"
+
+    def __init__(self, broker: Broker, rng: random.Random) -> None:
+        super().__init__(broker, LAYOUT)
+        self._rng = rng
+        self._asked: RequestContext | None = None  # of `_caller`
+        self._asked_id: str | None = None
+        self._caller: Caller
+        self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
+
+    def new_host(self, partition: Partition) -> GroupHost:
+        from barnabas.broker.coordinators.group_host import GroupHost
+
+        return GroupHost(self, partition)
+
+    def new_shard(self, partition: Partition) -> GroupShard:
+        from barnabas.groups.shard import GroupShard
+
+        settings = self._settings(partition)
+        return GroupShard(settings, self._rng, self.broker.clock.now_ms(), self._assignors)
+
+    def _settings(self, partition: Partition) -> GroupSettings:
+        from barnabas.groups.basics.settings import GroupSettings
+
+        settings = GroupSettings.of(self.broker.settings)
+        return replace(settings, record_bytes_max=partition.rules.batch_bytes_max)
+
+    def caller(self, context: RequestContext) -> Caller:
+        """Who asks. Requests of one connection come in runs, so the last one is remembered."""
+        is_same = context is self._asked and context.client_id is self._asked_id
+        if is_same and context.version == self._caller.version:
+            return self._caller
+        from barnabas.groups.basics.outcome import Caller
+
+        self._asked, self._asked_id = context, context.client_id
+        self._caller = Caller(context.client_id or "", "/" + context.host, context.version)
+        return self._caller
+
+    def configure(self, host: GroupHost) -> None:
+        host.shard.configure(self._settings(host.partition))
+
+    def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
+        from barnabas.broker.coordinators.group_refusals import refusal
+
+        return refusal(request, error, version)

@@ -1,0 +1,182 @@
+"""The host of one shard of groups: one partition of `__consumer_offsets`.
+
+In: requests for its groups. Out: outcomes of the shard, records as bytes, refusals in the shape of each API.
+Does not know: appending, waiting, loading (see `coordinator_host`), the state of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+from barnabas.broker.coordinators.coordinator_long import LongRequest
+from barnabas.broker.coordinators.group_loading import GroupLoading
+from barnabas.broker.coordinators.group_refusals import refusal, spoil
+from barnabas.groups.basics.outcome import Outcome
+from barnabas.groups.basics.records import Entry, encode
+from barnabas.groups.shard import LOOKS_ONLY, MAY_BE_LONG
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.groups.shard import GroupShard
+    from barnabas.metadata.steps import Steps
+    from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+    from barnabas.replication.verification import Verification
+    from barnabas.transactions.outcome import TransactionEnd
+
+Refuse = Callable[[KafkaError], Message]
+NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the group coordinator is not ready")
+
+
+class GroupHost(CoordinatorHost["GroupShard"]):
+    __slots__ = ("_coordinator",)
+
+    encode = staticmethod(encode)
+    refusal = staticmethod(refusal)
+    # Commits and heartbeats only make sessions longer.
+    sets_no_deadline = frozenset((OffsetCommitRequest, HeartbeatRequest, OffsetFetchRequest))
+    spoil = staticmethod(spoil)
+
+    def __init__(self, coordinator: GroupCoordinator, partition: Partition) -> None:
+        self._coordinator = coordinator
+        super().__init__(coordinator, partition)
+
+    def compression(self) -> int:
+        codec: int = self._broker.settings["offsets.topic.compression.codec"]
+        return codec
+
+    def load_bytes_max(self) -> int:
+        size: int = self._broker.settings["offsets.load.buffer.size"]
+        return size
+
+    def commit_timeout_ms(self) -> int:
+        timeout_ms: int = self._broker.settings["offsets.commit.timeout.ms"]
+        return timeout_ms
+
+    def new_shard(self) -> GroupShard:
+        return self._coordinator.new_shard(self.partition)
+
+    def new_loading(self) -> GroupLoading:
+        return GroupLoading(self.partition.log, self.shard)
+
+    def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
+        return self.shard.handle(request, self._coordinator.caller(context), self._broker.image, now_ms)
+
+    looks_only = LOOKS_ONLY
+
+    def is_long(self, request: Any) -> bool:
+        return type(request) in MAY_BE_LONG and self.shard.is_long(request, self._broker.image)
+
+    def decide_in_steps(self, request: Any, context: RequestContext, now_ms: int) -> Steps[Outcome]:
+        return self.shard.steps(request, self._coordinator.caller(context), self._broker.image, now_ms)
+
+    def decide_by_time(self, now_ms: int) -> Iterable[Outcome]:
+        return self.shard.on_time(now_ms, self._broker.image)
+
+    def replayed(self, now_ms: int) -> Steps[None]:
+        return self.shard.replayed(now_ms)
+
+    def loaded(self, now_ms: int) -> Iterable[Outcome]:
+        self.shard.loaded(now_ms)
+        return ()
+
+    def survives(self, error: KafkaError, request: Message | None) -> bool:
+        """A commit leaves nothing behind in the shard but its records, and a heartbeat of a consumer group
+        little else: a subscription to very many partitions must not cost the other groups their shard."""
+        if error.code != ErrorCode.MESSAGE_TOO_LARGE:
+            return False
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            return self.shard.consumer.forget_decision(request.group_id)
+        return type(request) is OffsetCommitRequest
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def commit_in_transaction(
+        self,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        verification: Verification | None,
+        refuse: Refuse,
+    ) -> Message | Deferred:
+        """Offsets that count when the producer's transaction is committed. Out: the answer, to be given with
+        `deliver`. KafkaError: what cannot be appended has changed nothing; where the answer comes later,
+        `refuse` words it."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)  # else each time adds to what the last left
+        if not self.line.is_busy and not self.is_long(request):
+            return self.commit_in_transaction_now(request, context, verification)
+        self.line.check_room()
+        deferred = Deferred()
+        self.line.add(TransactionalCommit(self, request, context, verification, refuse).answer(deferred))
+        return deferred
+
+    def commit_in_transaction_now(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, verification: Verification | None
+    ) -> Message:
+        now_ms = self.now_ms()
+        outcome = self.decide(request, context, now_ms)
+        if outcome.records:
+            encoded = self.encode_all(outcome.records)
+            producer = request.producer_id, request.producer_epoch
+            self.journal.append_transactional(encoded, *producer, now_ms, verification)
+        for entry in outcome.records:
+            self.shard.apply_pending(request.producer_id, entry)
+        self._arm(self)
+        assert outcome.reply is not None
+        return outcome.reply
+
+    def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
+        """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
+        offset. KafkaError: it is not written, and nothing has changed."""
+        if self.error is not None or self.line.is_busy:
+            raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
+        offset = self.journal.append_marker(end, now_ms)
+        self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
+        return offset
+
+
+class TransactionalCommit(LongRequest):
+    """A TxnOffsetCommit that is long, or waited behind something long."""
+
+    __slots__ = ("_groups", "_refuse", "_verification")
+
+    request: TxnOffsetCommitRequest
+
+    def __init__(
+        self,
+        host: GroupHost,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        verification: Verification | None,
+        refuse: Refuse,
+    ) -> None:
+        super().__init__(host, request, context)
+        self._groups = host
+        self._verification = verification
+        self._refuse = refuse
+
+    def decide_now(self) -> Message:
+        return self._groups.commit_in_transaction_now(self.request, self.context, self._verification)
+
+    def append(self, framed: list[bytes], now_ms: int) -> None:
+        producer = self.request.producer_id, self.request.producer_epoch
+        self._groups.journal.append_framed_transactional(framed, *producer, now_ms, self._verification)
+
+    def apply(self, records: Sequence[Entry]) -> None:
+        for entry in records:
+            self._groups.shard.apply_pending(self.request.producer_id, entry)
+
+    def survives(self, error: KafkaError) -> bool:
+        return True  # what cannot be appended has changed nothing
+
+    def refusal(self, error: KafkaError) -> Message:
+        return self._refuse(error)

@@ -1,0 +1,139 @@
+"""Markers of transactions for partitions that other brokers lead: sent, and reported when they are committed.
+
+In: markers with the broker that leads their partition. Out: WriteTxnMarkers requests, one under way to each
+broker, with everything that came up meanwhile in the next; word of each marker, or why it is not written.
+What waits for one broker has a bound; a broker that cannot be reached fails all of it at once.
+Does not know: which partitions are where, whether to try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from barnabas.runtime.unexpected import UnexpectedErrors
+
+if TYPE_CHECKING:
+    from barnabas.broker.quorum.other_brokers import OtherBrokers
+    from barnabas.transactions.outcome import Markers, TopicPartition
+
+Marker = WriteTxnMarkersRequest.WritableTxnMarker
+Told = Callable[[KafkaError | None], None]
+MARKERS_MAX = 1_000  # partitions in one request
+UNSENT_MAX = 10_000  # for one broker, beside those under way
+FULL = KafkaError(ErrorCode.NETWORK_EXCEPTION, "too many markers wait for their leader already")
+LANE = "markers"
+
+
+class Unsent(NamedTuple):
+    markers: Markers
+    where: TopicPartition
+    told: Told
+
+
+class MarkerSending:
+    __slots__ = ("_brokers", "_loop", "_tasks", "_unexpected", "_unsent")
+
+    def __init__(
+        self, brokers: OtherBrokers, loop: asyncio.AbstractEventLoop, unexpected: UnexpectedErrors
+    ) -> None:
+        self._brokers = brokers
+        self._unexpected = unexpected
+        self._loop = loop
+        self._unsent: dict[int, list[Unsent]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def send(self, broker_id: int, markers: Markers, where: TopicPartition, told: Told) -> None:
+        """Send a marker, and tell what became of it. KafkaError: too many wait for this broker; try again."""
+        unsent = self._unsent.setdefault(broker_id, [])
+        if len(unsent) >= UNSENT_MAX:
+            raise FULL.with_traceback(None)  # else each time adds to what the last left
+        unsent.append(Unsent(markers, where, told))
+        if broker_id not in self._tasks:
+            self._tasks[broker_id] = self._loop.create_task(self._send_all(broker_id))
+
+    async def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def _send_all(self, broker_id: int) -> None:
+        try:
+            while unsent := self._unsent.pop(broker_id, None):
+                some, rest = without_repetition(unsent)
+                if rest:
+                    self._unsent[broker_id] = rest
+                try:
+                    answer = await self._brokers.ask(broker_id, request_for(some), LANE)
+                    results = results_of(answer)
+                except KafkaError as error:
+                    # It cannot be reached: so it is for all that wait for it, and each try takes long.
+                    for each in [*some, *self._unsent.pop(broker_id, ())]:
+                        self._tell(each, error)
+                    continue
+                for each in some:
+                    code = results.get((each.markers.producer_id, *each.where))
+                    self._tell(each, error_of(code))
+        finally:
+            del self._tasks[broker_id]
+
+    def _tell(self, each: Unsent, error: KafkaError | None) -> None:
+        try:
+            each.told(error)
+        except Exception:
+            self._unexpected.note("telling of a marker on", each.where)
+
+
+def without_repetition(unsent: list[Unsent]) -> tuple[list[Unsent], list[Unsent]]:
+    """What one request can hold: answers name producers and partitions, not which of several markers."""
+    some: dict[tuple[int, TopicPartition], Unsent] = {}
+    rest = []
+    for each in unsent:
+        key = each.markers.producer_id, each.where
+        if key in some or len(some) >= MARKERS_MAX:
+            rest.append(each)
+        else:
+            some[key] = each
+    return list(some.values()), rest
+
+
+def request_for(some: list[Unsent]) -> WriteTxnMarkersRequest:
+    by_end: dict[Markers, dict[str, list[int]]] = {}
+    for each in some:
+        topics = by_end.setdefault(each.markers, {})
+        topics.setdefault(each.where.topic, []).append(each.where.partition)
+    return WriteTxnMarkersRequest(
+        markers=[
+            Marker(
+                producer_id=markers.producer_id,
+                producer_epoch=markers.producer_epoch,
+                transaction_result=markers.is_commit,
+                coordinator_epoch=markers.coordinator_epoch,
+                transaction_version=markers.transaction_version,
+                topics=[
+                    Marker.WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
+                    for name, indexes in topics.items()
+                ],
+            )
+            for markers, topics in by_end.items()
+        ]
+    )
+
+
+def results_of(answer: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], int]:
+    return {
+        (result.producer_id, topic.name, partition.partition_index): partition.error_code
+        for result in answer.markers
+        for topic in result.topics
+        for partition in topic.partitions
+    }
+
+
+def error_of(code: int | None) -> KafkaError | None:
+    if code is None:
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the leader did not say what became of the marker")
+    return KafkaError(ErrorCode(code), ErrorCode(code).name) if code else None

@@ -1,0 +1,174 @@
+"""The transaction coordinator of this broker: a shard for every partition of `__transaction_state` it leads.
+
+In: settings, requests of clients and of the partitions here that verify what producers send. Out: shards and
+their hosts, made when they are needed; answers, now or when they are committed.
+Does not know: leadership (see `coordinator`), the state of transactions, how markers are written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.api.deferred import Deferred
+from barnabas.broker.coordinators.coordinator import Coordinator
+from barnabas.broker.coordinators.coordinator_topic import partition_for
+from barnabas.broker.coordinators.remote_verification import ask_elsewhere
+from barnabas.broker.coordinators.transaction_topic import LAYOUT
+from barnabas.metadata.partitions import NO_LEADER
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.coordinators.transaction_host import TransactionHost
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.transactions.outcome import TopicPartition
+    from barnabas.transactions.settings import TransactionSettings
+    from barnabas.transactions.shard import TransactionShard
+
+Errors = dict["TopicPartition", int]
+Answer = Message | Deferred | Awaitable[Message] | None
+
+
+class TransactionCoordinator(Coordinator["TransactionHost"]):
+    modules = "barnabas.broker.coordinators.transaction_host", "barnabas.transactions.shard"
+    follows_leaders = True  # markers that could not be written go to the new leader
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, LAYOUT)
+        self.verifications_failed = 0
+
+    def new_host(self, partition: Partition) -> TransactionHost:
+        from barnabas.broker.coordinators.transaction_host import TransactionHost
+
+        return TransactionHost(self, partition)
+
+    def new_shard(self, partition: Partition) -> TransactionShard:
+        from barnabas.transactions.shard import TransactionShard
+
+        now_ms = self.broker.clock.now_ms()
+        return TransactionShard(self.settings(), partition.leader_epoch, now_ms, self._partition_of_group)
+
+    def _partition_of_group(self, group_id: str) -> int:
+        return partition_for(group_id, self.broker.groups.topic.partition_count)
+
+    def settings(self) -> TransactionSettings:
+        from barnabas.transactions.settings import TransactionSettings
+
+        return TransactionSettings.of(self.broker.settings)
+
+    def configure(self, host: TransactionHost) -> None:
+        host.shard.configure(self.settings())
+
+    def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
+        """What is wrong with the request itself comes before what is wrong with the coordinator."""
+        from barnabas.transactions.answers import early, refusal
+
+        answer = early(request, version, self.settings(), self.broker.image)
+        return answer if answer is not None else refusal(request, error.code, version)
+
+    def leadership_changed(self, partition: Partition) -> None:
+        super().leadership_changed(partition)
+        if partition.topic == self.topic.name:
+            host = self.hosts.get(partition.index)
+            if host is not None:
+                host.led_in(partition.leader_epoch)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def handle_with_ids(
+        self, key: str, request: InitProducerIdRequest | EndTxnRequest, context: RequestContext
+    ) -> Answer:
+        """The same as `handle` for requests that may need a new producer id."""
+        if self.broker.producer_ids.is_ready:
+            return self.handle(key, request, context)
+        host = self.host_of(key)
+        if host is None or host.error is not None or not host.shard.needs_producer_id(request):
+            return self.handle(key, request, context)
+        return self._when_there_are_ids(key, request, context, context.version)
+
+    async def _when_there_are_ids(
+        self, key: str, request: Message, context: RequestContext, version: int
+    ) -> Message:
+        try:
+            await self.broker.producer_ids.ready()
+        except KafkaError as error:
+            return self.refusal(request, error, version)
+        host = self.host_of(key)
+        if host is None:
+            return self.refusal(request, self.error_without_host(key), version)
+        answer = host.ask(request, context)
+        return answer if isinstance(answer, Message) else await resolved(answer)
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        add: bool,
+        counted: bool = True,
+    ) -> Errors | asyncio.Future[Errors]:
+        """Whether these partitions are in the producer's ongoing transaction, or (`add`, KIP-890) bring them
+        into it. Out: an error code for each, at once where that is possible; a coordinator elsewhere is asked
+        over the network. `counted=False` leaves failures out of the metrics: the caller asks again then."""
+        if not transactional_id:
+            return dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST))
+        host = self.host_of(transactional_id)
+        if host is None:
+            leader = self._leader_elsewhere(transactional_id)
+            if leader is None:
+                error = self.error_without_host(transactional_id)
+                return dict.fromkeys(partitions, int(error.code))
+            owner = transactional_id, producer_id, producer_epoch
+            asking = self.broker.loop.create_task(ask_elsewhere(self.broker, leader, owner, partitions, add))
+            asking.add_done_callback(self._verified)
+            return asking
+        found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)
+        if isinstance(found, dict):
+            if counted:
+                self._count_failures(found)
+        else:
+            found.add_done_callback(self._verified)
+        return found
+
+    def verifies_at_once(self, transactional_id: str) -> bool:
+        """Whether `verify` knows without waiting: the coordinator is here, and has no followers."""
+        host = self.host_of(transactional_id)
+        return host is not None and host.partition.is_committed_by_writing
+
+    def _leader_elsewhere(self, transactional_id: str) -> int | None:
+        """The other broker that coordinates a transactional id, if one does."""
+        try:
+            leader = self.topic.leader_of(transactional_id)
+        except KafkaError:
+            return None
+        return leader if leader not in (NO_LEADER, self.broker.node_id) else None
+
+    def _verified(self, found: asyncio.Future[Errors]) -> None:
+        if not found.cancelled():  # the producer's connection was lost meanwhile
+            self._count_failures(found.result())
+
+    def _count_failures(self, errors: Errors) -> None:
+        for code in errors.values():
+            if code:
+                self.verifications_failed += 1
+
+
+async def resolved(deferred: Deferred) -> Message:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    deferred.then(lambda message: None if future.done() else future.set_result(message))
+    try:
+        message = await future
+    except asyncio.CancelledError:
+        deferred.cancel()
+        raise
+    if message is None:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a request was never answered")
+    assert isinstance(message, Message)
+    return message

@@ -1,0 +1,205 @@
+"""The host of one shard of transactions: one partition of `__transaction_state`.
+
+In: requests for its transactional ids, partitions that verify what a producer sends. Out: outcomes of the
+shard, and the markers that follow from them once they are committed. Where the partition has one replica and
+needs no sync, what was decided is written at once, so that a transaction ends within one tick.
+Does not know: appending, waiting, loading (see `coordinator_host`), the state of transactions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+from barnabas.broker.coordinators.coordinator_journal import KeyAndValue, as_coordinator_error
+from barnabas.broker.coordinators.coordinator_loading import Loading
+from barnabas.broker.coordinators.transaction_markers import MarkerWriter
+from barnabas.metadata.topic_changes import TopicChanges
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.records.compression import Compression
+from barnabas.transactions.answers import spoil
+from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
+from barnabas.transactions.records import decode, encode
+from barnabas.transactions.shard import TransactionShard
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.metadata.steps import Steps
+
+Errors = dict[TopicPartition, int]
+LISTED_AT_ONCE = 200
+
+
+class TransactionHost(CoordinatorHost[TransactionShard]):
+    __slots__ = ("_coordinator", "_due", "_markers")
+
+    def __init__(self, coordinator: TransactionCoordinator, partition: Partition) -> None:
+        self._coordinator = coordinator
+        super().__init__(coordinator, partition)
+        self._markers = MarkerWriter(self._broker, self._written)
+        self._due: deque[tuple[int, Markers]] = deque()  # to be written when committed up to the offset
+
+    # -- what the host asks ------------------------------------------------------------------------
+
+    def compression(self) -> int:
+        return Compression.NONE
+
+    def load_bytes_max(self) -> int:
+        size: int = self._broker.settings["transaction.state.log.load.buffer.size"]
+        return size
+
+    def commit_timeout_ms(self) -> int:
+        timeout_ms: int = self._broker.settings["request.timeout.ms"]
+        return timeout_ms
+
+    def new_shard(self) -> TransactionShard:
+        return self._coordinator.new_shard(self.partition)
+
+    def new_loading(self) -> Loading:
+        return Loading(self.partition.log, decode, self.shard.apply)
+
+    def encode(self, entry: Any) -> KeyAndValue:
+        return encode(entry)
+
+    def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
+        return self._coordinator.refusal(request, error, version)
+
+    def spoil(self, response: Any, error: KafkaError) -> None:
+        if isinstance(response, dict):  # of partitions that ask
+            response.update(dict.fromkeys(response, int(error.code)))
+        else:
+            spoil(response, error)
+
+    def decide(self, request: Any, context: RequestContext, now_ms: int) -> TransactionOutcome:
+        caller = Caller(context.version)
+        return self.shard.handle(request, caller, self._broker.image, now_ms, self._broker.producer_ids)
+
+    looks_only = frozenset((ListTransactionsRequest,))
+
+    def is_long(self, request: Any) -> bool:
+        return type(request) is ListTransactionsRequest and len(self.shard.transactions) > LISTED_AT_ONCE
+
+    def decide_in_steps(
+        self, request: Any, context: RequestContext, now_ms: int
+    ) -> Steps[TransactionOutcome]:
+        return self.shard.list_in_steps(request, now_ms)
+
+    def decide_by_time(self, now_ms: int) -> Iterable[TransactionOutcome]:
+        return self.shard.on_time(now_ms, self._broker.image, self._broker.producer_ids)
+
+    def loaded(self, now_ms: int) -> Iterable[TransactionOutcome]:
+        return self.shard.loaded(now_ms)
+
+    def survives(self, error: KafkaError, request: Message | None) -> bool:
+        """What is too large for the log was not applied, and a decision leaves little else behind."""
+        return error.code == ErrorCode.MESSAGE_TOO_LARGE
+
+    def led_in(self, leader_epoch: int) -> None:
+        """Markers carry the epoch in which this broker leads the partition."""
+        self.shard.coordinator_epoch = leader_epoch
+
+    # -- markers -----------------------------------------------------------------------------------
+
+    def metadata_changed(self, changes: TopicChanges, now_ms: int) -> None:
+        super().metadata_changed(changes, now_ms)
+        if self.error is None:
+            self._markers.metadata_changed()
+
+    def take(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
+        super().take(outcome, now_ms, request)
+        if not outcome.markers:
+            return
+        if self._is_in_file():
+            for markers in outcome.markers:
+                self._markers.write(markers)
+        else:
+            offset = self.journal.end_offset
+            self._due.extend((offset, markers) for markers in outcome.markers)
+
+    def _is_in_file(self) -> bool:
+        """Whether everything decided is committed, now that it was written if writing is all it takes.
+        KafkaError: it cannot be written."""
+        journal = self.journal
+        if journal.is_settled:
+            return True
+        if not self.partition.is_committed_by_writing:
+            return False
+        try:
+            journal.write_early()
+        except KafkaError as error:
+            self.lose(error)
+            raise as_coordinator_error(error) from error
+        return True
+
+    def _written(self, markers: Markers, partitions: Sequence[TopicPartition]) -> None:
+        if self.error is not None:
+            return
+        now_ms = self._broker.clock.now_ms()
+        outcomes = self.shard.markers_written(
+            markers.transactional_id, markers.producer_id, markers.producer_epoch, partitions, now_ms
+        )
+        self.take_all(outcomes, now_ms)
+
+    def _advanced(self, partition: Partition) -> None:
+        super()._advanced(partition)
+        due = self._due
+        while due and due[0][0] <= partition.high_watermark:
+            _, markers = due.popleft()
+            self._markers.write(markers)
+
+    def _refuse(self, why: KafkaError, lost: KafkaError | None = None) -> None:
+        self._due.clear()
+        self._markers.close()
+        self._markers = MarkerWriter(self._broker, self._written)
+        if lost is None:
+            super()._refuse(why)
+        else:
+            super()._refuse(why, lost)
+
+    @property
+    def unwritten_markers(self) -> int:
+        return self._markers.unwritten_count + len(self._due)
+
+    # -- partitions that ask -------------------------------------------------------------------------
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        add: bool,
+    ) -> Errors | asyncio.Future[Errors]:
+        """See `TransactionCoordinator.verify`."""
+        if self.error is not None:
+            return dict.fromkeys(partitions, int(self.error.code))
+        broker = self._broker
+        now_ms = broker.clock.now_ms()
+        owner = transactional_id, producer_id, producer_epoch
+        records, found = self.shard.verify(*owner, partitions, broker.image, now_ms, add=add)
+        errors = dict.fromkeys(partitions, found) if isinstance(found, int) else dict(found)
+        try:
+            if records:
+                self.take(TransactionOutcome(records), now_ms)
+                self._arm(self)
+            is_in_file = self._is_in_file()
+        except KafkaError as error:
+            return dict.fromkeys(partitions, int(error.code))
+        if is_in_file:
+            return errors
+        future: asyncio.Future[Errors] = broker.loop.create_future()
+        self._uncommitted.hold(self.journal.end_offset, partial(answer, future), errors)
+        return future
+
+
+def answer(future: asyncio.Future[Errors], errors: Errors) -> None:
+    if not future.done():
+        future.set_result(errors)

@@ -1,0 +1,148 @@
+"""Ends of transactions on their way to the partitions they touched, until every one of them has its marker.
+
+In: markers of transactions whose end is decided and committed. Out: control batches in the logs of partitions
+that are led here, requests to the leaders of others, and word of each that is done. Where one write suffices
+(no other replica, no sync before an answer) a marker is in its file at once, else it counts when it is
+committed. What fails is tried again, partitions that exist no more are done.
+Does not know: the state of transactions, what is decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.coordinators.marker_sending import FULL
+from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
+from barnabas.metadata.partitions import NO_LEADER
+from barnabas.protocol import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.transactions.outcome import Markers, TopicPartition
+
+log = logging.getLogger("barnabas.transactions")
+RETRY_MS = 50
+RETRY_MS_MAX = 1_000
+FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet")
+
+Done = Callable[["Markers", Sequence["TopicPartition"]], None]
+
+
+class MarkerWriter:
+    """The markers of one shard of transactions."""
+
+    __slots__ = ("_broker", "_done", "_is_closed", "_last_error", "_retry_ms", "_timer", "_unwritten")
+
+    def __init__(self, broker: Broker, done: Done) -> None:
+        self._broker = broker
+        self._done = done
+        self._unwritten: list[tuple[Markers, TopicPartition]] = []  # to be tried again
+        self._retry_ms = RETRY_MS
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._last_error: KafkaError | None = None
+
+    @property
+    def unwritten_count(self) -> int:
+        return len(self._unwritten)
+
+    def close(self) -> None:
+        """Somebody else finishes what is left: whoever has the shard next."""
+        self._is_closed = True
+        self._unwritten = []
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def write(self, markers: Markers) -> None:
+        """Write the markers of one transaction."""
+        self._write(markers, markers.partitions)
+
+    def _write(self, markers: Markers, partitions: Sequence[TopicPartition]) -> None:
+        done = []
+        for where in partitions:
+            try:
+                if self._write_one(markers, where):
+                    done.append(where)
+            except KafkaError as error:
+                self._failed(markers, where, error)
+        if done:
+            self._done(markers, done)
+
+    def _write_one(self, markers: Markers, where: TopicPartition) -> bool:
+        """Whether the marker is where nothing will lose it. KafkaError: it is not written."""
+        broker = self._broker
+        partition = broker.partitions.get(*where)
+        if partition is None or not partition.is_leader:
+            registered = broker.image.topics.partition(*where)
+            if registered is None:
+                log.info("%s is gone, it needs no marker of %s", where, markers.transactional_id)
+                return True
+            if registered.leader == NO_LEADER or registered.leader == broker.node_id:
+                raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
+            broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
+            return False
+        now_ms = broker.clock.now_ms()
+        if where.topic == OFFSETS_TOPIC:
+            host = broker.groups.hosts.get(where.partition)
+            if host is None or host.error is not None:
+                raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
+            offset = host.append_marker(markers.end, now_ms)
+            write_early = host.journal.write_early
+        else:
+            offset = partition.append_marker(markers.end, now_ms)
+            write_early = partition.write_early
+        if partition.is_committed_by_writing:
+            write_early()
+            return True
+        partition.when_committed(offset, partial(self._committed, markers, where))
+        return False
+
+    def _committed(self, markers: Markers, where: TopicPartition, error: KafkaError | None) -> None:
+        if self._is_closed:
+            return
+        if error is None:
+            self._done(markers, [where])
+        else:
+            self._failed(markers, where, error)
+
+    def _failed(self, markers: Markers, where: TopicPartition, error: KafkaError) -> None:
+        if self._is_closed:
+            return
+        if error.code in FENCED:
+            log.warning(
+                "%s takes no marker of %s, somebody newer has ended the transaction: %s",
+                where,
+                markers.transactional_id,
+                error.message,
+            )
+            return
+        if error is not NOT_READY and error is not FULL and error is not self._last_error:
+            self._last_error = error  # one line: thousands may fail for the same reason
+            log.warning(
+                "the marker of %s is not on %s yet: %s", markers.transactional_id, where, error.message
+            )
+        self._unwritten.append((markers, where))
+        if self._timer is None:
+            self._timer = self._broker.loop.call_later(self._retry_ms / 1000, self._on_time)
+
+    def metadata_changed(self) -> None:
+        """Partitions may have another leader, or be gone: try again at once."""
+        if self._unwritten:
+            self._retry_ms = RETRY_MS
+            self._on_time()
+
+    def _on_time(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        unwritten, self._unwritten = self._unwritten, []
+        self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+        for markers, where in unwritten:
+            self._write(markers, [where])
+        if not self._unwritten:
+            self._retry_ms = RETRY_MS

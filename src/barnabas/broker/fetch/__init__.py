@@ -1,0 +1,1 @@
+"""Fetching: what consumers and followers read, at once or when enough is there."""

@@ -1,0 +1,198 @@
+"""One fetch request while it is served: looked at once, and again whenever one of its partitions has more.
+
+In: a request within its session. Out: the answer, now or when there is enough to send, or `max_wait_ms` is
+over. What would wait for a disk is read by a thread first.
+Does not know: what may be read (see `ConsumerFetch`, `FollowerFetch`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.api.deferred import Deferred, Response
+from barnabas.broker.fetch.reading import refused
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.fetch import FetchResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.protocol.messages.fetch import FetchRequest
+    from barnabas.replication.fetch_sessions import FetchContext, SessionPartition
+    from barnabas.storage.logs.log import Log
+
+Topic = FetchResponse.FetchableTopicResponse
+LEADERS_SINCE = 16
+LeaderIdAndEpoch = Topic.PartitionData.LeaderIdAndEpoch
+Results = list[tuple["SessionPartition", Topic.PartitionData]]
+
+
+class ColdRead(NamedTuple):
+    """A read that a thread must do first."""
+
+    log: Log
+    offset: int
+    bytes_max: int
+    upper_offset: int
+    with_aborted: bool = False  # the transactions that were aborted, too
+    with_records: bool = True
+
+    def warm(self) -> None:
+        with contextlib.suppress(KafkaError):  # looking again says what is wrong
+            if self.with_records:
+                self.log.warm(self.offset, self.bytes_max, self.upper_offset)
+            if self.with_aborted:
+                self.log.load_aborted(self.offset)
+
+
+class Fetching:
+    __slots__ = (
+        "_broker", "_deferred", "_is_due", "_max_bytes", "_request", "_session", "_tells_leaders", "_timer",
+    )  # fmt: skip
+
+    def __init__(self, request: FetchRequest, session: FetchContext, context: RequestContext) -> None:
+        broker = context.broker
+        self._broker = broker
+        self._request = request
+        self._session = session
+        self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
+        self._is_due = False  # a look is scheduled: more of a tick's partitions moved
+        self._tells_leaders = context.version >= LEADERS_SINCE
+
+    # -- what kinds of readers do in their own way -------------------------------------------------
+
+    def cold(self) -> list[ColdRead]:
+        """Reads that would wait for the disk."""
+        raise NotImplementedError
+
+    def look(self, *, final: bool = False) -> FetchResponse | None:
+        """The answer, or None when it is better to wait."""
+        raise NotImplementedError
+
+    def watch(self) -> None:
+        """Have `more` called when there is more."""
+        raise NotImplementedError
+
+    def unwatch(self) -> None:
+        raise NotImplementedError
+
+    def count(self, partition: Partition, size: int) -> None:
+        """So many bytes of a partition leave."""
+        raise NotImplementedError
+
+    # -- answering and waiting ---------------------------------------------------------------------
+
+    def serve(self) -> FetchResponse | Deferred | Awaitable[Response | None]:
+        cold = self.cold()
+        if cold:
+            return self.after_warming(cold)
+        return self.look() or self.wait()
+
+    async def after_warming(self, cold: list[ColdRead]) -> Response | None:
+        """A thread reads first, so that a cold catch-up delays nobody; then it is as any other fetch."""
+
+        def warm() -> None:
+            for each in cold:
+                each.warm()
+
+        self._broker.cold_fetches += 1
+        await self._broker.threads.reads.run(warm)
+        response = self.look()
+        if response is not None:
+            return response
+        waiting: asyncio.Future[Response | None] = self._broker.loop.create_future()
+        deferred = self.wait()
+        deferred.then(waiting.set_result)
+        try:
+            return await waiting
+        finally:
+            deferred.cancel()
+
+    def wait(self) -> Deferred:
+        self._deferred = deferred = Deferred(self.stop)
+        self.watch()
+        self._timer = self._broker.loop.call_later(self._request.max_wait_ms / 1000, self.give_up)
+        return deferred
+
+    def more(self, partition: Partition | None = None) -> None:
+        """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a
+        tick.
+        """
+        if self._request.min_bytes <= 1:
+            self.look_again()
+        elif not self._is_due:
+            self._is_due = True
+            self._broker.loop.call_soon(self.look_again)
+
+    def look_again(self) -> None:
+        self._is_due = False
+        if not self._deferred.is_done:
+            try:
+                response = self.look()
+            except Exception:
+                response = self.failed()
+            if response is not None:
+                self.finish(response)
+
+    def give_up(self) -> None:
+        if self._deferred.is_done:
+            return
+        try:
+            response = self.look(final=True)
+            assert response is not None
+        except Exception:
+            response = self.failed()
+        self.finish(response)
+
+    def failed(self) -> FetchResponse:
+        """The answer when looking failed in a way that nobody foresaw; for an `except` block."""
+        self._broker.unexpected.note("answering a fetch")
+        return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, session_id=self._session.session_id)
+
+    def finish(self, response: FetchResponse | bytes) -> None:
+        self.stop()
+        self._deferred.resolve(response)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self.unwatch()
+
+    def answer(self, results: Results) -> FetchResponse:
+        """What of the results the client has not been told yet."""
+        session = self._session
+        if session.superseded:  # the client has given up on this request and asked anew
+            return FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
+            )
+        topics: dict[str | bytes, Topic] = {}
+        for asked, data in results:
+            if not session.include(asked, data):
+                continue
+            key = asked.topic or asked.topic_id
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
+            topic.partitions.append(data)
+            partition: Partition | None = asked.attachment
+            if partition is not None:
+                self.count(partition, len(data.records or b""))
+        return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+
+    def refuse(self, asked: SessionPartition, error: KafkaError) -> Topic.PartitionData:
+        """The part of a partition that cannot be read; it says who leads instead, so that the client need not
+        ask for metadata (KIP-951)."""
+        self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
+        asked.attachment = None
+        data = refused(asked.index, error)
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._tells_leaders:
+            topics = self._broker.image.topics
+            topic = topics.by_name.get(asked.topic) if asked.topic else topics.by_id.get(asked.topic_id)
+            found = topic.partitions.get(asked.index) if topic is not None else None
+            if found is not None:
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=found.leader, leader_epoch=found.leader_epoch
+                )
+        return data

@@ -1,0 +1,51 @@
+"""The door for clients' metrics: shut, and free of cost, until somebody is there to take them.
+
+In: the settings, changes of metadata. Out: `Telemetry`, made when `metric.reporters` names a receiver or a
+client asks all the same. Does not know: what comes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.metadata.configs import ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.metrics.telemetry import Telemetry
+    from barnabas.metadata.delta import MetadataDelta
+    from barnabas.metadata.image import MetadataImage
+    from barnabas.settings import BrokerSettings
+
+REPORTERS = "metric.reporters"
+
+
+class ClientMetricsDoor:
+    def __init__(self, broker: Broker, random_bytes: Callable[[int], bytes]) -> None:
+        self._broker = broker
+        self._random_bytes = random_bytes
+        self._telemetry: Telemetry | None = None
+        self.is_open = False
+        self._reporters_changed(broker.settings, broker.settings)
+        broker.dynamic.on_change((REPORTERS,), self._reporters_changed)
+
+    def telemetry(self) -> Telemetry:
+        if self._telemetry is None:
+            from barnabas.broker.metrics.telemetry import Telemetry
+
+            self._telemetry = Telemetry(self._broker, self._random_bytes)
+        return self._telemetry
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if self._telemetry is None or delta.configs is None:
+            return
+        if any(resource.type == ResourceType.CLIENT_METRICS for resource in delta.configs.resources):
+            self._telemetry.take(image)
+
+    def _reporters_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        if self._telemetry is not None:
+            self._telemetry.take_reporters()
+        elif any(":" in name for name in after[REPORTERS]):
+            self.telemetry()
+        self.is_open = self._telemetry is not None and self._telemetry.has_receivers

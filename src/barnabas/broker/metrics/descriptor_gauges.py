@@ -1,0 +1,47 @@
+"""What is shown of descriptors: how many each use may take and has taken, and which connections were refused.
+
+In: the shares, the listeners. Out: callbacks registered with the metrics. Kafka has none of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.wire.server import Listener
+    from barnabas.runtime.descriptors import Shares
+
+
+def register(broker: Broker, listeners: Sequence[Listener], shares: Shares) -> None:
+    metrics, kind = broker.metrics, ("barnabas.server", "Descriptors")
+    files = broker.log_dirs.context.files
+    metrics.gauge(*kind, "Limit", "Files and sockets that the process may open.", lambda: shares.limit)
+    metrics.gauges(
+        *kind,
+        "ShareLimit",
+        "Descriptors that a use may take.",
+        lambda: [
+            ({"share": "clients"}, shares.clients.limit),
+            ({"share": "peers"}, shares.peers.limit),
+            ({"share": "files"}, shares.files),
+        ],
+    )
+    metrics.gauges(
+        *kind,
+        "ShareUsed",
+        "Descriptors that a use has taken.",
+        lambda: [
+            ({"share": "clients"}, shares.clients.used),
+            ({"share": "peers"}, shares.peers.used),
+            ({"share": "files"}, len(files)),
+        ],
+    )
+    metrics.counter(
+        "barnabas.server",
+        "Connections",
+        "RefusedPerSec",
+        "Connections that were closed at once because their listener has no descriptor left.",
+        lambda: sum(listener.refused for listener in listeners),
+    )

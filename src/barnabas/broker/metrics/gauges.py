@@ -1,0 +1,163 @@
+"""What a broker shows besides its counters: looked up at each scrape, under Kafka's names.
+
+In: the broker and its listeners. Out: callbacks registered with its metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.metrics import replica_gauges
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.wire.server import Listener
+    from barnabas.storage.logs.log import Log
+
+LATE_BY_MS = 5 * 60 * 1000  # what a coordinator may take to abort a transaction
+
+
+def register(broker: Broker, listeners: Sequence[Listener]) -> None:
+    metrics = broker.metrics
+    partitions = broker.partitions
+
+    def of_each_log(value: str) -> Iterable[tuple[dict[str, str], float]]:
+        for partition in list(partitions):  # it is read with pauses
+            where = {"topic": partition.topic, "partition": str(partition.index)}
+            yield where, LOG_VALUES[value][1](partition.log)
+
+    replicas = "kafka.server", "ReplicaManager"
+    metrics.gauge(*replicas, "PartitionCount", "Partitions on this broker.", lambda: len(partitions))
+    metrics.gauge(
+        *replicas,
+        "LeaderCount",
+        "Partitions that this broker leads.",
+        lambda: sum(partition.is_leader for partition in partitions),
+    )
+    metrics.gauge(
+        *replicas,
+        "OfflineReplicaCount",
+        "Partitions of this broker whose log directory failed.",
+        lambda: partitions.offline_count,
+    )
+    metrics.gauge(
+        *replicas,
+        "ProducerIdCount",
+        "Idempotent and transactional producers that partitions remember.",
+        lambda: sum(len(partition.log.producers) for partition in with_producers(broker)),
+    )
+    metrics.gauge(
+        *replicas,
+        "PartitionsWithLateTransactionsCount",
+        "Partitions with a transaction that is open for longer than any may be.",
+        lambda: sum(is_late(partition, broker) for partition in with_producers(broker)),
+    )
+    metrics.gauges(
+        "kafka.server",
+        "socket-server-metrics",
+        "connection-count",
+        "Connections that are open now.",
+        lambda: [({"listener": listener.name}, len(listener.channels)) for listener in listeners],
+    )
+    metrics.gauge(
+        "kafka.server",
+        "FetchSessionCache",
+        "NumIncrementalFetchSessions",
+        "Fetch sessions.",
+        lambda: len(broker.fetch_sessions),
+    )
+    if broker.settings.is_broker:
+        replica_gauges.register(broker)
+    log_dirs(broker)
+    for name, (text, _) in LOG_VALUES.items():
+        metrics.gauges("kafka.log", "Log", name, text, lambda name=name: of_each_log(name))  # type: ignore[misc]
+    metrics.gauge(
+        "kafka.controller",
+        "KafkaController",
+        "ActiveControllerCount",
+        "1 on the active controller.",
+        lambda: active(broker),
+    )
+    metrics.gauge(
+        "kafka.controller",
+        "KafkaController",
+        "GlobalTopicCount",
+        "Topics of the cluster.",
+        lambda: len(broker.image.topics.by_name),
+    )
+    metrics.gauge(
+        "kafka.controller",
+        "KafkaController",
+        "GlobalPartitionCount",
+        "Partitions of the cluster.",
+        lambda: broker.image.topics.partition_count,
+    )
+
+
+def with_producers(broker: Broker) -> Iterable[Partition]:
+    """Partitions that somebody has asked for their producers."""
+    return (partition for partition in broker.partitions if partition.log.producers_loaded)
+
+
+def is_late(partition: Partition, broker: Broker) -> bool:
+    begun_ms = partition.log.producers.oldest_transaction_timestamp()
+    longest_ms: int = broker.settings["transaction.max.timeout.ms"]
+    return 0 < begun_ms < broker.clock.now_ms() - longest_ms - LATE_BY_MS
+
+
+def log_dirs(broker: Broker) -> None:
+    dirs = broker.log_dirs.dirs
+    kind = "kafka.log", "LogManager"
+    offline, cordoned = "Log dirs whose disk failed.", "Log dirs that take no new partitions."
+    metrics = broker.metrics
+    metrics.gauge(
+        *kind,
+        "OfflineLogDirectoryCount",
+        offline,
+        lambda: sum(each.failure is not None for each in dirs),
+    )
+    metrics.gauge(
+        *kind, "CordonedLogDirectoryCount", cordoned, lambda: sum(each.is_cordoned for each in dirs)
+    )
+    metrics.gauges(
+        *kind,
+        "LogDirectoryOffline",
+        offline,
+        lambda: [({"logDirectory": each.absolute_path}, int(each.failure is not None)) for each in dirs],
+    )
+    metrics.gauges(
+        *kind,
+        "LogDirectoryCordoned",
+        cordoned,
+        lambda: [({"logDirectory": each.absolute_path}, int(each.is_cordoned)) for each in dirs],
+    )
+
+
+def size(log: Log) -> float:
+    return log.size_bytes
+
+
+def end_offset(log: Log) -> float:
+    return log.end_offset
+
+
+def start_offset(log: Log) -> float:
+    return log.log_start_offset
+
+
+def segment_count(log: Log) -> float:
+    return len(log.segments)
+
+
+LOG_VALUES = {
+    "Size": ("Bytes of a partition's log.", size),
+    "LogEndOffset": ("The next offset of a partition.", end_offset),
+    "LogStartOffset": ("The first offset of a partition.", start_offset),
+    "NumLogSegments": ("Segments of a partition's log.", segment_count),
+}
+
+
+def active(broker: Broker) -> int:
+    return int(broker.controller_id == broker.node_id)

@@ -1,0 +1,55 @@
+"""What a broker shows of its replicas: who is in sync, who follows, and how that changes.
+
+In: the broker. Out: callbacks registered with its metrics, under Kafka's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partitions.partition import Partition
+
+
+def register(broker: Broker) -> None:
+    metrics = broker.metrics
+
+    def led(holds: Callable[[Partition], bool]) -> Callable[[], float]:
+        return lambda: sum(each.is_leader and holds(each) for each in broker.partitions)
+
+    kind = "kafka.server", "ReplicaManager"
+    for name, text, holds in (
+        ("UnderReplicatedPartitions", "Partitions led here with replicas that are not in sync.", is_under),
+        ("UnderMinIsrPartitionCount", "Partitions led here that refuse acks=all.", is_under_min),
+        ("AtMinIsrPartitionCount", "Partitions led here that can lose no more replicas.", is_at_min),
+    ):
+        metrics.gauge(*kind, name, text, led(holds))
+    replicas = broker.in_sync_replicas
+    metrics.gauge(*kind, "IsrExpands", "Replicas that came in sync.", lambda: replicas.expands)
+    metrics.gauge(*kind, "IsrShrinks", "Replicas that fell out of sync.", lambda: replicas.shrinks)
+    metrics.gauge(*kind, "FailedIsrUpdates", "Changes that were refused.", lambda: replicas.failures)
+    metrics.gauge(
+        "kafka.server",
+        "DelayedOperationPurgatory",
+        "ProducePurgatorySize",
+        "Answers that wait for followers.",
+        lambda: len(broker.purgatory),
+    )
+
+
+def is_under(partition: Partition) -> bool:
+    return len(partition.state.isr) < partition.replica_count
+
+
+def needed(partition: Partition) -> int:
+    return min(partition.min_insync_replicas, partition.replica_count)
+
+
+def is_under_min(partition: Partition) -> bool:
+    return len(partition.state.isr) < needed(partition)
+
+
+def is_at_min(partition: Partition) -> bool:
+    return len(partition.state.isr) == needed(partition)

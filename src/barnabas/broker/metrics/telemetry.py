@@ -1,0 +1,238 @@
+"""Metrics of clients (KIP-714): who is asked for which, how often, and who takes what they send.
+
+In: subscriptions from the metadata, requests of clients, receivers that `metric.reporters` names as Python
+entry points: `package.module:Name`, made without arguments, with `export_metrics(client, payload)` and, if it
+likes, `attach(metrics)`; a payload is OTLP MetricsData. Out: answers, and payloads handed on. Without a
+receiver the APIs are not announced, and clients send nothing. Does not know: what is in a payload.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from barnabas.metadata.configs import ResourceType
+from barnabas.protocol import NULL_UUID, ErrorCode, KafkaError
+from barnabas.protocol import uuid as uuids
+from barnabas.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
+from barnabas.settings.client_metrics import Subscription, subscription
+from barnabas.settings.errors import SettingsError
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.broker import Broker
+    from barnabas.metadata.image import MetadataImage
+    from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest
+
+log = logging.getLogger("barnabas.telemetry")
+REPORTERS = "metric.reporters"
+ALL_METRICS = "*"
+INTERVAL_MS = 300_000  # while nothing is subscribed to
+INSTANCES_MAX = 16_384
+UNPACKED_TIMES_MAX = 10  # a payload may be this much larger than telemetry.max.bytes when it is unpacked
+COMPRESSIONS = (4, 3, 1, 2)  # zstd, lz4, gzip, snappy: the order is a preference
+RESERVED_IDS = (NULL_UUID, NULL_UUID[:-1] + b"\x01")
+
+
+class Receiver(Protocol):
+    def export_metrics(self, client: TelemetryClient, payload: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryClient:
+    """Who sent metrics."""
+
+    instance_id: str
+    client_id: str
+    software_name: str
+    software_version: str
+    host: str
+
+
+@dataclass(slots=True)
+class Instance:
+    """A client, what it is to send, and when it did."""
+
+    version: int
+    subscription_id: int
+    metrics: list[str]
+    interval_ms: int
+    asked_ms: float = float("-inf")
+    pushed_ms: float = float("-inf")
+    is_ending: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Telemetry:
+    def __init__(self, broker: Broker, random_bytes: Callable[[int], bytes]) -> None:
+        self._broker = broker
+        self._random_bytes = random_bytes
+        self._receivers: list[Receiver] = []
+        self._subscriptions: dict[str, Subscription] = {}
+        self._version = 0  # of the subscriptions: clients are asked anew when it changes
+        self._instances: dict[bytes, Instance] = {}
+        self.take_reporters()
+        self.take(broker.image)
+
+    # -- what is configured ----------------------------------------------------------------------
+
+    @property
+    def has_receivers(self) -> bool:
+        return bool(self._receivers)
+
+    def take_reporters(self) -> None:
+        self._receivers = list(receivers(self._broker.settings[REPORTERS]))
+        for receiver in self._receivers:
+            attach = getattr(receiver, "attach", None)
+            if attach is not None:
+                attach(self._broker.metrics)
+
+    def take(self, image: MetadataImage) -> None:
+        """Put the subscriptions of the metadata in force."""
+        found = {}
+        for resource, values in image.configs.by_resource.items():
+            if resource.type == ResourceType.CLIENT_METRICS:
+                try:
+                    found[resource.name] = subscription(resource.name, values)
+                except (SettingsError, KeyError) as error:
+                    log.warning("subscription %s is not in force: %s", resource.name, error)
+        self._subscriptions = found
+        self._version += 1
+
+    # -- what clients ask and send ---------------------------------------------------------------
+
+    def subscribe(self, instance_id: bytes, context: RequestContext) -> GetTelemetrySubscriptionsResponse:
+        if instance_id == NULL_UUID:
+            instance_id = self._random_bytes(16)
+        instance, now_ms = self._instance(instance_id, context), self._now_ms()
+        if now_ms - max(instance.asked_ms, instance.pushed_ms) < instance.interval_ms:
+            raise too_early(instance_id)
+        instance.asked_ms = now_ms
+        return GetTelemetrySubscriptionsResponse(
+            client_instance_id=instance_id,
+            subscription_id=instance.subscription_id,
+            accepted_compression_types=list(COMPRESSIONS),
+            push_interval_ms=instance.interval_ms,
+            telemetry_max_bytes=self._broker.settings["telemetry.max.bytes"],
+            delta_temporality=True,
+            requested_metrics=instance.metrics,
+        )
+
+    def push(self, request: PushTelemetryRequest, context: RequestContext) -> None:
+        instance_id = request.client_instance_id
+        if instance_id in RESERVED_IDS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the client has no instance id")
+        instance = self._instance(instance_id, context)
+        try:
+            self._check_push(instance_id, instance, request)
+        finally:
+            instance.is_ending = instance.is_ending or request.terminating
+        if request.metrics:
+            self._hand_on(instance_id, request, context)
+
+    def _check_push(self, instance_id: bytes, instance: Instance, request: PushTelemetryRequest) -> None:
+        now_ms = self._now_ms()
+        if instance.is_ending:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the client said that it would end")
+        is_early = instance.asked_ms <= instance.pushed_ms and (
+            now_ms - instance.pushed_ms < instance.interval_ms
+        )
+        if is_early and not request.terminating:
+            raise too_early(instance_id)
+        instance.pushed_ms = now_ms
+        if request.subscription_id != instance.subscription_id:
+            raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, "the subscription has changed: ask again")
+        if request.compression_type not in (0, *COMPRESSIONS):
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {request.compression_type} is unknown"
+            )
+        if len(request.metrics) > self._broker.settings["telemetry.max.bytes"]:
+            raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, "more than telemetry.max.bytes")
+
+    def _hand_on(self, instance_id: bytes, request: PushTelemetryRequest, context: RequestContext) -> None:
+        from barnabas.records.compression import Compression, decompress
+
+        limit = self._broker.settings["telemetry.max.bytes"] * UNPACKED_TIMES_MAX
+        client = TelemetryClient(
+            instance_id=uuids.to_text(instance_id),
+            client_id=context.client_id or "",
+            software_name=context.software_name,
+            software_version=context.software_version,
+            host=context.host,
+        )
+        try:
+            payload = bytes(decompress(Compression(request.compression_type), request.metrics, limit))
+            for receiver in self._receivers:
+                receiver.export_metrics(client, payload)
+        except Exception as error:  # a receiver is somebody else's code
+            log.warning("metrics of client %s were not taken: %s", client.client_id, error)
+            raise KafkaError(ErrorCode.INVALID_RECORD, "the metrics could not be taken") from error
+
+    def _instance(self, instance_id: bytes, context: RequestContext) -> Instance:
+        found = self._instances.get(instance_id)
+        if found is not None and found.version == self._version:
+            return found
+        attributes = found.attributes if found is not None else attributes_of(instance_id, context)
+        new = self._asked_of(instance_id, attributes)
+        if found is not None:
+            new.is_ending = found.is_ending
+        self._instances.pop(instance_id, None)
+        while len(self._instances) >= INSTANCES_MAX:
+            self._instances.pop(next(iter(self._instances)))
+        self._instances[instance_id] = new
+        return new
+
+    def _asked_of(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
+        matching = [each for each in self._subscriptions.values() if each.matches(attributes)]
+        metrics = sorted({metric for each in matching for metric in each.metrics})
+        if ALL_METRICS in metrics:
+            metrics = [ALL_METRICS]
+        interval_ms = min((each.interval_ms for each in matching), default=INTERVAL_MS)
+        mark = zlib.crc32(f"{metrics}{interval_ms}".encode() + instance_id)
+        return Instance(
+            version=self._version,
+            subscription_id=mark - (1 << 32) if mark >= 1 << 31 else mark,
+            metrics=metrics,
+            interval_ms=min(interval_ms, INTERVAL_MS),
+            attributes=attributes,
+        )
+
+    def _now_ms(self) -> float:
+        return self._broker.loop.time() * 1000
+
+
+def attributes_of(instance_id: bytes, context: RequestContext) -> dict[str, str]:
+    peer: Any = context.channel.transport.get_extra_info("peername") or ("", "")
+    return {
+        "client_instance_id": uuids.to_text(instance_id),
+        "client_id": context.client_id or "",
+        "client_software_name": context.software_name,
+        "client_software_version": context.software_version,
+        "client_source_address": context.host,
+        "client_source_port": str(peer[1]),
+    }
+
+
+def receivers(names: Iterable[str]) -> Iterable[Receiver]:
+    for name in names:
+        module, colon, attribute = name.partition(":")
+        if not colon:
+            continue
+        try:
+            found = getattr(import_module(module), attribute)()
+        except Exception as error:  # a reporter is somebody else's code
+            log.error("%s of %s cannot be made: %s", name, REPORTERS, error)
+            continue
+        if callable(getattr(found, "export_metrics", None)):
+            yield found
+
+
+def too_early(instance_id: bytes) -> KafkaError:
+    return KafkaError(
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        f"Request from the client [{uuids.to_text(instance_id)}] arrived before the next push interval time",
+    )

@@ -1,0 +1,206 @@
+"""Answers to producers that want every replica in sync to have their batches (`acks=all`).
+
+In: an answer, and the places in partitions that it waits for. Out: the answer, when the high watermark of
+each has passed; or why not: the leader changed, too few are in sync, the client's patience is over. Answers
+of one channel leave in the order of its requests (see `Channel.held`).
+Does not know: followers, logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Iterator
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from barnabas.broker.produce.pending_responses import decoded, not_written
+from barnabas.protocol import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.routes import Route
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.wire.channel import Channel
+    from barnabas.protocol.messages.produce import ProduceResponse
+
+Wait = tuple["Partition", int]
+"""A partition, and where a batch begins in it: batches are replicated whole."""
+SWEEP_SECONDS = 0.5
+
+
+class HeldAnswer:
+    __slots__ = (
+        "_correlation_id", "_missing", "_response", "_route", "_started_ns", "_waits", "channel", "is_ready",
+        "timeout_ms",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        channel: Channel,
+        route: Route,
+        correlation_id: int,
+        response: ProduceResponse | bytes,
+        waits: list[Wait],
+        timeout_ms: int,
+    ) -> None:
+        self.channel = channel
+        self.timeout_ms = timeout_ms
+        self.is_ready = False
+        self._route = route
+        self._correlation_id = correlation_id
+        self._response = response  # bytes are a whole frame, and become a message where there is an error
+        self._waits = waits
+        self._missing = 0
+        self._started_ns = perf_counter_ns()
+
+    def finish(self, failed: dict[Partition, KafkaError]) -> None:
+        """Everything is in the leader's files, except what failed: wait for the others."""
+        missing = 0
+        for wait in self._waits:
+            where, base_offset = wait
+            if where in failed:
+                self._spoil(where, failed[where])
+            elif not where.is_leader:
+                self._spoil(where, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            elif where.state.high_watermark > base_offset:
+                self._check(where)
+            else:
+                missing += 1
+                where.wait_for_commit(base_offset, self)
+        channel = self.channel
+        if missing:
+            self._missing = missing
+            channel.held_back(self)
+        else:
+            self.is_ready = True
+            if channel.held:
+                channel.held.append(self)
+            else:
+                self.encode_into(channel)
+                if not channel.answers_waiting and not channel.tick.is_open:
+                    channel.send()
+
+    def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
+        """Of none alone: the high watermark of a leader does not pass what it has to sync and has not."""
+        return ()
+
+    def arrived(self, where: Partition, error: KafkaError | None) -> None:
+        """One of the batches is committed, or why it is not."""
+        if self.is_ready:
+            return  # it was given up
+        try:
+            if error is not None:
+                self._spoil(where, error)
+            else:
+                self._check(where)
+        except Exception:
+            self.channel.fail("answering a producer at")
+        self._missing -= 1
+        if not self._missing:
+            self.is_ready = True
+            self.channel.tick.committed(self.channel)
+
+    def _check(self, where: Partition) -> None:
+        if not where.state.has_enough_in_sync:
+            self._spoil(
+                where,
+                KafkaError(
+                    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                    f"{where} has {len(where.state.maximal_isr)} replicas in sync, "
+                    f"min.insync.replicas is {where.min_insync_replicas}",
+                ),
+            )
+
+    def give_up(self) -> None:
+        """The client does not want to wait any longer. Whoever calls this releases the channel's answers."""
+        self.is_ready = True
+        error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        for where, base_offset in self._waits:
+            if where.state.high_watermark <= base_offset:
+                self._spoil(where, error)
+
+    @property
+    def partitions(self) -> Iterator[Partition]:
+        """Where it waits, or waited."""
+        return (where for where, _ in self._waits)
+
+    def _spoil(self, where: Partition, error: KafkaError) -> None:
+        if isinstance(self._response, bytes):
+            self._response = decoded(self._response, self._route)
+        not_written(self._response, where, error)
+
+    def encode_into(self, channel: Channel) -> None:
+        response = self._response
+        if isinstance(response, bytes):
+            channel.out.append(response)
+        else:
+            channel.encode_to(channel.out, self._route, self._correlation_id, response)
+        self._route.times.observe(perf_counter_ns() - self._started_ns)
+
+
+class Purgatory:
+    """Answers that wait, until they need not: one timer for all of them."""
+
+    __slots__ = ("_left", "_loop", "_timer", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._left: dict[Partition, None] = {}  # where answers waited that are not wanted any more
+        self._waiting: deque[tuple[float, HeldAnswer]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return sum(not held.is_ready for _, held in self._waiting)
+
+    def add(self, held: HeldAnswer) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0][1].is_ready:
+            waiting.popleft()
+        waiting.append((self._loop.time() + held.timeout_ms / 1000, held))
+        if self._timer is None:
+            self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def abandon(self, held: HeldAnswer) -> None:
+        """The client is gone. Its answer is forgotten with the next sweep."""
+        held.is_ready = True
+        for partition in held.partitions:
+            self.left(partition)
+
+    def left(self, partition: Partition) -> None:
+        """Something that waited at the partition does not any more: it is forgotten with the next sweep."""
+        self._left[partition] = None
+        if self._timer is None:
+            self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """Give up what has waited too long. Channels take further requests when their answers leave, which
+        adds to `_waiting`: so that comes last."""
+        now = self._loop.time()
+        waiting, self._waiting = self._waiting, deque()
+        channels: dict[Channel, None] = {}
+        self._timer = None
+        try:
+            for deadline, held in waiting:
+                if held.is_ready:
+                    continue
+                if deadline > now:
+                    self._waiting.append((deadline, held))
+                    continue
+                channels[held.channel] = None
+                self._left.update(dict.fromkeys(held.partitions))
+                try:
+                    held.give_up()
+                except Exception:
+                    held.channel.fail("refusing a producer at")
+            left, self._left = self._left, {}
+            for partition in left:
+                partition.forget_ready()
+            for channel in channels:
+                channel.release_held()
+        finally:
+            if self._timer is None and (self._waiting or self._left):
+                self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

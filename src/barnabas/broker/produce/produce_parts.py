@@ -1,0 +1,156 @@
+"""A produce request for many partitions, appended in parts of few: others are served between two of them.
+
+In: a request, the function that appends one. Out: one response for all parts, when the last is written, or
+committed where the client waits for that. Each part is written before the next is begun, so that opening
+files for thousands of partitions holds up nobody.
+Does not know: how a part is appended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.broker.produce import producing
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.runtime.pieces import WaitingSteps
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.produce.held_answers import Wait
+    from barnabas.broker.produce.pending_responses import Refuse
+    from barnabas.broker.wire.channel import Channel
+
+Data = ProduceRequest.TopicProduceData
+Topic = ProduceResponse.TopicProduceResponse
+Append = Callable[[ProduceRequest, "RequestContext"], Message | Awaitable[Message | None] | None]
+PARTITIONS_AT_ONCE_MAX = 64
+PARTITIONS_A_PART = 8
+
+
+def is_long(request: ProduceRequest) -> bool:
+    return sum(len(data.partition_data) for data in request.topic_data) > PARTITIONS_AT_ONCE_MAX
+
+
+async def append_in_parts(
+    request: ProduceRequest, context: RequestContext, append: Append, refuse: Refuse
+) -> Message | None:
+    """`append` is given each part; `refuse` puts an error into a response."""
+    producing.keep(request)
+    parts = Parts(context, refuse)
+    await context.broker.pieces.run(parts.steps(request, append))
+    if request.acks == 0 or parts.is_closed:
+        return None
+    response = ProduceResponse(responses=list(parts.topics.values()), node_endpoints=parts.node_endpoints)
+    if parts.waits:
+        context.channel.answer_after_commit(response, parts.waits, request.timeout_ms)
+        return None
+    return response
+
+
+class Parts:
+    """Stands for the channel while parts are appended: their responses come here."""
+
+    def __init__(self, context: RequestContext, refuse: Refuse) -> None:
+        self._channel: Channel = context.channel
+        self._partitions = context.broker.partitions
+        self._refuse = refuse
+        self._context = copy(context)
+        self._context.channel = cast(Any, self)
+        self._found: ProduceResponse | None = None
+        self._part_waits: list[Wait] = []
+        self.topics: dict[tuple[str, bytes], Topic] = {}
+        self.node_endpoints: list[ProduceResponse.NodeEndpoint] = []
+        self.waits: list[Wait] = []
+        self.is_closed = False
+
+    def steps(self, request: ProduceRequest, append: Append) -> WaitingSteps[None]:
+        tick = self._channel.tick
+        for part in split(request):
+            self._found, self._part_waits = None, []
+            answer = append(part, self._context)
+            if answer is not None and not isinstance(answer, Message):
+                task = asyncio.ensure_future(answer)
+                yield task
+                answer = task.result()
+            found = answer if isinstance(answer, ProduceResponse) else self._found
+            written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            tick.when_durable(partial(written.set_result, None))
+            tick.close()
+            yield written  # at once, but for logs that have to be synced first
+            if found is not None:
+                self._add(found)
+            if self.is_closed:
+                return
+
+    def _add(self, found: ProduceResponse) -> None:
+        failed = {
+            partition: error
+            for partition, base_offset in self._appended(found)
+            if (error := not_written(partition, base_offset)) is not None
+        }
+        for partition, error in failed.items():
+            self._refuse(found, partition, error)
+        self.waits += [wait for wait in self._part_waits if wait[0] not in failed]
+        for topic in found.responses:
+            known = self.topics.setdefault((topic.name, topic.topic_id), topic)
+            if known is not topic:
+                known.partition_responses += topic.partition_responses
+        known_nodes = {node.node_id for node in self.node_endpoints}
+        self.node_endpoints += [node for node in found.node_endpoints if node.node_id not in known_nodes]
+
+    def _appended(self, found: ProduceResponse) -> Iterator[tuple[Partition, int]]:
+        for topic in found.responses:
+            for answer in topic.partition_responses:
+                partition = self._partitions.get(topic.name, answer.index) or self._partitions.get_by_id(
+                    topic.topic_id, answer.index
+                )
+                if not answer.error_code and partition is not None:
+                    yield partition, answer.base_offset
+
+    # -- what appending asks of a channel ----------------------------------------------------------
+
+    @property
+    def tick(self) -> Any:
+        return self._channel.tick
+
+    def answer_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
+        return response
+
+    def answer_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
+        self._found, self._part_waits = response, waits
+
+    def refuse(self, reason: str) -> None:
+        self.is_closed = True
+        self._channel.refuse(reason)
+
+
+def split(request: ProduceRequest) -> Iterator[ProduceRequest]:
+    """The same request for a few partitions at a time."""
+    for data in request.topic_data:
+        for first in range(0, len(data.partition_data), PARTITIONS_A_PART):
+            some = data.partition_data[first : first + PARTITIONS_A_PART]
+            yield ProduceRequest(
+                transactional_id=request.transactional_id,
+                acks=request.acks,
+                timeout_ms=request.timeout_ms,
+                topic_data=[Data(name=data.name, topic_id=data.topic_id, partition_data=some)],
+            )
+
+
+def not_written(partition: Partition, base_offset: int) -> KafkaError | None:
+    """Why a batch that was staged is not in the file, or not synced where it has to be."""
+    log = partition.log
+    is_lost = log.written_offset <= base_offset
+    if not is_lost and partition.syncs_by_count:
+        is_lost = log.recovery_point <= base_offset and log.is_sync_due(0)
+    if is_lost:
+        return log.failure or KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"a batch of {partition} could not be written"
+        )
+    return None

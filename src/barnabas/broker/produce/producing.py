@@ -1,0 +1,142 @@
+"""Transactions in a produce request: found before anything is appended, and verified.
+
+In: a request. Out: why it is refused as a whole, or what the batch of each partition comes with. Only the
+headers of batches are looked at; whether they are sound is seen when they are appended.
+Does not know: appending, answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Verified, verify
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.protocol.messages.produce import ProduceRequest
+from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL_FLAG, BatchHeader
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.replication.verification import Verification
+
+TOPIC_IDS_SINCE = 13
+ABORTABLE_SINCE = 11
+ADDING_SINCE = 12
+FLAGS_AT = 22  # the lower byte of the attributes
+# Clients that do not expect these of a partition would give up; this one they try again, at the same broker.
+RETRIED = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+Data = ProduceRequest.TopicProduceData
+
+
+def is_transactional(records: memoryview | None) -> bool:
+    return (
+        records is not None
+        and len(records) >= BATCH_OVERHEAD
+        and bool(records[FLAGS_AT] & TRANSACTIONAL_FLAG)
+        and records[MAGIC_AT] == MAGIC
+    )
+
+
+def has_transactions(request: ProduceRequest) -> bool:
+    """Whether a batch of a transaction is among those of several partitions, or of one."""
+    for data in request.topic_data:
+        for given in data.partition_data:
+            if is_transactional(given.records):
+                return True
+    return False
+
+
+def batches(request: ProduceRequest) -> list[tuple[Data, int, BatchHeader]]:
+    """The batches of transactions: topic, partition, header."""
+    found = []
+    for data in request.topic_data:
+        for given in data.partition_data:
+            records = given.records
+            if records is not None and is_transactional(records):
+                header = BatchHeader(records)
+                if header.producer_id >= 0:
+                    found.append((data, given.index, header))
+    return found
+
+
+def nameless(request: ProduceRequest) -> KafkaError | None:
+    """Why a request without a transactional id is refused as a whole."""
+    if not has_transactions(request):
+        return None
+    return KafkaError(
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id"
+    )
+
+
+def verify_request(
+    request: ProduceRequest, transactional_id: str, context: RequestContext
+) -> Verified | Awaitable[Verified]:
+    """What the transactional batches of a request come with; see `verifying`. KafkaError: the request is
+    refused as a whole."""
+    found = batches(request)
+    if len({(header.producer_id, header.producer_epoch) for _, _, header in found}) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "the batches of one transaction are of several producers"
+        )
+    version = context.version
+    partitions = context.broker.partitions
+    sequences: dict[Partition, int] = {}
+    for data, index, header in found:
+        try:
+            if version < TOPIC_IDS_SINCE:
+                partition = partitions.leader(data.name, index)
+            else:
+                partition = partitions.leader_by_id(data.topic_id, index)
+        except KafkaError:
+            continue  # told when it is appended
+        sequences[partition] = header.base_sequence
+    if not sequences:
+        return {}
+    producer = Producer(transactional_id, found[0][2].producer_id, found[0][2].producer_epoch)
+    level = level_of(version)
+    verified = verify(context.broker, producer, sequences, level, retries=level is Level.ADDING)
+    if isinstance(verified, dict):
+        return translated(verified, level)
+    keep(request)
+    return translated_later(verified, level)
+
+
+def level_of(version: int) -> Level:
+    if version >= ADDING_SINCE:
+        return Level.ADDING
+    return Level.ABORTABLE if version >= ABORTABLE_SINCE else Level.FIRST
+
+
+async def translated_later(verified: Awaitable[Verified], level: Level) -> Verified:
+    return translated(await verified, level)
+
+
+def translated(verified: Verified, level: Level) -> Verified:
+    """Troubles of the coordinator in words that make a producer try again."""
+    return {partition: as_producers_know(found, level) for partition, found in verified.items()}
+
+
+def as_producers_know(found: Verification | NotVerified, level: Level) -> Verification | NotVerified:
+    if isinstance(found, NotVerified) and (
+        found.code in RETRIED
+        or (found.code == ErrorCode.CONCURRENT_TRANSACTIONS and level is not Level.ADDING)
+    ):
+        return NotVerified(
+            ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction cannot be verified now: {found.code.name}"
+        )
+    return found
+
+
+def keep(request: ProduceRequest) -> None:
+    """What was received has to outlive this turn of the loop."""
+    for data in request.topic_data:
+        for given in data.partition_data:
+            if given.records is not None:
+                given.records = memoryview(bytearray(given.records))

@@ -1,0 +1,164 @@
+"""Before records of a transaction are taken in: do their partitions belong to it?
+
+In: a producer, the partitions that it writes to outside of a transaction that is known there. Out: what each
+append comes with: a verification that was answered, or why it is refused; now, or when the coordinator has
+answered. Producers of today have their partitions added by this, older ones have added them before (KIP-890).
+Does not know: records, requests, the state of transactions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.partitions.partition import Partition
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.replication.verification import NOT_REQUIRED, ONGOING, Verification
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.transactions.outcome import TopicPartition
+
+ENABLED = "transaction.partition.verification.enable"
+RETRY_MS = "add.partitions.to.txn.retry.backoff.ms"
+RETRIES_MS_MAX = "add.partitions.to.txn.retry.backoff.max.ms"
+
+
+class Level(IntEnum):
+    """What a client understands of transactions, told by the version of its request."""
+
+    FIRST = 0
+    ABORTABLE = 1  # TRANSACTION_ABORTABLE: the transaction can be aborted, and another one begun
+    ADDING = 2  # partitions join the transaction by being written to
+
+
+class Producer(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+class NotVerified(KafkaError):
+    """The partition's log was not even asked."""
+
+
+Verified = dict[Partition, Verification | NotVerified]
+Asked = dict["TopicPartition", tuple[Partition, Verification]]
+
+
+def verify(
+    broker: Broker, producer: Producer, sequences: Mapping[Partition, int], level: Level, *, retries: bool
+) -> Verified | Awaitable[Verified]:
+    """`sequences` has the first sequence number for each partition. With `retries` a transaction that is
+    still ending is waited for, a little."""
+    is_required: bool = broker.settings[ENABLED]
+    if level < Level.ADDING and not is_required:
+        return dict.fromkeys(sequences, NOT_REQUIRED)
+    verified, asked = begin(broker, producer, sequences, level, is_required=is_required)
+    if not asked:
+        return verified
+    answer = broker.transactions.verify(*producer, list(asked), add=level is Level.ADDING)
+    if isinstance(answer, dict) and not (retries and is_concurrent(answer)):
+        return finish(verified, asked, answer, level)
+    question = broker, producer, sequences, level
+    return wait(question, answer, verified, asked, is_required=is_required, retries=retries)
+
+
+def verify_at_once(
+    broker: Broker, producer: Producer, partition: Partition, sequence: int, level: Level
+) -> Verification | None:
+    """The same for one partition, if it is verified now; None where it is not, or takes time."""
+    is_required: bool = broker.settings[ENABLED]
+    if level < Level.ADDING and not is_required:
+        return NOT_REQUIRED
+    if not broker.transactions.verifies_at_once(producer.transactional_id):
+        return None
+    verified, asked = begin(broker, producer, {partition: sequence}, level, is_required=is_required)
+    found = verified[partition]
+    if asked:
+        adds = level is Level.ADDING
+        answer = broker.transactions.verify(*producer, list(asked), add=adds, counted=False)
+        if not isinstance(answer, dict):
+            return None
+        found = finish(verified, asked, answer, level)[partition]
+    return None if isinstance(found, NotVerified) else found
+
+
+def begin(
+    broker: Broker, producer: Producer, sequences: Mapping[Partition, int], level: Level, *, is_required: bool
+) -> tuple[Verified, Asked]:
+    """What is known already, and what the coordinator has to be asked about."""
+    from barnabas.transactions.outcome import TopicPartition
+
+    verified: Verified = {}
+    asked: Asked = {}
+    now_ms = broker.clock.now_ms()
+    is_adding = level is Level.ADDING
+    for partition, sequence in sequences.items():
+        try:
+            started = partition.log.producers.start_verification(
+                producer.producer_id, sequence, producer.producer_epoch, bumps_epoch=is_adding, now_ms=now_ms
+            )
+        except KafkaError as error:
+            verified[partition] = NotVerified(error.code, error.message)
+            continue
+        verified[partition] = ONGOING if is_required else NOT_REQUIRED
+        if started is not None:
+            asked[TopicPartition(partition.topic, partition.index)] = (
+                partition,
+                started if is_required else NOT_REQUIRED,
+            )
+    return verified, asked
+
+
+def finish(
+    verified: Verified,
+    asked: Asked,
+    answer: Mapping[TopicPartition, int],
+    level: Level,
+) -> Verified:
+    for where, (partition, started) in asked.items():
+        code = translated(ErrorCode(answer.get(where, ErrorCode.NONE)), level)
+        verified[partition] = NotVerified(code, f"{where} is not in the transaction") if code else started
+    return verified
+
+
+def translated(code: ErrorCode, level: Level) -> ErrorCode:
+    """What the coordinator says, in words that producers expect from a partition."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code == ErrorCode.TRANSACTION_ABORTABLE and level is Level.FIRST:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def is_concurrent(answer: Mapping[TopicPartition, int]) -> bool:
+    """The transaction before is not over yet."""
+    return ErrorCode.CONCURRENT_TRANSACTIONS in answer.values()
+
+
+async def wait(
+    question: tuple[Broker, Producer, Mapping[Partition, int], Level],
+    answer: Mapping[TopicPartition, int] | Awaitable[Mapping[TopicPartition, int]],
+    verified: Verified,
+    asked: Asked,
+    *,
+    is_required: bool,
+    retries: bool,
+) -> Verified:
+    """The same, when it takes time. Each further try begins anew: a marker may have come meanwhile."""
+    broker, producer, sequences, level = question
+    settings = broker.settings
+    patience_ms = min(settings[RETRIES_MS_MAX], settings["request.timeout.ms"]) if retries else 0
+    deadline_ms = broker.clock.now_ms() + patience_ms
+    while True:
+        found = answer if isinstance(answer, Mapping) else await answer
+        if not is_concurrent(found) or broker.clock.now_ms() >= deadline_ms:
+            return finish(verified, asked, found, level)
+        await asyncio.sleep(settings[RETRY_MS] / 1000)
+        verified, asked = begin(broker, producer, sequences, level, is_required=is_required)
+        if not asked:
+            return verified
+        answer = broker.transactions.verify(*producer, list(asked), add=level is Level.ADDING)

@@ -1,0 +1,1 @@
+"""This node's seat in the quorum, the way to the active controller, and the other brokers."""

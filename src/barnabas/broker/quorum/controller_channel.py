@@ -1,0 +1,186 @@
+"""The way to the active controller: a call where it is this node's own, else a request to where it is.
+
+In: controller requests, of this broker itself (`send`) or of its clients (`handle`, which puts them into an
+Envelope as Kafka does). Out: the controller's answers. Who leads is what the quorum knows; NOT_CONTROLLER and
+broken connections are tried again until patience ends.
+Does not know: what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.core.frames import decode_response
+from barnabas.controller.context import unlimited
+from barnabas.controller.refusals import is_not_controller, refusal
+from barnabas.protocol import ErrorCode, KafkaError, Message, apis
+from barnabas.protocol.headers import RequestHeader
+from barnabas.protocol.messages.default_principal_data import DefaultPrincipalData
+from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.quorum.peers import PeerUnreachable
+from barnabas.settings.quorum import Address
+
+if TYPE_CHECKING:
+    from barnabas.broker.api.context import RequestContext
+    from barnabas.broker.quorum.peers import Connections
+    from barnabas.quorum.controller import Controller
+    from barnabas.quorum.quorum import Quorum
+    from barnabas.raft.leader_hint import LeaderHint
+
+Ask = Callable[[Address, float], Coroutine[Any, Any, Any]]
+AskOwn = Callable[["Controller"], Awaitable[Any]]
+RETRY_MS = 50
+PATIENCE_MS = 30_000  # as `request.timeout.ms`: then whoever waits has given up
+PRINCIPAL_VERSION = 0
+OWN_LANE, FORWARD_LANE = "controller", "forward"
+
+
+class ControllerChannel:
+    def __init__(
+        self,
+        quorum: Quorum,
+        connections: Connections,
+        controller: Controller | None,
+        request_timeout_ms: int = PATIENCE_MS,
+    ) -> None:
+        self._quorum = quorum
+        self._connections = connections
+        self._controller = controller  # this node's own, active or not
+        self._timeout_ms = request_timeout_ms
+        self._waiting: dict[asyncio.Future[None], None] = {}  # for whoever leads to lead on
+        # Waits until this broker has applied what its own controller decided, where clients may expect that.
+        self.when_applied: Callable[[], Awaitable[None]] | None = None
+        quorum.on_leader_change.append(self._leader_changed)
+
+    def _leader_changed(self, leader: LeaderHint) -> None:
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_result(None)
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller's node id; -1 while none is known."""
+        return self._quorum.leading.leader_id
+
+    @property
+    def kraft_version(self) -> int:
+        return self._quorum.kraft_version
+
+    async def send(self, request: Message, *, patience_ms: float | None = None, lane: str = OWN_LANE) -> Any:
+        """The active controller's answer to this node's own request. Without one in time the answer says so:
+        REQUEST_TIMED_OUT."""
+        return await self._until_answered(
+            request,
+            lambda controller: controller.handle(request),
+            lambda address, left_ms: self._connections.ask(address, request, left_ms, lane),
+            patience_ms,
+        )
+
+    async def handle(
+        self,
+        request: Message,
+        version: int | None = None,
+        take_mutations: Callable[[int], None] = unlimited,
+        context: RequestContext | None = None,
+    ) -> Any:
+        """The controller's answer to a client's request, in the version that the client spoke. A controller
+        that loses its office meanwhile answers nobody: the next one is asked."""
+
+        async def forward(address: Address, left_ms: float) -> Any:
+            if context is None:  # the broker asks for itself
+                return await self._connections.ask(address, request, left_ms, OWN_LANE)
+            return await self._forward(address, request, context, left_ms)
+
+        async def ask_own(controller: Controller) -> Any:
+            answer = await controller.handle(request, version, take_mutations)
+            if self.when_applied is not None:
+                await self.when_applied()
+            return answer
+
+        return await self._until_answered(request, ask_own, forward, None)
+
+    async def _until_answered(
+        self, request: Message, ask_own: AskOwn, ask: Ask, patience_ms: float | None
+    ) -> Any:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._timeout_ms if patience_ms is None else patience_ms) / 1000
+        while True:
+            answer = await self._try(ask_own, ask, max(deadline - loop.time(), 0.001) * 1000)
+            if answer is not None:
+                return answer
+            if loop.time() + RETRY_MS / 1000 >= deadline:
+                error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the active controller could not be reached")
+                return refusal(request, error)
+            await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _try(self, ask_own: AskOwn, ask: Ask, left_ms: float) -> Any:
+        """The answer, or None where trying again may help."""
+        controller = self._controller
+        if controller is not None and controller.is_active:
+            answer = await ask_own(controller)
+        else:
+            leading = self._quorum.leading
+            if leading.leader_id < 0 or not leading.host:
+                return None
+            try:
+                answer = await self._while_leading(ask(Address(leading.host, leading.port), left_ms))
+            except PeerUnreachable:
+                return None
+        return None if is_not_controller(answer) else answer
+
+    async def _while_leading(self, asking: Coroutine[Any, Any, Any]) -> Any:
+        """The answer of the active controller, for as long as it is that: one that was paused answers never,
+        or late."""
+        task = asyncio.ensure_future(asking)
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[over] = None
+        try:
+            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise PeerUnreachable("another controller is the active one now")
+        finally:
+            task.cancel()
+            self._waiting.pop(over, None)
+
+    async def _forward(
+        self, address: Address, request: Message, context: RequestContext, left_ms: float
+    ) -> Message:
+        key, version = request.schema.key, context.version
+        assert key is not None
+        header = RequestHeader(
+            request_api_key=key,
+            request_api_version=version,
+            correlation_id=context.correlation_id,
+            client_id=context.client_id,
+        )
+        data = header.encode(apis.request_header_version(key, version)) + request.encode(version)
+        envelope = EnvelopeRequest(
+            request_data=data,
+            request_principal=principal(context.user),
+            client_host_address=packed(context.host),
+        )
+        answer = await self._connections.ask(address, envelope, left_ms, lane=FORWARD_LANE)
+        if answer.error_code == ErrorCode.NOT_CONTROLLER:
+            raise PeerUnreachable("it is not the active controller any more")
+        if answer.error_code != ErrorCode.NONE:
+            return refusal(request, KafkaError(ErrorCode(answer.error_code)), version)
+        return decode_response(answer.response_data or b"", apis.response_class(key), key, version)
+
+
+def principal(user: str) -> bytes:
+    """A user as Kafka's default principal is written: the version, then the fields."""
+    data = DefaultPrincipalData(type="User", name=user, token_authenticated=False)
+    return PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(PRINCIPAL_VERSION)
+
+
+def packed(host: str) -> bytes:
+    """An address as bytes; clients without one (a socket in the file system) come from here."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.inet_pton(family, host.partition("%")[0])
+    except OSError:
+        return bytes((127, 0, 0, 1))

@@ -1,0 +1,43 @@
+"""Requests to other brokers of the cluster: markers of transactions, questions to their coordinators.
+
+In: a broker id, a request. Out: the answer; KafkaError NETWORK_EXCEPTION where there is none. Connections are
+made by need, to the listener that brokers use among themselves.
+Does not know: what is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.quorum.peers import Connections
+from barnabas.protocol import ErrorCode, KafkaError, Message
+from barnabas.quorum.peers import PeerUnreachable
+from barnabas.settings.quorum import Address
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+class OtherBrokers:
+    __slots__ = ("_broker", "_connections", "_timeout_ms")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._timeout_ms: int = broker.settings["request.timeout.ms"]
+        self._connections = Connections(f"broker-{broker.node_id}", self._timeout_ms)
+
+    async def ask(self, broker_id: int, request: Message, lane: str) -> Any:
+        """The answer of a broker. Requests of different lanes do not wait for each other."""
+        registered = self._broker.image.cluster.brokers.get(broker_id)
+        listener = self._broker.settings.inter_broker_listener_name
+        endpoint = registered.listeners.get(listener) if registered is not None else None
+        if endpoint is None:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"broker {broker_id} has no listener {listener}")
+        try:
+            address = Address(endpoint.host, endpoint.port)
+            return await self._connections.ask(address, request, self._timeout_ms, lane)
+        except PeerUnreachable as error:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from None
+
+    async def close(self) -> None:
+        await self._connections.close()

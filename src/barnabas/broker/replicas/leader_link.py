@@ -1,0 +1,208 @@
+"""A follower's connection to one leader: requests in order, answers handled where they landed.
+
+In: requests. Out: answers, decoded as views of the receive memory, so that batches in them are staged and
+written like those of producers; `lost` when the connection is gone, or the leader silent for too long.
+Does not know: what is fetched, sessions, when to connect again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.client.core.frames import flexible_header_size, frame_start, key_of
+from barnabas.client.core.versions import ASK_VERSION_MAX, newest_common, versions_request
+from barnabas.connection.inbox import Inbox
+from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.protocol.apis import response_header_version
+from barnabas.protocol.codec import codec
+from barnabas.protocol.messages.api_versions import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.produce.tick import Tick
+
+log = logging.getLogger("barnabas.following")
+FRAME_BYTES_MAX = 1 << 30
+_correlation = struct.Struct(">i").unpack_from
+Then = Callable[[Any], None]
+
+
+class Way:
+    """How one kind of request travels to this leader and back."""
+
+    __slots__ = ("decode", "is_flexible", "key", "version")
+
+    def __init__(self, response: type[Message], version: int) -> None:
+        self.key = key = key_of(response)
+        self.version = version
+        self.decode = codec(response, version).decode
+        self.is_flexible = response_header_version(key, version) > 0
+
+
+class LeaderLink(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_asked_at", "_client_id", "_correlation_id", "_greeting", "_is_closed", "_is_handling", "_loop",
+        "_lost", "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "_ways", "inbox",
+    )  # fmt: skip
+
+    def __init__(
+        self, tick: Tick, client_id: str, timeout_ms: int, lost: Callable[[LeaderLink, str], None]
+    ) -> None:
+        self.inbox = Inbox(tick.arena, FRAME_BYTES_MAX)
+        self._tick = tick
+        self._client_id = client_id
+        self._timeout = timeout_ms / 1000
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._offers: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        self._ways: dict[type[Message], Way] = {}  # by the kind of answer
+        self._waiting: deque[tuple[int, Way, Then]] = deque()  # in the order of requests
+        self._asked_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._greeting: asyncio.Future[ApiVersionsResponse] | None = None
+        self._is_closed = False
+        self._is_handling = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    async def greet(self) -> None:
+        """Learn which versions the leader speaks. OSError: the connection is lost."""
+        future: asyncio.Future[ApiVersionsResponse] = self._loop.create_future()
+        self._greeting = future
+
+        def answered(response: ApiVersionsResponse) -> None:
+            if not future.done():
+                future.set_result(response)
+
+        way = Way(ApiVersionsResponse, ASK_VERSION_MAX)
+        self._send(versions_request(way.version).encode_parts(way.version), way, answered)
+        response = await future
+        self._greeting = None
+        if response.error_code:
+            raise KafkaError(ErrorCode(response.error_code), "the leader does not tell its API versions")
+        self._offers = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+
+    def ask(self, request: Message, response: type[Message], then: Then) -> None:
+        """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""
+        way = self._ways.get(response)
+        if way is None:
+            offered = self._offers.get(key_of(type(request)))
+            version = newest_common(type(request), offered) if offered is not None else None
+            if version is None:
+                self.abort(f"it does not serve {type(request).__name__}")
+                return
+            way = self._ways[response] = Way(response, version)
+        self._send(request.encode_parts(way.version), way, then)
+
+    def ask_again(self, body: bytes, response: type[Message], then: Then) -> None:
+        """The same with a request that is encoded, of a kind that was sent before."""
+        self._send([body], self._ways[response], then)
+
+    def version_of(self, response: type[Message]) -> int:
+        """In which requests of a kind that was sent before go out."""
+        return self._ways[response].version
+
+    def _send(self, body: list[bytes], way: Way, then: Then) -> None:
+        if self._is_closed or self._transport is None:
+            return
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._waiting.append((correlation_id, way, then))
+        self._asked_at = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout, self._check)
+        size = sum(map(len, body))
+        start = frame_start(way.key, way.version, correlation_id, self._client_id, size)
+        self._transport.write(b"".join([start, *body]))
+
+    def _check(self) -> None:
+        """The leader may be gone without a word."""
+        self._timer = None
+        if self._is_closed:
+            return
+        if self._waiting and self._loop.time() - self._asked_at >= self._timeout:
+            self.abort(f"no answer within {self._timeout:.0f} s")
+        else:
+            self._timer = self._loop.call_later(self._timeout, self._check)
+
+    def abort(self, reason: str) -> None:
+        if not self._is_closed and self._transport is not None:
+            self._transport.abort()
+        self._close(reason)
+
+    def _close(self, reason: str) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._is_handling:  # what is being handled may be staged
+            self.inbox.release_buffers()
+        if self._greeting is not None and not self._greeting.done():
+            self._greeting.set_exception(ConnectionResetError(reason))
+        self._lost(self, reason)
+
+    # -- what asyncio calls ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._close(str(error) if error else "the leader closed the connection")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.inbox.buffer()  # and nothing else: uvloop crashes if reading ends in here
+
+    def buffer_updated(self, nbytes: int) -> None:
+        run = self.inbox.received(nbytes)
+        if run is not None and not self._is_closed:
+            self._handle(run)
+
+    def _handle(self, run: memoryview) -> None:
+        inbox, tick = self.inbox, self._tick
+        position, end = 0, len(run)
+        inbox.arena.is_lent = self._is_handling = True
+        try:
+            while position < end and not self._is_closed:
+                stop = inbox.frame_end(run, position, end)
+                if not stop:
+                    break
+                self._answer(run[position + 4 : stop])
+                position = stop
+        except ProtocolError as error:
+            self.abort(f"it sent nonsense: {error}")
+        except Exception:
+            log.exception("an answer of a leader could not be handled")
+            self.abort("its answer could not be handled")
+        finally:
+            inbox.arena.is_lent = self._is_handling = False
+        inbox.consume(run, position if not self._is_closed else end, referenced=tick.is_open)
+        if tick.is_open:
+            tick.channel_done()
+        if self._is_closed:
+            inbox.release_buffers()
+            return
+        if inbox.waits_for_memory and self._transport is not None:
+            self._transport.pause_reading()
+            tick.arena.wait_for_room(self._resume)
+
+    def _resume(self) -> None:
+        if not self._is_closed and self._transport is not None:
+            self._transport.resume_reading()
+
+    def _answer(self, frame: memoryview) -> None:
+        if not self._waiting or _correlation(frame)[0] != self._waiting[0][0]:
+            raise ProtocolError("correlation_id", "an answer that nobody asked for")
+        _, way, then = self._waiting.popleft()
+        self._asked_at = self._loop.time()
+        decoded, _ = way.decode(frame, flexible_header_size(frame) if way.is_flexible else 4)
+        then(decoded)

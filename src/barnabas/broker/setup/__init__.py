@@ -1,0 +1,1 @@
+"""Before the first start: formatting log dirs, first credentials, the key of secrets."""

@@ -1,0 +1,1 @@
+"""Topics as clients ask for them: created on demand, and encoded for Metadata responses."""

@@ -1,0 +1,1 @@
+"""Upkeep: retention, cleaning, syncing, log dirs that fail, partitions that move between log dirs."""

@@ -1,0 +1,212 @@
+"""Moves between log dirs: a partition is copied while it is written to, then the copy takes its place.
+
+In: AlterReplicaLogDirs, copies that a restart interrupted. Out: `-future` folders that become the partition's
+own. Copying runs in threads, as fast as `replica.alter.log.dirs.io.max.bytes.per.second` allows. When little
+is missing, the controller is told where the partition will lie; then, in one go on the loop, the rest is
+copied and the logs change places.
+Does not know: the files (see `storage.future_logs` and `storage.copying`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.storage.dirs import future_logs
+from barnabas.storage.files import names
+from barnabas.storage.files.names import TopicPartition
+from barnabas.storage.logs import copying
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.broker.replicas.replicas import Replicas
+    from barnabas.storage.dirs.log_dir import LogDir
+    from barnabas.storage.logs.log import Log
+
+log = logging.getLogger("barnabas.directories")
+CHUNK_BYTES = 1 << 20
+RETRY_MS = 100
+CLOSING_S_MAX = 5.0
+PREFERRED_MAX = 100_000  # partitions that are not there yet
+MARK_BYTES = len(".") + 32 + len(names.FUTURE_FOLDER)
+
+
+class LogDirMoves:
+    def __init__(self, broker: Broker, replicas: Replicas) -> None:
+        self._broker = broker
+        self._replicas = replicas
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._is_closing = False
+        count = broker.settings["num.replica.alter.log.dirs.threads"] or len(broker.log_dirs.dirs)
+        self._turns = asyncio.Semaphore(count)
+
+    def resume(self) -> None:
+        """Go on with what was being copied when the node stopped."""
+        for where in list(self._broker.log_dirs.future_logs):
+            partition = self._broker.partitions.get(*where)
+            if partition is not None:
+                self._begin(where, partition)
+
+    async def close(self) -> None:
+        """Stop copying; the next start goes on. Threads end what they have begun: the copies will be
+        closed."""
+        self._is_closing = True
+        tasks = list(self._tasks.values())
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=CLOSING_S_MAX)
+            for task in late:
+                task.cancel()
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def alter(self, where: TopicPartition, path: str) -> None:
+        """The partition should lie in the dir at `path`; KafkaError when it cannot."""
+        broker = self._broker
+        directory = self._destination(where, path)
+        if broker.partitions.is_offline(*where):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{where} is offline")
+        partition = broker.partitions.get(*where)
+        future = broker.log_dirs.future_logs.get(where)
+        if partition is None:
+            raise self._not_here(where, directory)
+        if future is not None:
+            if broker.log_dirs.dir_of(future) is directory:
+                if where not in self._tasks:  # it had come to an end that was none
+                    self._begin(where, partition)
+                return
+            self._cancel(where)
+        if broker.log_dirs.dir_of(partition.log) is directory:
+            return
+        if directory.is_cordoned:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{path} is cordoned: it takes no partitions"
+            )
+        if len(broker.log_dirs.online()) < len(broker.log_dirs.dirs):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, "a log dir is offline: it may hold this partition too"
+            )
+        future_logs.create(broker.log_dirs, partition.log, directory, broker.clock.now_ms())
+        self._begin(where, partition)
+
+    def _not_here(self, where: TopicPartition, directory: LogDir) -> KafkaError:
+        """The partition will be made where it was asked to be."""
+        preferred = self._broker.log_dirs.preferred
+        if len(preferred) < PREFERRED_MAX:
+            preferred[where] = directory
+        if self._broker.image.topics.partition(*where) is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{where} is not here yet")
+
+    def _destination(self, where: TopicPartition, path: str) -> LogDir:
+        if len(names.folder_name(where)) + MARK_BYTES > names.FOLDER_NAME_BYTES_MAX:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"the name of {where} is too long")
+        wanted = path.rstrip("/") or "/"
+        dirs = self._broker.log_dirs.dirs
+        directory = next((each for each in dirs if each.absolute_path == wanted), None)
+        if directory is None:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs")
+        if directory.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir {path} is offline")
+        return directory
+
+    def _cancel(self, where: TopicPartition) -> None:
+        task = self._tasks.pop(where, None)
+        if task is not None:
+            task.cancel()
+        future_logs.drop(self._broker.log_dirs, where, self._broker.clock.now_ms())
+
+    # -- copying -----------------------------------------------------------------------------------
+
+    def _begin(self, where: TopicPartition, partition: Partition) -> None:
+        task = self._broker.loop.create_task(self._move(where, partition))
+        self._tasks[where] = task
+        task.add_done_callback(lambda done: self._ended(where, done))
+
+    def _ended(self, where: TopicPartition, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(where) is task:
+            del self._tasks[where]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s could not be moved: %s", where, error)
+
+    async def _move(self, where: TopicPartition, partition: Partition) -> None:
+        log_dirs = self._broker.log_dirs
+        source, copy = partition.log, log_dirs.future_logs[where]
+        source.is_moving = True
+        try:
+            async with self._turns:
+                while source.is_claimed and self._goes_on(where, partition, copy):
+                    await asyncio.sleep(RETRY_MS / 1000)  # compaction may be at it
+                await self._copy(where, partition, copy)
+        finally:
+            source.is_moving = where in log_dirs.future_logs
+            if log_dirs.logs.get(where) is source and not self._is_closing:
+                # It stays: the controller may have heard otherwise.
+                broker, here = self._broker, log_dirs.dir_of(source).id
+                broker.directories.note(partition.topic_id, partition.index, here)
+
+    async def _copy(self, where: TopicPartition, partition: Partition, copy: Log) -> None:
+        broker, log_dirs = self._broker, self._broker.log_dirs
+        directory = log_dirs.dir_of(copy)
+        is_assigned = False
+        while self._goes_on(where, partition, copy):
+            await self._catch_up(where, partition, copy)
+            await broker.threads.run(copy.sync)
+            if not self._goes_on(where, partition, copy):
+                return
+            if not is_assigned:
+                await broker.directories.assign(partition.topic_id, partition.index, directory.id)
+                is_assigned = True
+            elif self._change_places(where, partition, copy):
+                log.info("%s lies in %s now", where, directory.path)
+                await broker.threads.run(future_logs.sync_name, log_dirs, copy)
+                return
+            else:
+                await asyncio.sleep(RETRY_MS / 1000)
+
+    def _goes_on(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
+        """Neither was the partition deleted, nor did a dir fail, nor is the copy unwanted by now."""
+        log_dirs = self._broker.log_dirs
+        if self._is_closing or log_dirs.future_logs.get(where) is not copy:
+            return False
+        return log_dirs.logs.get(where) is partition.log
+
+    async def _catch_up(self, where: TopicPartition, partition: Partition, copy: Log) -> None:
+        """Copy until less than a chunk is missing."""
+        broker = self._broker
+        while self._goes_on(where, partition, copy):
+            rate: int = broker.settings["replica.alter.log.dirs.io.max.bytes.per.second"]
+            now_ms = broker.clock.now_ms()
+            if rate == 0 or partition.log.truncation is not None:
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            size = min(CHUNK_BYTES, rate)
+            cut_at = copying.shared_end(partition.log, copy)
+            copied = await broker.threads.run(copying.copy_some, partition.log, copy, size, now_ms, cut_at)
+            if copied == 0:
+                return
+            await asyncio.sleep(copied / rate)
+
+    def _change_places(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
+        """The rest, and the exchange; nothing else happens on the loop meanwhile. False when it has to be
+        tried again: too much was written since, or somebody works on the log's segments."""
+        source = partition.log
+        if source.truncation is not None or not source.claim():
+            return False
+        try:
+            self._replicas.write_all()
+            now_ms = self._broker.clock.now_ms()
+            if copying.shared_end(source, copy) < copy.end_offset:
+                return False  # the log was cut: a thread cuts the copy
+            copying.copy_some(source, copy, CHUNK_BYTES, now_ms)
+            if copy.end_offset < source.end_offset:
+                return False
+            copying.complete(source, copy)
+            if copy.recovery_point < source.recovery_point:
+                copy.sync()  # what was promised to be durable stays so; it is less than a chunk
+            partition.log = future_logs.promote(self._broker.log_dirs, where, now_ms)
+            return True
+        finally:
+            source.release()

@@ -1,0 +1,104 @@
+"""Which log dirs are offline or cordoned, and that the controller hears of it.
+
+In: paths that could not be written or read, from any thread; `cordoned.log.dirs`. Out: partitions of a failed
+dir that answer KAFKA_STORAGE_ERROR while the others go on; dirs' ids for the next heartbeat. Without its
+metadata log, without any log dir, or when the controller does not hear of a failure
+(`log.dir.failure.timeout.ms`), a node cannot go on.
+Does not know: what failed; what a controller does about it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.protocol import ErrorCode, KafkaError
+from barnabas.storage.files.errors import StorageError
+from barnabas.storage.files.names import META_PROPERTIES
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.replicas.replicas import Replicas
+    from barnabas.quorum.broker_lifecycle import BrokerLifecycle
+    from barnabas.settings import BrokerSettings
+    from barnabas.storage.dirs.log_dir import LogDir
+
+log = logging.getLogger("barnabas.directories")
+CORDONED = "cordoned.log.dirs"
+
+
+class LogDirStates:
+    """`stop(error)` ends the node."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        replicas: Replicas,
+        lifecycle: BrokerLifecycle,
+        stop: Callable[[KafkaError], None],
+    ) -> None:
+        self._broker = broker
+        self._replicas = replicas
+        self._lifecycle = lifecycle
+        self._stop = stop
+        self._metadata_path = broker.settings.metadata_log_dir
+        self.is_closed = False
+        self._cordon(broker.settings, broker.settings)
+        broker.dynamic.on_change((CORDONED,), self._cordon)
+
+    def _cordon(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        self._lifecycle.cordoned_log_dirs = self._broker.log_dirs.cordon(after[CORDONED])
+        self._lifecycle.beat_soon()
+
+    # -- failures ----------------------------------------------------------------------------------
+
+    def disk_failed(self, path: str, reason: str, number: int) -> None:
+        """From any thread."""
+        if not self.is_closed:
+            self._broker.loop.call_soon_threadsafe(self._fail, path, reason, number)
+
+    def _fail(self, path: str, reason: str, number: int) -> None:
+        log_dirs = self._broker.log_dirs
+        directory = log_dirs.dir_with_path(path)
+        if directory is None and f"{path}/".startswith(f"{self._metadata_path}/") and not self.is_closed:
+            self._end(f"the metadata log's dir has failed: {reason}")
+        if directory is None or directory.failure is not None or self.is_closed:
+            return
+        if number == errno.ENOENT and log_dirs.context.disk.exists(f"{directory.path}/{META_PROPERTIES}"):
+            return  # a file that somebody deleted; the disk is there
+        self._take_offline(directory, reason)
+
+    def _take_offline(self, directory: LogDir, reason: str) -> None:
+        self._replicas.write_all()
+        if directory.path == self._metadata_path:
+            directory.failure = reason
+            self._end(f"the metadata log's dir has failed: {reason}")
+            return
+        try:
+            gone = self._broker.log_dirs.fail(directory, reason)
+        except StorageError as error:
+            self._end(str(error))
+            return
+        for where in gone:
+            self._replicas.take_offline(where)
+        log.error("%d partitions are offline with %s", len(gone), directory.path)
+        self._tell(directory)
+
+    def _tell(self, directory: LogDir) -> None:
+        """Until the controller knows, clients are sent to a leader that cannot serve."""
+        lifecycle = self._lifecycle
+        lifecycle.offline_log_dirs.append(directory.id)
+        count = len(lifecycle.offline_log_dirs)
+        lifecycle.beat_soon()
+
+        def check() -> None:
+            if lifecycle.offline_log_dirs_reported < count and not self.is_closed:
+                self._end(f"the controller could not be told that {directory.path} has failed")
+
+        timeout_ms: int = self._broker.settings["log.dir.failure.timeout.ms"]
+        self._broker.loop.call_later(timeout_ms / 1000, check)
+
+    def _end(self, reason: str) -> None:
+        self._stop(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))

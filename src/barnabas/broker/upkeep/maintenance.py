@@ -1,0 +1,146 @@
+"""What a broker does from time to time: checkpoints, due syncs, retention, removal of what was deleted,
+expiry of producers.
+
+In: intervals from the settings. Out: calls to storage, in threads where they are slow. One task at a time
+for each duty, so none piles up; a failure is logged and tried again next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.broker.upkeep.log_syncing import sync_log, sync_names
+from barnabas.broker.upkeep.retention import Retention
+from barnabas.protocol import KafkaError
+from barnabas.storage.dirs.log_dirs import log_start_offsets, recovery_points
+from barnabas.storage.files import names
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partitions.partition import Partition
+    from barnabas.storage.dirs.log_dir import LogDir
+    from barnabas.storage.dirs.log_dirs import Checkpoint, OffsetsOf
+    from barnabas.storage.files.names import TopicPartition
+    from barnabas.storage.logs.log import Log
+
+log = logging.getLogger("barnabas.maintenance")
+Duty = Callable[[], Awaitable[None]]
+DELETE_CHECK_MS = 1_000
+INTERVAL_MS_MAX = 24 * 3600 * 1000  # longer ones mean never
+
+
+class Maintenance:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+        self._retention = Retention(broker)
+        self._stopping = asyncio.Event()
+        self._marks_written: Checkpoint | None = None
+
+    def start(self) -> None:
+        settings = self._broker.settings
+        duties: list[tuple[Duty, int]] = [
+            (self.checkpoint_recovery_points, settings["log.flush.offset.checkpoint.interval.ms"]),
+            (self.checkpoint_log_starts, settings["log.flush.start.offset.checkpoint.interval.ms"]),
+            (self.checkpoint_high_watermarks, settings["replica.high.watermark.checkpoint.interval.ms"]),
+            (self.sync_due, settings["log.flush.scheduler.interval.ms"]),
+            (self.expire_producers, settings["producer.id.expiration.check.interval.ms"]),
+            (self._retention.run, settings["log.retention.check.interval.ms"]),
+            (self.remove_deleted, DELETE_CHECK_MS),
+        ]
+        self._tasks = [
+            asyncio.get_running_loop().create_task(self._repeat(duty, interval_ms))
+            for duty, interval_ms in duties
+            if interval_ms <= INTERVAL_MS_MAX
+        ]
+
+    async def stop(self) -> None:
+        """What a duty has begun in a thread is ended first: two must not write the same checkpoint at
+        once."""
+        self._stopping.set()
+        self._retention.is_stopping = True
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _repeat(self, duty: Duty, interval_ms: int) -> None:
+        wait_ms = min(interval_ms, self._broker.settings["log.initial.task.delay.ms"])
+        while not await self._stops_within(wait_ms):
+            wait_ms = interval_ms
+            try:
+                await duty()
+            except (KafkaError, OSError) as error:
+                log.error("%s failed: %s", getattr(duty, "__name__", duty), error)
+            except Exception:  # a shortage of memory or threads among them: the next time may do better
+                log.exception("%s failed", getattr(duty, "__name__", duty))
+
+    async def _stops_within(self, duration_ms: int) -> bool:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), duration_ms / 1000)
+        except TimeoutError:
+            return False
+        return True
+
+    # -- duties ------------------------------------------------------------------------------------
+
+    async def checkpoint_recovery_points(self) -> None:
+        broker = self._broker
+        await broker.pieces.run(sync_names(broker.threads.syncs, list(broker.log_dirs.logs.values())))
+        await self._store(names.RECOVERY_POINT_CHECKPOINT, recovery_points)
+
+    async def checkpoint_log_starts(self) -> None:
+        await self._store(names.LOG_START_OFFSET_CHECKPOINT, log_start_offsets)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        """Of most partitions nothing is written, at most times: the same file need not be written again."""
+        self._marks_written = await self._store(
+            names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, unless=self._marks_written
+        )
+
+    async def _store(self, name: str, offsets_of: OffsetsOf, unless: Checkpoint | None = None) -> Checkpoint:
+        broker = self._broker
+        found = await broker.pieces.run(broker.log_dirs.checkpoint_in_steps(offsets_of))
+        if found != unless:
+            await broker.threads.syncs.run(broker.log_dirs.store_checkpoint, name, found)
+        return found
+
+    def _high_watermarks(self, directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
+        for where in list(directory.logs):
+            partition = self._broker.partitions.get(*where)
+            if partition is not None:
+                yield where, partition.high_watermark
+
+    async def sync_due(self) -> None:
+        """`flush.ms`: logs that were written and not synced for that long."""
+        now_ms = self._broker.clock.now_ms()
+        due: list[Log] = []
+
+        def look(partition: Partition) -> None:
+            if partition.log.is_sync_due(now_ms):
+                due.append(partition.log)
+
+        await self._of_each(look)
+        for each in due:
+            await sync_log(self._broker.threads.syncs, each, None, now_ms)
+
+    async def expire_producers(self) -> None:
+        expiration_ms: int = self._broker.settings["producer.id.expiration.ms"]
+        now_ms = self._broker.clock.now_ms()
+
+        def expire(partition: Partition) -> None:
+            if partition.log.producers_loaded:
+                partition.log.producers.expire(now_ms, expiration_ms)
+
+        await self._of_each(expire)
+
+    async def _of_each(self, do: Callable[[Partition], None]) -> None:
+        await self._broker.pieces.run(self._broker.partitions.in_steps(do))
+
+    async def remove_deleted(self) -> None:
+        """Files and folders that were deleted, after `file.delete.delay.ms`."""
+        graveyard, now_ms = self._broker.log_dirs.context.graveyard, self._broker.clock.now_ms()
+        due_ms = graveyard.next_due_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            await self._broker.threads.run(graveyard.remove_due, now_ms)

@@ -1,0 +1,182 @@
+"""Listening: the listeners of a node, opened at start and whenever a setting says so, and what limits them.
+
+In: settings at start and when they change, sockets that are bound already. Out: open listeners. Listeners
+that `listeners` names while running are opened, those that it names no longer are closed with their
+connections; limits take effect at once. Does not know: what is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.loading import load_handlers
+from barnabas.broker.quotas.throttling import Guard
+from barnabas.broker.wire.connection_limits import LIMITS, ConnectionLimits
+from barnabas.broker.wire.server import Listener
+from barnabas.quotas import Levels
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.produce.tick import Tick
+    from barnabas.runtime.descriptors import Shares
+    from barnabas.runtime.sockets import Sockets
+    from barnabas.settings import BrokerSettings, EndPoint
+
+log = logging.getLogger("barnabas.server")
+CLIENTS, CONTROLLER = "broker", "controller"
+
+
+class Listening:
+    def __init__(self, broker: Broker, tick: Tick, sockets: Sockets, shares: Shares) -> None:
+        self._broker = broker
+        self._tick = tick
+        self._sockets = sockets
+        self.listeners: list[Listener] = []
+        self._guard = Guard(broker.quotas)
+        self._tasks: set[asyncio.Task[None]] = set()
+        settings = broker.settings
+        self._limits = {CLIENTS: ConnectionLimits(settings), CONTROLLER: ConnectionLimits(settings)}
+        self.shares = shares
+
+    async def open_controllers(self, bound: Mapping[str, socket.socket]) -> None:
+        """Open the controllers' listeners: the quorum needs them before there can be anything else."""
+        load_handlers()
+        for endpoint in self._broker.settings.controller_listeners:
+            await self._open(endpoint, bound[endpoint.name])
+
+    async def start(self, bound: Mapping[str, socket.socket]) -> None:
+        """Open every listener of the settings that is not; OSError names the address that cannot be had."""
+        load_handlers()
+        open_now = {listener.name for listener in self.listeners}
+        for endpoint in self._broker.settings.listeners:
+            if endpoint.name in open_now:
+                continue
+            if endpoint.name in bound:
+                await self._open(endpoint, bound[endpoint.name])
+            else:
+                await self._try_to_open(endpoint)
+        dynamic = self._broker.dynamic
+        dynamic.on_change(LIMITS, self._limits_changed)
+        dynamic.on_change(("listeners",), self._listeners_changed)
+        self._broker.quotas.on_change.append(self._quotas_changed)
+        self._quotas_changed()
+
+    async def close_for_clients(self) -> None:
+        """Close all but the controllers' listeners."""
+        for listener in [each for each in self.listeners if each.kind == CLIENTS]:
+            await listener.close()
+            self.listeners.remove(listener)
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        for listener in self.listeners:
+            await listener.close()
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        """Of clients."""
+        return self._limits[CLIENTS]
+
+    async def _open(self, endpoint: EndPoint, bound: socket.socket) -> None:
+        kind = CONTROLLER if endpoint.name in self._broker.settings.controller_listener_names else CLIENTS
+        is_for_peers = kind == CONTROLLER or self._is_for_brokers_alone(endpoint.name)
+        share = self.shares.peers if is_for_peers else self.shares.clients
+        listener = Listener(endpoint, kind, self._broker, self._tick, self._limits[kind], share)
+        try:
+            listener.open(self._sockets, bound)
+        except OSError as error:
+            self._limits[kind].remove_listener(endpoint.name)
+            raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from None
+        self.listeners.append(listener)
+        self._meet()
+        if self._is_guarded:
+            listener.router.guard(self._guard)
+
+    def _is_for_brokers_alone(self, name: str) -> bool:
+        """Whether clients have a listener of their own, so that this one has descriptors of its own."""
+        settings = self._broker.settings
+        others = [each for each in settings.listeners if each.name not in settings.controller_listener_names]
+        return name == settings.inter_broker_listener_name and len(others) > 1
+
+    def _meet(self) -> None:
+        """Listeners with the same limits know each other."""
+        for listener in self.listeners:
+            listener.neighbours = [each for each in self.listeners if each.limits is listener.limits]
+
+    # -- changes while running -------------------------------------------------------------------
+
+    def _limits_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        for limits in self._limits.values():
+            limits.take(after)
+        for listener in self.listeners:
+            if listener.limits.is_exceeded:
+                listener.close_least_active()
+            listener.let_in()
+
+    def _listeners_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
+        task = asyncio.get_running_loop().create_task(self._follow(after))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, settings: BrokerSettings) -> None:
+        wanted = {endpoint.name: endpoint for endpoint in settings.listeners}
+        for listener in [each for each in self.listeners if each.name not in wanted]:
+            self.listeners.remove(listener)
+            self._meet()
+            await listener.close()
+            log.info("listener %s is closed", listener.endpoint)
+        open_now = {listener.name for listener in self.listeners}
+        for endpoint in [each for name, each in wanted.items() if name not in open_now]:
+            await self._try_to_open(endpoint)
+
+    async def _try_to_open(self, endpoint: EndPoint) -> None:
+        """One that was added while running; without it the broker is as good as before."""
+        try:
+            await self._open(endpoint, self._sockets.bind(endpoint.host, endpoint.port))
+            log.info("listener %s is open", endpoint)
+        except OSError as error:
+            log.error("listener %s stays closed: %s", endpoint, error.strerror)
+
+    @property
+    def _is_guarded(self) -> bool:
+        quotas = self._broker.quotas
+        return quotas.produce is not None or quotas.request is not None
+
+    def _quotas_changed(self) -> None:
+        guard = self._guard if self._is_guarded else None
+        for listener in self.listeners:
+            if guard is not None or listener.router.is_guarded:
+                listener.router.guard(guard)
+            if guard is not None:
+                for channel in listener.channels:
+                    channel.forget_shortcuts()
+        levels = self._broker.quotas.addresses
+        self.limits.address_levels = levels
+        if levels is not None and any(not is_address(host) for host in levels.hosts()):
+            task = asyncio.get_running_loop().create_task(self._resolve(levels))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _resolve(self, levels: Levels) -> None:
+        """Limits of host names are limits of their addresses."""
+        loop = asyncio.get_running_loop()
+        addresses: dict[str, str] = {}
+        for host in levels.hosts():
+            if not is_address(host):
+                try:
+                    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                except OSError as error:
+                    log.warning("the quota of %s is not in force: %s", host, error)
+                    continue
+                addresses.update({str(each[4][0]): host for each in found})
+        if self.limits.address_levels is levels:
+            self.limits.address_levels = levels.with_addresses(addresses)
+
+
+def is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdecimal()

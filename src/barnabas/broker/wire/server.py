@@ -1,0 +1,263 @@
+"""The server: one listening address, and which connections to it are served.
+
+In: an endpoint of the settings. Out: a `Channel` for every connection that the limits admit. While
+`max.connections` (of the broker or the listener) or `max.connection.creation.rate` is used up, one
+connection waits and no other is accepted: they stay in the kernel's queue, as in Kafka. Those over
+`max.connections.per.ip` are closed at once, those over their address's rate after the time that the quota
+asks for, idle ones and those that do not read after `connections.max.idle.ms`. When the listener's share of
+descriptors is used up, a connection that says nothing gives way; where there is none, the new one is closed
+at once.
+Does not know: requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.api.routes import Router
+from barnabas.broker.wire.channel import Channel
+from barnabas.broker.wire.connection_limits import ConnectionLimits
+from barnabas.broker.wire.giving_way import GivingWay
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.produce.tick import Tick
+    from barnabas.runtime.accepting import Acceptor, Arrival
+    from barnabas.runtime.descriptors import Share
+    from barnabas.runtime.sockets import Sockets
+    from barnabas.settings.listeners import EndPoint
+
+log = logging.getLogger("barnabas.server")
+IDLE_CHECK_SECONDS_MAX = 30.0
+REFUSALS_TOLD_EVERY_S = 60.0
+Blocked = tuple[tuple[int, int, int], float]  # how far the output of a channel has come, and since when
+
+
+class Listener:
+    """One listening address and its channels."""
+
+    def __init__(
+        self,
+        endpoint: EndPoint,
+        kind: str,
+        broker: Broker,
+        tick: Tick,
+        limits: ConnectionLimits,
+        share: Share,
+    ) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.kind = kind  # "broker" or "controller": which APIs are served
+        self.broker = broker
+        self.tick = tick
+        self.limits = limits
+        self.share = share  # of descriptors
+        self.loop = asyncio.get_running_loop()
+        self.router = Router(kind, broker.metrics, broker.settings["unstable.api.versions.enable"])
+        self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
+        self.channels: dict[Channel, None] = {}
+        self.port = endpoint.port
+        self.neighbours: Sequence[Listener] = ()  # that share the limits
+        self.refused = 0  # closed at once for want of descriptors
+        self._waiting: Arrival | None = None  # accepted, and not yet let in
+        self._next_at: float | None = None  # when it has waited for its rate
+        self._turn: asyncio.TimerHandle | None = None
+        self._delayed: dict[Arrival, asyncio.TimerHandle] = {}  # closed when their address has waited
+        self._acceptor: Acceptor | None = None
+        self._idle_check: asyncio.TimerHandle | None = None
+        self._giving_way = GivingWay(self.channels)
+        self._refusals_told_at: float | None = None
+        self._refused_before = 0  # when they were told last
+        self._blocked: dict[Channel, Blocked] = {}  # as of the last check
+        self._is_closed = False
+        limits.add_listener(self.name)
+
+    def open(self, sockets: Sockets, bound: socket.socket) -> None:
+        """Accept connections on a socket that is bound already."""
+        backlog: int = self.broker.settings["socket.listen.backlog.size"]
+        self._acceptor = sockets.listen(bound, backlog, self.arrived, self._turned_away)
+        self.port = self._acceptor.port
+        self._schedule_idle_check()
+
+    async def close(self) -> None:
+        """Stop listening and close every connection after what it is owed has been written."""
+        self._is_closed = True
+        for timer in (self._idle_check, self._turn, *self._delayed.values()):
+            if timer is not None:
+                timer.cancel()
+        if self._acceptor is not None:
+            self._acceptor.close()
+        for channel in list(self.channels):
+            channel.close()
+        for arrival in (*self._delayed, *([self._waiting] if self._waiting is not None else [])):
+            arrival.close()
+            self.share.release()
+        self._delayed.clear()
+        self._waiting = None
+        self.limits.remove_listener(self.name)
+
+    # -- admission -------------------------------------------------------------------------------
+
+    def arrived(self, arrival: Arrival) -> None:
+        """A connection is there: it is let in now or when its turn comes, or closed."""
+        if not self.share.acquire():
+            if not self._make_room():
+                arrival.close()
+                self._turned_away()
+                return
+            self.share.acquire_beyond_limit()  # until the other one is closed, in a moment
+        assert self._waiting is None and self._acceptor is not None
+        self._waiting = arrival
+        self.let_in()
+        if self._waiting is not None:
+            self._acceptor.pause()
+
+    def let_in(self) -> None:
+        """Let in the one that waits, if it may: a place is free, the rate is kept, a setting has changed."""
+        arrival, limits = self._waiting, self.limits
+        if arrival is None:
+            return
+        now = self.loop.time()
+        if self._next_at is None:
+            self._next_at = now + limits.wait_ms(self.name, now * 1000) / 1000
+        if self._next_at > now:
+            self._wait_until(self._next_at)
+            return
+        if not limits.has_place(self.name):
+            return
+        self._waiting = self._next_at = None
+        self._take(arrival, now)
+        if self._acceptor is not None:
+            self._acceptor.resume()
+
+    def _wait_until(self, moment: float) -> None:
+        if self._turn is None:
+            self._turn = self.loop.call_at(moment, self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._turn = None  # the loop may be early by a fraction: then it waits once more
+        self.let_in()
+
+    def _take(self, arrival: Arrival, now: float) -> None:
+        limits, host = self.limits, arrival.host
+        wait_ms = limits.address_wait_ms(host, self.name, now * 1000)
+        if wait_ms:
+            self._delayed[arrival] = self.loop.call_later(wait_ms / 1000, self._close_delayed, arrival)
+            return
+        allowed = limits.allowed_from(host)
+        if limits.per_host.get(host, 0) >= allowed:
+            self._drop(arrival, f"more than {allowed} connections (max.connections.per.ip)")
+            return
+        limits.count(self.name, host)
+        arrival.serve(lambda: Channel(self, host), lambda: self._gone(host))
+
+    def _close_delayed(self, arrival: Arrival) -> None:
+        del self._delayed[arrival]
+        self._drop(arrival, f"{arrival.host} connects too often (connection_creation_rate)")
+
+    def _drop(self, arrival: Arrival, reason: str) -> None:
+        log.info("closing the connection from %s: %s", arrival.host, reason)
+        arrival.close()
+        self.share.release()
+
+    def connected(self, channel: Channel) -> bool:
+        """A connection that was let in is served from now on; False: it is not wanted any more."""
+        if self._is_closed:
+            return False
+        self.channels[channel] = None
+        self.set_buffers(channel)
+        if self.limits.is_exceeded:
+            self.close_least_active()
+        return True
+
+    def dismiss(self, channel: Channel) -> None:
+        self.channels.pop(channel, None)
+        self._gone(channel.host)
+
+    def _gone(self, host: str) -> None:
+        self.share.release()
+        self.limits.forget(self.name, host)
+        for listener in self.neighbours or (self,):
+            listener.let_in()
+
+    # -- making room -----------------------------------------------------------------------------
+
+    def _make_room(self) -> bool:
+        """No descriptor is left for this listener: close the connection that can be spared best, if any."""
+        now = self.loop.time()
+        for listener in (self, *self.neighbours):
+            if listener.share is self.share:
+                spared = listener._giving_way.next(now)
+                if spared is not None:
+                    spared.abort("another connection needs its descriptor (see ulimit -n)")
+                    return True
+        return False
+
+    def _turned_away(self) -> None:
+        """A connection was closed for want of a descriptor."""
+        self.refused += 1
+        now = self.loop.time()
+        if self._refusals_told_at is None or now - self._refusals_told_at >= REFUSALS_TOLD_EVERY_S:
+            self._refusals_told_at = now
+            log.warning(
+                "listener %s closed %d connections at once: %d of %d descriptors are in use; "
+                "raise the limit of open files (ulimit -n), or lower max.connections",
+                self.name,
+                self.refused - self._refused_before,
+                self.share.used,
+                self.share.limit,
+            )
+            self._refused_before = self.refused
+
+    def close_least_active(self) -> None:
+        """Make room: `max.connections` was lowered, or the brokers' own listener needed a place."""
+        candidates = [
+            channel
+            for listener in self.neighbours
+            if not self.limits.is_protected(listener.name)
+            for channel in listener.channels
+        ]
+        excess = self.limits.total - self.limits.total_max
+        for channel in sorted(candidates, key=lambda each: each.last_active)[: max(excess, 0)]:
+            channel.refuse("the broker has more connections than it may (max.connections)")
+
+    def set_buffers(self, channel: Channel) -> None:
+        """Socket buffers are the kernel's to size unless the settings name them."""
+        plain = channel.transport.get_extra_info("socket")
+        if plain is None:
+            return
+        for option, name in (
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
+        ):
+            if self.broker.settings.is_set(name) and self.broker.settings[name] > 0:
+                plain.setsockopt(socket.SOL_SOCKET, option, self.broker.settings[name])
+
+    # -- idleness --------------------------------------------------------------------------------
+
+    def _schedule_idle_check(self) -> None:
+        delay = min(self.limits.idle_seconds / 2, IDLE_CHECK_SECONDS_MAX)
+        self._idle_check = self.loop.call_later(delay, self._close_idle)
+
+    def _close_idle(self) -> None:
+        now = self.loop.time()
+        oldest = now - self.limits.idle_seconds
+        blocked: dict[Channel, Blocked] = {}
+        for channel in list(self.channels):
+            if channel.last_active >= oldest:
+                continue
+            if not channel.is_busy:
+                channel.refuse(f"idle for {self.limits.idle_seconds:.0f} s (connections.max.idle.ms)")
+            elif channel.outbox.is_waiting:  # for a client that does not read what it asked for
+                mark = channel.outbox.mark
+                before = self._blocked.get(channel)
+                since = before[1] if before is not None and before[0] == mark else now
+                blocked[channel] = mark, since
+                if since < oldest:
+                    channel.abort("it reads nothing (connections.max.idle.ms)")
+        self._blocked = blocked
+        self._schedule_idle_check()

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.records.formatters import formatter
-from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.records.batch import TimestampType
 
 RECORD = ConsumerRecord("t", 2, 7, 3, 99, TimestampType.CREATE_TIME, b"k", b"v", (("h", b"x"), ("n", None)))

@@ -10,7 +10,7 @@ import pytest
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
 from barnabas.client.core.address import parse_bootstrap
-from barnabas.client.core.fetched import DamagedBatch
+from barnabas.client.core.fetching import DamagedBatch
 from barnabas.client.core.topology import TopicPartition
 from barnabas.records.compression import Compression
 from barnabas.testing import Broker

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.client.core.fetched import DamagedBatch, PartitionData, read_partition
+from barnabas.client.core.fetching import DamagedBatch, PartitionData, read_partition
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.records.batch import TimestampType

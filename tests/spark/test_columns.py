@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs the extra `spark`")
 
+from barnabas.client.core.fetching import Aborted
 from barnabas.protocol import KafkaError
 from barnabas.records.batch import BatchHeader
 from barnabas.records.compression import Compression
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.record import Record, build_batch
-from barnabas.spark.batches import Aborted, Chunk, Unreadable, next_offset_of, read_chunks
+from barnabas.spark.batches import Chunk, Unreadable, next_offset_of, read_chunks
 from barnabas.spark.columns import COLUMNS, HEADERS, Table
 from barnabas.spark.unpacking import ROOM_BYTES, Room
 from poisoned_batches import UNCOMPRESSED, compressed

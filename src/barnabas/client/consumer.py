@@ -13,8 +13,15 @@ from enum import Enum
 from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.core.cluster import ClusterCore
 from barnabas.client.core.errors import Unreachable, error_of
-from barnabas.client.core.fetched import ConsumerRecord, DamagedBatch, read_partition
-from barnabas.client.core.fetching import FETCH, PartitionData, fetch_request, fetched_partitions
+from barnabas.client.core.fetching import (
+    FETCH,
+    ConsumerRecord,
+    DamagedBatch,
+    PartitionData,
+    fetch_request,
+    fetched_partitions,
+    read_partition,
+)
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse

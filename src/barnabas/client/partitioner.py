@@ -1,10 +1,12 @@
 """Which partition a record goes to: Java's hash for keys, a sticky choice for records without one.
 
 In: key bytes, number of partitions. Out: a partition. Keys land where Kafka's own clients put them, so
-producers of both kinds may share a topic. Does not know: leaders, batches, the network.
+producers of both kinds may share a topic. Does not know: batches, the network.
 """
 
 from random import Random
+
+from barnabas.client.core.topology import Topic
 
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995
@@ -49,3 +51,21 @@ class StickyChoice:
         assert self._current is not None
         self._bytes_sent += size_bytes
         return self._current
+
+
+class Partitioner:
+    """Chooses a partition for each record of a producer."""
+
+    def __init__(self, rng: Random, batch_size_bytes: int) -> None:
+        self._rng = rng
+        self._batch_size_bytes = batch_size_bytes
+        self._sticky: dict[str, StickyChoice] = {}
+
+    def choose(self, topic: Topic, key: bytes | None, size_bytes: int) -> int:
+        if key is not None:
+            return partition_for_key(key, topic.partition_count)
+        available = [index for index, each in topic.partitions.items() if each.leader >= 0]
+        choice = self._sticky.get(topic.name)
+        if choice is None:
+            choice = self._sticky[topic.name] = StickyChoice(self._rng, self._batch_size_bytes)
+        return choice.choose(available or list(topic.partitions), size_bytes)

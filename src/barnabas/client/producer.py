@@ -18,7 +18,7 @@ from barnabas.client.core.patience import BACKOFF_MS
 from barnabas.client.core.producing import TOPIC_IDS_SINCE, WRITTEN, produce_request, produce_results
 from barnabas.client.core.topology import Node, TopicPartition
 from barnabas.client.core.transaction import Transaction
-from barnabas.client.partitioner import StickyChoice, partition_for_key
+from barnabas.client.partitioner import Partitioner
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.compression import Compression
@@ -61,10 +61,9 @@ class Producer:
         self.cluster = cluster
         self.settings = settings or ProducerSettings()
         self._on_failure = on_failure
-        self._rng = rng or Random()
         s = self.settings
+        self._partitioner = Partitioner(rng or Random(), s.batch_size_bytes)
         self._waiting = Accumulator(s.batch_size_bytes, s.linger_ms, s.delivery_timeout_ms)
-        self._sticky: dict[str, StickyChoice] = {}
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._flushing = 0
@@ -109,7 +108,7 @@ class Producer:
             await self.cluster.partitions_of(topic, auto_create=True, patience=patience)
             known = self.cluster.topology.topics[topic]
         if partition is None:
-            partition = self._choose(topic, key, known.partition_count, size)
+            partition = self._partitioner.choose(known, key, size)
         if self._waiting.bytes_buffered + size > self.settings.buffer_bytes_max:
             await self._wait_for_room(size)
         now = asyncio.get_running_loop().time()
@@ -132,16 +131,6 @@ class Producer:
                     f"the buffer of {self.settings.buffer_bytes_max} bytes stayed full for "
                     f"{self.settings.block_ms_max} ms: brokers take records slower than they are produced"
                 ) from None
-
-    def _choose(self, topic: str, key: bytes | None, count: int, size: int) -> int:
-        if key is not None:
-            return partition_for_key(key, count)
-        found = self.cluster.topology.topics[topic].partitions
-        available = [index for index, each in found.items() if each.leader >= 0] or list(found)
-        choice = self._sticky.get(topic)
-        if choice is None:
-            choice = self._sticky[topic] = StickyChoice(self._rng, self.settings.batch_size_bytes)
-        return choice.choose(available, size)
 
     async def flush(self) -> None:
         """Wait until everything handed over so far is written or given up."""

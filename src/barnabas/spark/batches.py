@@ -8,11 +8,11 @@ Does not know: connections, columns.
 
 from __future__ import annotations
 
-import heapq
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from barnabas.client.core.fetching import Aborted
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import (
     APPEND_TIME_FLAG,
@@ -55,25 +55,6 @@ class Unreadable:
 
 
 FAIL = Unreadable("the partition")
-
-
-class Aborted:
-    """Which batches of a partition belong to aborted transactions, asked in the order of offsets."""
-
-    def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
-        """Each with its first offset and its producer id."""
-        self._coming = list(transactions)
-        heapq.heapify(self._coming)
-        self._open: set[int] = set()
-
-    def has(self, producer_id: int, last_offset: int) -> bool:
-        while self._coming and self._coming[0][0] <= last_offset:
-            self._open.add(heapq.heappop(self._coming)[1])
-        return producer_id in self._open
-
-    def ends(self, producer_id: int) -> None:
-        """A marker of this producer was seen that aborts."""
-        self._open.discard(producer_id)
 
 
 @dataclass(slots=True)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from barnabas.client.blocking import run
 from barnabas.client.core.connection import ConnectionCore, Exchange
 from barnabas.client.core.errors import Unreachable
-from barnabas.client.core.fetching import FETCH, PartitionData, fetch_request, fetched_partitions
+from barnabas.client.core.fetching import FETCH, PartitionData, aborted_in, fetch_request, fetched_partitions
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.spark.batches import FAIL, Aborted, Chunk, Unreadable, next_offset_of, read_chunks
+from barnabas.spark.batches import FAIL, Chunk, Unreadable, next_offset_of, read_chunks
 from barnabas.spark.cluster import WorkerCluster
 from barnabas.spark.unpacking import Room
 
@@ -114,9 +114,7 @@ class Fetcher:
         start, following = self._position, next_offset_of(view, self._position)
         aborted = None
         if self._cluster.client.is_read_committed:
-            aborted = Aborted(
-                (each.first_offset, each.producer_id) for each in data.aborted_transactions or ()
-            )
+            aborted = aborted_in(data)
         if following == start:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"{self._range.place} sent no whole batch at offset {start}"

@@ -20,7 +20,7 @@ from barnabas.client.admin.offsets import OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, ConsumerSettings, OnOutOfRange
 from barnabas.client.core.errors import Unreachable
-from barnabas.client.core.fetched import DamagedBatch
+from barnabas.client.core.fetching import DamagedBatch
 from barnabas.client.core.topology import TopicPartition
 
 EXAMPLES = (

@@ -21,7 +21,7 @@ from barnabas.cli.records.record_printer import Printer
 from barnabas.cli.records.unreadable import SILENCE_S, skip, unreadable_batches
 from barnabas.client.cluster import Cluster
 from barnabas.client.core.errors import Unreachable
-from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ApiKey, KafkaError
 from barnabas.records.batch import TimestampType

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.records.deserializers import Deserializer, deserializer, raw
 from barnabas.cli.records.line_reader import is_true
-from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.records.batch import TimestampType
 
 Formatter = Callable[[ConsumerRecord], bytes]

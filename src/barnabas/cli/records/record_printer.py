@@ -6,7 +6,7 @@ In: records, a formatter. Out: bytes on standard output. Does not know: where re
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError
 from barnabas.cli.records.formatters import Formatter
-from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.fetching import ConsumerRecord
 
 UNLIMITED = -1
 

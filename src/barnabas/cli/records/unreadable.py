@@ -11,7 +11,7 @@ from typing import Any
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, ConsumerSettings
 from barnabas.client.core.errors import Unreachable
-from barnabas.client.core.fetched import DamagedBatch
+from barnabas.client.core.fetching import DamagedBatch
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 

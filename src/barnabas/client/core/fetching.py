@@ -1,16 +1,22 @@
-"""Fetch requests out of positions, and the partitions in their responses.
+"""Fetch requests out of positions, and records out of their responses.
 
-In: partitions with the offset to read from. Out: a request in the shape of a version; data of each partition.
-Does not know: connections, sessions, records.
+In: partitions with the offset to read from. Out: a request in the shape of a version; the data of each
+partition; records from a position on without markers and aborted transactions, and the position after them.
+Does not know: connections, leaders, sessions, what happens to the records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from barnabas.client.core.errors import check
 from barnabas.client.core.topology import Topic, TopicPartition, by_topic
+from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.records.batch import TimestampType, headers, validate
+from barnabas.records.control import read_end_marker
+from barnabas.records.record import Headers, iter_records
 
 TOPIC_IDS_SINCE = 13  # versions of Fetch
 REPLICA_STATE_SINCE = 15
@@ -77,3 +83,94 @@ def fetched_partitions(
         for topic in response.responses
         for each in topic.partitions
     ]
+
+
+class Aborted:
+    """Which batches of a partition belong to aborted transactions, asked in the order of offsets."""
+
+    def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
+        """Each with its first offset and its producer id."""
+        self._coming = sorted(transactions, reverse=True)
+        self._open: set[int] = set()
+
+    def has(self, producer_id: int, last_offset: int) -> bool:
+        while self._coming and self._coming[-1][0] <= last_offset:
+            self._open.add(self._coming.pop()[1])
+        return producer_id in self._open
+
+    def ends(self, producer_id: int) -> None:
+        """A marker of this producer was seen that aborts."""
+        self._open.discard(producer_id)
+
+
+def aborted_in(data: PartitionData) -> Aborted:
+    """The transactions that a fetch response says were aborted."""
+    return Aborted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+
+
+class ConsumerRecord(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class DamagedBatch(KafkaError):
+    """A batch that cannot be read; `next_offset` is where one may go on behind it."""
+
+    def __init__(self, where: TopicPartition, base_offset: int, next_offset: int, cause: KafkaError) -> None:
+        text = f"offsets {base_offset} to {next_offset - 1} of {where} cannot be read: {cause.message}"
+        super().__init__(cause.code, text)
+        self.where = where
+        self.next_offset = next_offset
+
+
+def read_partition(
+    where: TopicPartition, data: PartitionData, position: int, *, read_committed: bool
+) -> tuple[list[ConsumerRecord], int]:
+    """Records at or behind `position` that a consumer should see, and the position to fetch from next."""
+    found: list[ConsumerRecord] = []
+    if not data.records:
+        return found, position
+    buffer = data.records
+    aborted = aborted_in(data) if read_committed else None
+    for start, header in headers(buffer):
+        if header.last_offset < position:
+            continue
+        try:
+            validate(buffer, start)
+            if aborted is not None and header.is_control:
+                marker = read_end_marker(buffer, position=start)
+                if marker is not None and marker.aborted:
+                    aborted.ends(header.producer_id)
+            hidden = (
+                aborted is not None
+                and header.is_transactional
+                and aborted.has(header.producer_id, header.last_offset)
+            )
+            if not header.is_control and not hidden:
+                found += [
+                    ConsumerRecord(
+                        *where,
+                        record.offset,
+                        header.partition_leader_epoch,
+                        record.timestamp,
+                        header.timestamp_type,
+                        record.key,
+                        record.value,
+                        record.headers,
+                    )
+                    for record in iter_records(buffer, position=start)
+                    if record.offset >= position
+                ]
+        except KafkaError as error:
+            if found:
+                return found, position  # the error comes again, first, with the next fetch
+            raise DamagedBatch(where, header.base_offset, header.next_offset, error) from error
+        position = header.next_offset
+    return found, position

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from barnabas.client.core.fetched import ConsumerRecord, read_partition
+from barnabas.client.core.fetching import ConsumerRecord, read_partition
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from barnabas.client.core.fetched import ConsumerRecord
+from barnabas.client.core.fetching import ConsumerRecord
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

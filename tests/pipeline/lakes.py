@@ -1,4 +1,4 @@
-"""What is in a lake, read without Spark: the files of Delta's newest version, by Arrow."""
+"""Reads tables of a lake without Spark: the files of Delta's newest version, by Arrow."""
 
 from __future__ import annotations
 

@@ -58,14 +58,14 @@ def test_the_example_is_the_demo() -> None:
     assert EXAMPLE.read_text() == TEXT
 
 
-def test_a_file_to_begin_with_is_a_good_one(run: Run, tmp_path: Path) -> None:
+def test_the_file_that_init_writes_is_valid(run: Run, tmp_path: Path) -> None:
     assert run("init", "new.yaml").status == 0
     assert run("validate", "new.yaml").output == "new.yaml: no problems: 1 source, 2 tables, 1 view\n"
     assert "exists already: --force replaces it" in run("init", "new.yaml").errors
     assert run("init", "new.yaml", "--force").status == 0
 
 
-def test_everything_that_is_wrong_is_said_at_once(run: Run, tmp_path: Path) -> None:
+def test_validate_lists_all_problems(run: Run, tmp_path: Path) -> None:
     wrong = TEXT.replace("format: json", "format: jsn", 1).replace("from: payments", "from: paymnts", 1)
     (tmp_path / "pipeline.yaml").write_text(wrong)
     ran = run("validate")
@@ -77,7 +77,7 @@ def test_everything_that_is_wrong_is_said_at_once(run: Run, tmp_path: Path) -> N
         assert "2 problems" in run(command).errors
 
 
-def test_no_file_is_one_line(run: Run, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_line(run: Run, tmp_path: Path) -> None:
     ran = run("plan", "absent.yaml")
     assert (ran.status, ran.errors.count("\n")) == (1, 1)
     assert "absent.yaml does not exist: `barnabas pipeline init` writes one" in ran.errors
@@ -108,7 +108,7 @@ def test_a_second_run_is_refused_with_the_first_ones_pid(run: Run, tmp_path: Pat
             assert "another run has this lake: pid" in run(*command).errors
 
 
-def test_a_port_for_metrics_that_is_taken_is_one_line(run: Run) -> None:
+def test_a_used_metrics_port_is_reported_in_one_line(run: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -117,7 +117,7 @@ def test_a_port_for_metrics_that_is_taken_is_one_line(run: Run) -> None:
     assert "metrics cannot be served on 127.0.0.1:" in ran.errors
 
 
-def test_status_tells_of_parts_as_lines_and_as_json(run: Run, tmp_path: Path) -> None:
+def test_status_prints_lines_and_json(run: Run, tmp_path: Path) -> None:
     timeline = Timeline(tmp_path / "lake" / "_barnabas")
     timeline.record(Entry(Kind.SOURCE, "orders", "1", 10.0, 12.0, 100, 90, 4, 6))
     timeline.set_state(Kind.SOURCE, "orders", State.WAITING, "the broker is away")
@@ -148,7 +148,7 @@ def test_a_report_can_be_written_before_anything_ran(run: Run, tmp_path: Path) -
     assert "nothing came yet" in (tmp_path / "page.html").read_text()
 
 
-def test_questions_before_anything_was_computed(run: Run, tmp_path: Path) -> None:
+def test_queries_before_anything_was_computed(run: Run, tmp_path: Path) -> None:
     assert "no view was computed yet" in run("query").errors
     ran = run("query", "revenue")
     assert ran.status == 1
@@ -157,7 +157,7 @@ def test_questions_before_anything_was_computed(run: Run, tmp_path: Path) -> Non
     assert "requires an argument" not in run("query", "revenue", "--order", "-revenue").errors
 
 
-def test_who_asks_does_not_take_the_store_from_a_run(run: Run, tmp_path: Path) -> None:
+def test_a_query_does_not_open_the_store_of_a_run(run: Run, tmp_path: Path) -> None:
     with LakeLock(tmp_path / "lake" / "_barnabas", f"{SUPERVISES}pipeline.yaml"):
         assert "the serving process is starting" in run("query", "revenue").errors
     assert not (tmp_path / "lake" / "_barnabas" / "serving.duckdb").exists()
@@ -174,7 +174,7 @@ def test_destroy_asks_first(run: Run, tmp_path: Path) -> None:
     assert "nothing to delete" in run("destroy", "--yes").output
 
 
-def test_what_is_no_lake_is_not_deleted(run: Run, tmp_path: Path) -> None:
+def test_destroy_refuses_a_folder_that_is_not_a_lake(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "precious").touch()
     assert "is not the lake of a pipeline" in run("destroy", "--yes").errors
@@ -192,7 +192,7 @@ def test_names_and_times_are_checked_before_spark_starts(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["frobnicate", ""])
-def test_commands_that_are_not_there(command: str, run: Run) -> None:
+def test_unknown_commands_are_refused(command: str, run: Run) -> None:
     ran = run(*([command] if command else []))
     assert ran.status == 1
     assert "init" in ran.errors

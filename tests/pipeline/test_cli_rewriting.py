@@ -102,11 +102,11 @@ def world(
     yield World(tmp_path, broker.bootstrap, topics)
 
 
-def test_only_what_is_covered_is_rewritten_and_what_depends_on_it_follows(
+def test_commands_rewrite_what_they_cover_and_update_what_depends_on_it(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def command(*arguments: str) -> tuple[str, set[str], list[str]]:
-        """What it says, which tables have another version, and which views were computed."""
+        """The output of a command, the tables with a new version, and the computed views."""
         before, began = world.versions(), time.time()
         assert main(["pipeline", *arguments, "-f", str(world.file)], "barnabas") == 0
         after = world.versions()

@@ -23,13 +23,13 @@ from barnabas.pipeline.demo.services import in_sqlite
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_a_seed_is_a_history() -> None:
+def test_the_same_seed_makes_the_same_records() -> None:
     one, other = (list(Shop(seed=5).records(300, NOW)) for _ in range(2))
     assert one == other
     assert one != list(Shop(seed=6).records(300, NOW))
 
 
-def test_what_goes_wrong_is_counted() -> None:
+def test_faults_are_counted() -> None:
     shop = Shop(seed=5)
     records = list(shop.records(5000, NOW))
     made = Counter(record.topic for record in records)
@@ -89,7 +89,7 @@ def test_customers_are_in_sqlite_where_there_is_no_server(tmp_path: Path) -> Non
         assert connection.execute("SELECT count(*) FROM customers").fetchone() == (200,)
 
 
-def test_a_folder_that_is_not_of_a_demo_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_from_a_demo_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
     with pytest.raises(SystemExit, match="not from a demo"):
         demo.prepared(tmp_path)

@@ -140,7 +140,7 @@ def example(folder: Path, bootstrap: str, spark: str = LOCAL) -> Iterator[Exampl
 @pytest.mark.parametrize(
     "is_run_again", [False, pytest.param(True, marks=pytest.mark.long)], ids=["once", "once more"]
 )
-def test_the_example_runs_and_a_wrong_rule_is_mended(tmp_path: Path, is_run_again: bool) -> None:
+def test_the_example_runs_and_a_wrong_rule_is_fixed(tmp_path: Path, is_run_again: bool) -> None:
     with Broker(in_process=False) as broker, example(tmp_path, broker.bootstrap) as shop:
         shop.produce(HAPPENINGS)
         shop.command("run", "--once")

@@ -65,9 +65,7 @@ def test_a_jar_with_another_checksum_is_not_kept(mirror: list[str], monkeypatch:
     assert not list(jars.cache_folder("jars").iterdir())
 
 
-def test_what_is_not_there_and_what_may_not_be_fetched_is_named(
-    mirror: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_and_forbidden_jars_are_named(mirror: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(jars.SETS, "other", (Jar("org.example", "other", "2.0", "0" * 64),))
     with pytest.raises(JarError, match=r"other-2\.0\.jar cannot be fetched.*404"):
         jars.jars("other")

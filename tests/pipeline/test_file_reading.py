@@ -80,7 +80,7 @@ def problems(text: str) -> dict[str, str]:
     return {f"{each.line} {each.path}": f"{each.message} ({each.hint})" for each in caught.value.problems}
 
 
-def test_every_part_of_the_file_is_understood() -> None:
+def test_every_section_of_the_file_is_read() -> None:
     pipeline = read_text(GOOD, Path("/etc/pipelines/pipeline.yaml"))
     orders, customers, photos = pipeline.sources
     assert isinstance(orders, TopicSource) and isinstance(customers, TableSource)
@@ -93,7 +93,7 @@ def test_every_part_of_the_file_is_understood() -> None:
     assert pipeline.retention_s == {"raw": 90 * 86400.0}
 
 
-def test_what_is_written_is_read_back_the_same() -> None:
+def test_a_written_pipeline_reads_back_equal() -> None:
     pipeline = read_text(GOOD)
     again = pipeline_from(document(pipeline))
     assert document(again) == document(pipeline)
@@ -101,7 +101,7 @@ def test_what_is_written_is_read_back_the_same() -> None:
     assert "${env:PGPASSWORD}" in to_yaml(pipeline)
 
 
-def test_all_problems_are_said_at_once_with_line_name_and_hint() -> None:
+def test_all_problems_are_listed_with_line_name_and_hint() -> None:
     found = problems(
         """name: shop
 lake: ./lake
@@ -145,7 +145,7 @@ serving: {port: 99999}
     assert "from 0 to 65535" in found["24 serving.port"]
 
 
-def test_secrets_do_not_belong_into_the_file() -> None:
+def test_secrets_in_the_file_are_refused() -> None:
     found = problems(
         """name: shop
 lake: x
@@ -175,11 +175,11 @@ serving: {store: "postgresql://me:hunter2@x/y"}
         ("name: a\nlake: b\nsources: {x: 1}", "3 sources.x"),
     ],
 )
-def test_a_file_that_is_no_pipeline_is_refused_where_it_goes_wrong(text: str, where: str) -> None:
+def test_a_file_that_is_not_a_pipeline_is_refused_with_the_line(text: str, where: str) -> None:
     assert where in problems(text)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileProblems, match=r"nothing\.yaml"):
         read_pipeline(tmp_path / "nothing.yaml")
 

@@ -179,7 +179,7 @@ def records_of(broker: Broker, topic: str) -> list[Record]:
 
 
 class Expected:
-    """What must be where, computed from a topic by plain Python."""
+    """The expected content of each zone, computed from a topic by plain Python."""
 
     def __init__(self, records: list[Record]) -> None:
         self.records = records

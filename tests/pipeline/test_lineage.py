@@ -38,7 +38,7 @@ def test_columns_are_followed_through_queries() -> None:
     assert set(columns_of("SELECT * FROM orders", TABLES)) == set(TABLES["orders"])
 
 
-def test_what_cannot_be_understood_has_no_columns() -> None:
+def test_a_query_that_cannot_be_parsed_has_no_columns() -> None:
     assert columns_of("SELECT FROM WHERE", TABLES) == {}
     assert tables_of("SELECT FROM WHERE )") == []
 
@@ -54,7 +54,7 @@ def test_a_column_of_a_view_comes_from_columns_of_sources(tmp_path: Path) -> Non
     assert "view.revenue" not in behind
 
 
-def test_masked_columns_are_told(tmp_path: Path) -> None:
+def test_masked_columns_are_marked(tmp_path: Path) -> None:
     [origin] = graph_of(shop(tmp_path)).nodes["trusted.customers"].origins["email"]
     assert origin.use is Use.MASKED
 

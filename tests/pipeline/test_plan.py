@@ -29,7 +29,7 @@ def test_nothing_is_left_to_do_after_a_run(tmp_path: Path) -> None:
     assert plan.lines([]) == ["Nothing to do: the lake is as the file says."]
 
 
-def test_changes_say_what_follows_from_them(tmp_path: Path) -> None:
+def test_changes_name_their_consequences(tmp_path: Path) -> None:
     before = shop(tmp_path)
     plan.apply(before, tmp_path)
     trusted = [dataclasses.replace(before.trusted[0], rules=RULES_CHANGED), before.trusted[1]]

@@ -54,7 +54,7 @@ def filled(lake: Path) -> Facts:
     return facts_of(pipeline, [view])
 
 
-def test_the_page_needs_nothing_beside_it(tmp_path: Path) -> None:
+def test_the_page_is_self_contained(tmp_path: Path) -> None:
     text = page(filled(tmp_path))
     parser = Balance()
     parser.feed(text)
@@ -64,7 +64,7 @@ def test_the_page_needs_nothing_beside_it(tmp_path: Path) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-def test_the_page_says_what_the_timeline_says(tmp_path: Path) -> None:
+def test_the_page_shows_the_numbers_of_the_timeline(tmp_path: Path) -> None:
     text = page(filled(tmp_path))
     assert "<strong>500</strong>" in text  # rows in
     assert "<strong>30</strong>" in text  # quarantined
@@ -93,7 +93,7 @@ def test_numbers_are_short(number: float, text: str) -> None:
     assert plots.short(number) == text
 
 
-def test_plots_say_their_values_and_stay_inside() -> None:
+def test_plots_show_their_values_and_stay_inside() -> None:
     series = [plots.Series("a", [(0.0, 1.0), (10.0, 5.0), (20.0, 3.0)])]
     svg = plots.lines("label", series)
     assert "a: 5 at 00:00:10" in svg

@@ -30,7 +30,7 @@ WAIT = [sys.executable, "-c", "import signal; print('hello', flush=True); signal
 FAIL = [sys.executable, "-c", "import sys; print('out of luck'); sys.exit(3)"]
 
 
-def test_a_second_run_is_told_who_has_the_lake(tmp_path: Path) -> None:
+def test_a_second_run_is_refused_and_names_the_holder(tmp_path: Path) -> None:
     with LakeLock(tmp_path, "run shop.yaml"):
         with pytest.raises(LakeIsBusy, match=rf"pid {os.getpid()} on .* \(run shop\.yaml\)"):
             LakeLock(tmp_path, "run").acquire()
@@ -68,7 +68,7 @@ def test_a_job_is_due_at_first_and_then_by_its_schedule(tmp_path: Path) -> None:
     assert again.due(at("2026-01-01T11:00:00")) == [job]
 
 
-def test_what_was_missed_runs_once(tmp_path: Path) -> None:
+def test_a_job_that_missed_several_times_is_due_once(tmp_path: Path) -> None:
     job = Job("source", "customers", "*/5 * * * *")
     schedule = Schedule(tmp_path, [job])
     schedule.done(job, at("2026-01-01T10:00:00"))
@@ -80,7 +80,7 @@ def test_what_was_missed_runs_once(tmp_path: Path) -> None:
     assert schedule.due(later) == [job]
 
 
-def test_what_is_done_once_is_due_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_job_that_runs_once_is_due_after_a_request(tmp_path: Path) -> None:
     job = Job("refined", "large", None, is_once=True)
     schedule = Schedule(tmp_path, [job])
     now = at("2026-01-01T10:20:00")
@@ -91,7 +91,7 @@ def test_what_is_done_once_is_due_when_it_is_asked_for(tmp_path: Path) -> None:
     assert Schedule(tmp_path, [job]).due(now) == []
 
 
-def test_waits_grow_and_start_anew_after_a_healthy_time() -> None:
+def test_delays_double_and_start_over_after_a_healthy_time() -> None:
     backoff = Backoff(1.0, 8.0, 60.0)
     assert [backoff.failed(0.1) for _ in range(5)] == [1, 2, 4, 8, 8]
     assert backoff.failed(61.0) == 1.0
@@ -130,7 +130,7 @@ def test_a_killed_process_comes_back_and_the_others_go_on(tmp_path: Path) -> Non
     assert state_of(timeline, "batch")[0] == State.STOPPED
 
 
-def test_a_process_that_cannot_start_is_shown_with_its_last_words(tmp_path: Path) -> None:
+def test_a_process_that_cannot_start_is_shown_with_its_last_line(tmp_path: Path) -> None:
     with supervised(tmp_path, Program("streaming", FAIL), Program("absent", ["/no/such/program"])) as (
         _,
         timeline,

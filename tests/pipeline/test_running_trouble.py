@@ -190,7 +190,7 @@ class World:
         return sorted(row["id"] for row in rows_of(self.lake, "trusted", "customers", ["id"]))
 
     def said(self) -> Iterator[str]:
-        """States and last words, for those who look for what went wrong."""
+        """States and the last lines of logs, for a failed test."""
         yield from map(str, Timeline(self.lake / "_barnabas").states())
         for log in (self.lake / "_barnabas" / "logs").glob("*.log"):
             yield from (f"{log.name}: {line[:300]}" for line in log.read_text().splitlines()[-20:])
@@ -222,7 +222,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 print(line)  # of a disk that goes now
 
 
-def test_a_topic_without_data_and_a_column_of_another_type_keep_nobody_from_going_on(world: World) -> None:
+def test_an_empty_topic_and_a_changed_column_type_do_not_stop_other_sources(world: World) -> None:
     world.produce(50)
     world.produce(2, amount="many")
     wait_until(lambda: (world.lake / "_barnabas" / "serving.json").exists(), PATIENCE_S, "serving")
@@ -250,7 +250,7 @@ def test_two_runs_at_once_and_a_lake_of_another_pipeline_are_refused(world: Worl
     world.arrives()
 
 
-def test_a_broker_that_is_away_and_comes_back(world: World) -> None:
+def test_a_broker_that_is_stopped_and_started(world: World) -> None:
     world.broker.stop()
     world.waits(Kind.SOURCE, "events", "events cannot be read")
     assert "waiting events: source events cannot be read" in " ".join(world.command("status").stdout.split())
@@ -261,7 +261,7 @@ def test_a_broker_that_is_away_and_comes_back(world: World) -> None:
     world.arrives()
 
 
-def test_a_database_that_is_away_and_comes_back(world: World) -> None:
+def test_a_database_that_is_stopped_and_started(world: World) -> None:
     world.database.stop()
     world.waits(Kind.SOURCE, "customers", "customers cannot be read")
     standing = world.standing(Kind.SOURCE, "customers")
@@ -287,7 +287,7 @@ def filled(folder: Path) -> Iterator[None]:
     path.unlink()
 
 
-def test_a_disk_that_is_full_until_there_is_room(world: World) -> None:
+def test_a_full_disk_until_there_is_space(world: World) -> None:
     if world.disk is None:
         pytest.skip("a small file system may not be mounted here")
     before = world.served()

@@ -153,7 +153,7 @@ def test_a_view_is_answered_with_rows_and_freshness(http: httpx.Client) -> None:
     assert json.loads(response.headers["barnabas-freshness"])["speed"] == fresh["speed"]
 
 
-def test_filters_can_be_written_into_the_url_as_one_thinks_them(http: httpx.Client) -> None:
+def test_filters_can_be_written_in_the_url_with_operators(http: httpx.Client) -> None:
     def shops(query: str) -> list[str | None]:
         return [row["shop"] for row in http.get(f"/views/revenue?{query}").json()["rows"]]
 
@@ -183,7 +183,7 @@ def test_arrow_comes_by_accept_or_format_with_freshness_in_its_schema(http: http
         assert json.loads(table.schema.metadata[b"freshness"])["speed"]["version"] == 3
 
 
-def test_values_that_json_has_no_word_for_are_texts(http: httpx.Client) -> None:
+def test_values_without_a_json_type_are_texts(http: httpx.Client) -> None:
     (row,) = http.get("/views/odd").json()["rows"]
     assert row == {
         "day": "2026-03-01",
@@ -240,13 +240,13 @@ def test_views_are_listed_and_described(http: httpx.Client) -> None:
         ("/views/revenue?" + "&".join(["filter=shop=a"] * 60), "60 filters are too many"),
     ],
 )
-def test_a_bad_question_gets_one_sentence(http: httpx.Client, path: str, sentence: str) -> None:
+def test_a_bad_query_gets_one_sentence(http: httpx.Client, path: str, sentence: str) -> None:
     response = http.get(path)
     assert response.status_code == 400, response.text
     assert sentence in response.json()["error"]
 
 
-def test_what_is_not_there_is_404_and_says_what_is(http: httpx.Client) -> None:
+def test_an_unknown_view_gets_404_with_the_known_ones(http: httpx.Client) -> None:
     assert http.get("/views/revenues").status_code == 404
     assert "there are odd, revenue" in http.get("/views/revenues").json()["error"]
     assert http.get("/nothing").status_code == 404
@@ -334,9 +334,7 @@ def test_sql_is_answered_over_the_merged_views_now_and_as_of(http: httpx.Client)
         "SELECT '" + "x" * 30_000 + "'",
     ],
 )
-def test_what_is_no_question_about_views_is_refused_with_a_sentence(
-    http: httpx.Client, statement: str
-) -> None:
+def test_sql_that_is_not_a_select_over_views_is_refused(http: httpx.Client, statement: str) -> None:
     response = ask(http, statement)
     assert response.status_code == 400, response.text
     assert response.json()["error"]
@@ -365,7 +363,7 @@ def test_sql_has_a_time_limit_and_a_row_limit(http: httpx.Client) -> None:
         (b"[" * 50_000, "JSON such as"),
     ],
 )
-def test_a_body_that_is_no_statement_gets_one_sentence(
+def test_a_body_that_is_not_a_statement_gets_one_sentence(
     http: httpx.Client, body: bytes, sentence: str
 ) -> None:
     response = http.post("/sql", content=body, headers={"content-type": "application/json"})
@@ -373,7 +371,7 @@ def test_a_body_that_is_no_statement_gets_one_sentence(
     assert sentence in response.json()["error"]
 
 
-def test_parts_are_taken_from_who_has_the_token_only(url: str, http: httpx.Client) -> None:
+def test_parts_need_the_token(url: str, http: httpx.Client) -> None:
     for headers in (
         {},
         {"authorization": "Bearer wrong"},
@@ -393,7 +391,7 @@ def test_parts_are_taken_from_who_has_the_token_only(url: str, http: httpx.Clien
     assert http.post("/sql", content=b"x" * 200_000).status_code == 413
 
 
-def test_parts_come_over_the_wire_and_say_where_the_view_stands(url: str) -> None:
+def test_parts_sent_over_http_change_the_state_of_the_view(url: str) -> None:
     layout = Layout("wired", LAYOUT.columns, "wired")
     with ServingClient(url, TOKEN) as client:
         assert client.state("wired") is None
@@ -411,7 +409,7 @@ def test_parts_come_over_the_wire_and_say_where_the_view_stands(url: str) -> Non
         assert client.state("wired") is None
 
 
-def test_what_was_served_is_served_again_after_a_kill(tmp_path: Path) -> None:
+def test_views_are_served_again_after_a_kill(tmp_path: Path) -> None:
     process = Process(tmp_path)
     with ServingClient(process.url, TOKEN) as client:
         client.put_batch(batch_part(1, ORDERS[:2]))
@@ -425,7 +423,7 @@ def test_what_was_served_is_served_again_after_a_kill(tmp_path: Path) -> None:
     assert process.end() == 0
 
 
-def test_a_process_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> None:
+def test_a_serving_process_that_cannot_start_prints_the_reason(tmp_path: Path) -> None:
     def start(*more: str) -> subprocess.CompletedProcess[str]:
         arguments = ["--name", "shop", "--folder", str(tmp_path), *more]
         return subprocess.run(
@@ -449,7 +447,7 @@ def test_a_process_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> Non
     assert process.end() == 0
 
 
-def test_a_serving_process_that_is_away_is_named() -> None:
+def test_an_unreachable_serving_process_is_named() -> None:
     with (
         ServingClient("http://127.0.0.1:1", TOKEN, patience_s=0.2) as client,
         pytest.raises(ServingError, match=r"127\.0\.0\.1:1.* is not reachable"),
@@ -457,7 +455,7 @@ def test_a_serving_process_that_is_away_is_named() -> None:
         client.state("revenue")
 
 
-def test_a_full_disk_is_said_and_what_was_served_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_views_stay(tmp_path: Path) -> None:
     process = Process(tmp_path)
     with ServingClient(process.url, TOKEN, patience_s=0.2) as client:
         client.put_batch(batch_part(1, ORDERS))
@@ -474,7 +472,7 @@ def test_a_full_disk_is_said_and_what_was_served_stays(tmp_path: Path) -> None:
 
 
 def test_a_supervisor_that_died_before_the_process_was_up_is_noticed(tmp_path: Path) -> None:
-    process = Process(tmp_path, "duckdb", "--ends-with", "1")  # which is not who started it
+    process = Process(tmp_path, "duckdb", "--ends-with", "1")  # not the parent of this process
     assert process.running.wait(30) == 0
     assert process.running.stderr is not None
     process.running.stderr.close()

@@ -207,7 +207,7 @@ def batch_counted_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def speed_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """What came after the new horizon is lost when it moves."""
+    """A planted bug: rows after the new horizon are lost when it moves."""
     patch.setattr(
         view_updates,
         "beyond",
@@ -258,7 +258,7 @@ def test_the_model_finds_planted_bugs(
     stores[0].close()
 
 
-def test_a_speed_part_that_does_not_begin_where_the_view_stands_is_a_conflict(opened: Open) -> None:
+def test_a_speed_part_that_does_not_begin_at_the_position_is_a_conflict(opened: Open) -> None:
     store = opened()
     with pytest.raises(Conflict, match="batch part comes first"):
         store.put_speed(speed_part(0, 1, []))
@@ -278,7 +278,7 @@ def test_a_horizon_never_goes_back(opened: Open) -> None:
     assert by_key(store.answer(Query("revenue")).rows.to_pylist()) == expected(orders)
 
 
-def test_a_view_with_another_sql_begins_anew_and_shows_the_old_rows_until_then(opened: Open) -> None:
+def test_a_view_with_new_sql_shows_old_rows_until_it_is_recomputed(opened: Open) -> None:
     store = opened()
     orders = orders_of(random.Random(1), 9)
     store.put_batch(batch_part(7, orders))
@@ -303,7 +303,7 @@ def test_two_rows_of_one_key_are_refused_and_nothing_changes(opened: Open) -> No
     assert store.state("revenue") is None
 
 
-def test_answers_say_how_fresh_they_are(opened: Open) -> None:
+def test_answers_have_their_freshness(opened: Open) -> None:
     store = opened()
     store.put_batch(batch_part(1, []))
     store.put_speed(speed_part(1, 4, []))
@@ -317,7 +317,7 @@ def test_answers_say_how_fresh_they_are(opened: Open) -> None:
     assert (past.horizon, past.position) == (committed(1), committed(1))
 
 
-def test_the_past_can_be_asked_by_time(opened: Open) -> None:
+def test_time_travel_takes_a_time(opened: Open) -> None:
     store = opened()
     orders = orders_of(random.Random(3), 6)
     store.put_batch(batch_part(1, orders[:2]))

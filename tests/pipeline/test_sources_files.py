@@ -103,7 +103,7 @@ def test_csv_parquet_and_avro(spark: Any, lake: str, tmp_path: Path) -> None:
     assert rows(spark, avro, "trusted", "people", "id", "name") == [(7, "g")]
 
 
-def test_binaries_are_kept_with_what_is_known_of_them(spark: Any, lake: str, tmp_path: Path) -> None:
+def test_binary_files_are_kept_with_their_metadata(spark: Any, lake: str, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "photo one.png").write_bytes(png(640, 480))

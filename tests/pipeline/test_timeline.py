@@ -63,7 +63,7 @@ def test_processes_write_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_work_goes_on_where_the_timeline_cannot_be_written(tmp_path: Path) -> None:
+def test_work_goes_on_if_the_timeline_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     timeline = Timeline(tmp_path / "file")
     with pytest.raises(TimelineError, match="cannot be used"):
@@ -99,7 +99,7 @@ def test_metrics_are_prometheus_text(tmp_path: Path) -> None:
     assert (found[*up, ("state", "failed")], found[*up, ("state", "running")]) == (1, 0)
 
 
-def test_status_shows_every_part_with_its_last_run(tmp_path: Path) -> None:
+def test_status_shows_everything_with_its_last_run(tmp_path: Path) -> None:
     from rich.console import Console
 
     timeline = Timeline(tmp_path)

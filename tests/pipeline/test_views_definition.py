@@ -164,14 +164,14 @@ def test_views_that_merge_are_accepted(sql: str, keys: str, measures: Mapping[st
         ("SELECT (", {"n": "count"}, "cannot be read"),
     ],
 )
-def test_what_cannot_be_merged_is_refused_with_a_reason(
+def test_sql_that_cannot_be_merged_is_refused_with_a_reason(
     sql: str, measures: Mapping[str, str], sentence: str
 ) -> None:
     problems = problems_of(view(sql, "shop", measures))
     assert any(sentence in problem for problem in problems), problems
 
 
-def test_all_problems_of_a_view_are_said_at_once() -> None:
+def test_all_problems_of_a_view_are_listed() -> None:
     sql = "SELECT shop, avg(a) AS n, max(b) AS m FROM orders GROUP BY shop ORDER BY 1"
     with pytest.raises(DefinitionError) as error:
         define(view(sql, "shop", {"n": "sum", "m": "min"}))

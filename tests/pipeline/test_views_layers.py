@@ -168,7 +168,7 @@ class Interrupted:
         return getattr(self._store, name)
 
 
-def test_what_comes_while_the_batch_layer_computes_is_counted_once(shop: Shop) -> None:
+def test_rows_that_arrive_while_the_batch_layer_computes_are_counted_once(shop: Shop) -> None:
     orders = [order(1), order(2, "rome")]
     shop.add(*orders)
     shop.views.catch_up("revenue")
@@ -210,7 +210,7 @@ def test_rows_that_were_just_added_need_not_be_read_again(shop: Shop) -> None:
     shop.check([order(1), order(2, "rome", 4), order(3), order(4)])
 
 
-def test_a_table_without_a_feed_of_changes_one_that_is_made_anew_and_another_sql_begin_anew(
+def test_a_view_is_recomputed_without_a_change_feed_for_a_new_table_and_for_new_sql(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop.add(feed=False)

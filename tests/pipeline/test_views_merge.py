@@ -58,7 +58,7 @@ def shown(merged: tuple[Any, ...]) -> list[Any]:
     ]
 
 
-def test_a_replacement_takes_the_place_of_everything_before_and_a_key_that_is_gone_begins_anew() -> None:
+def test_a_replacement_drops_everything_before_and_a_deleted_key_starts_over() -> None:
     merger = Merger(LAYOUT)
     one, two = (row([Order(str(n), "berlin", n, None, "new", 0)]) for n in (1, 2))
     assert merger.fold(one, [(True, two)]) == two
@@ -66,7 +66,7 @@ def test_a_replacement_takes_the_place_of_everything_before_and_a_key_that_is_go
     assert merger.fold(one, [(True, None), (False, two)]) == two
 
 
-def test_nulls_count_for_nothing_and_not_a_number_is_above_every_number() -> None:
+def test_nulls_are_ignored_and_nan_is_the_greatest_number() -> None:
     assert [add(None, None), add(1, None), add(None, 2), add(1, 2)] == [None, 1, 2, 3]
     assert [least(None, None), least(None, 2), least(3, 2)] == [None, 2, 2]
     assert [greatest(None, None), greatest(2, None), greatest(3, 2)] == [None, 2, 3]

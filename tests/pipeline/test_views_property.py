@@ -56,7 +56,7 @@ def counted_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgotten(patch: pytest.MonkeyPatch) -> None:
-    """What came after the new horizon is lost when it moves."""
+    """A planted bug: rows after the new horizon are lost when it moves."""
     nothing = view_updates.key_schema(LAYOUT).empty_table()
     patch.setattr(view_updates, "beyond", lambda session, entry, horizon: (nothing, []))
 

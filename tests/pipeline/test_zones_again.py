@@ -1,4 +1,4 @@
-"""What was read is done again: replay, backfill, release, maintenance. Only what they cover changes."""
+"""Replay, backfill, release and maintenance change only what they cover."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
         "released_at IS NULL"
     )
     assert waiting.count() == 2
-    # Somebody mends a record that could not be parsed: it goes through staging and trusted.
+    # A person fixes a malformed record: a release brings it to staging and trusted.
     mended = json.dumps(order(4, amount=5.0)).replace("'", "")
     spark.sql(
         f"UPDATE {fixed.lake_location.identifier(TableName(Zone.QUARANTINE, 'orders'))}"
@@ -67,7 +67,7 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
     done = release(spark, fixed, "orders", ["malformed"])
     assert (done.rows_in, done.staged, done.accepted) == (1, 1, 1)
     assert ("o4",) in rows(spark, fixed, "trusted", "orders", "order_id")
-    # The runner sees that somebody else wrote.
+    # The runner notices the commits of another writer.
     produce(name, [order(20), order(7), order(4)])
     [batch] = runner.drain()
     assert (batch.duplicates, batch.accepted) == (2, 1)
@@ -84,7 +84,7 @@ def test_quarantined_rows_are_released_once_after_a_fix_and_batches_are_replayed
     )
     touched = changes.load(pipeline.lake_location.table_path("staging", "orders")).select("_batch").distinct()
     assert [row[0] for row in touched.collect()] == [2]
-    # A column gets another type: the table is made anew out of raw.
+    # A column gets another type: a replay rebuilds the table from raw.
     texts = Schema(DDL.replace("amount DOUBLE", "amount STRING"))
     other = replace(pipeline, sources=[replace(pipeline.sources[0], schema=texts)])
     other = replace(other, trusted=[replace(other.trusted[0], rules=())], refined=[])
@@ -119,7 +119,7 @@ def test_a_backfill_reads_what_raw_lacks_and_rewrites_its_time_only(
     assert (batch.batch, batch.duplicates, batch.staged) == (2, 1, 1)
 
 
-def test_a_batch_that_died_is_finished_before_it_is_replayed(
+def test_an_interrupted_batch_is_finished_before_a_replay(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = topic(partitions=1)
@@ -155,7 +155,7 @@ def is_waited_for(path: Path) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs Linux's list of locks")
-def test_who_rewrites_tables_waits_for_the_batch_that_is_on_its_way(lake: str) -> None:
+def test_a_rewrite_waits_for_the_lock_of_the_source(lake: str) -> None:
     pipeline = orders_pipeline(lake, "127.0.0.1:1", "orders")
     holds = (
         "import sys; from pathlib import Path; from barnabas.pipeline.ingest.source_locks import locked_file;"

@@ -14,7 +14,7 @@ from barnabas.pipeline.lake.delta_log import newest_version, transactions_in
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_a_batch_is_there_once_whoever_writes_it_and_has_its_id(
+def test_a_batch_is_committed_once_by_any_writer_with_its_id(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
@@ -42,7 +42,7 @@ def test_a_batch_is_there_once_whoever_writes_it_and_has_its_id(
     # Another process that carries the same batch again changes nothing.
     Appender(is_local=True).append(session.range(9), path, Txn("feed", 3))
     assert newest_version(log) == 2
-    # Somebody else wrote, perhaps this very batch: Delta is asked.
+    # Another writer committed, perhaps this very batch: Delta searches its log.
     second = Appender(is_local=True)
     second.append(session.range(4), path, Txn("feed", 4))
     first.append(session.range(9), path, Txn("feed", 4))
@@ -55,7 +55,7 @@ def test_a_batch_is_there_once_whoever_writes_it_and_has_its_id(
     assert changes.load(path).where("_change_type = 'insert'").count() == 2 + 3 + 4 + 5
 
 
-def test_the_newest_version_is_found_when_a_table_is_made_anew(tmp_path: Path) -> None:
+def test_the_newest_version_is_found_after_a_table_is_recreated(tmp_path: Path) -> None:
     log = tmp_path / "_delta_log"
     assert newest_version(str(log)) == -1
     log.mkdir()

@@ -104,7 +104,7 @@ def test_a_batch_goes_through_all_zones_and_broken_rows_into_quarantine(
         ("later", "behind trusted"),
     ],
 )
-def test_a_batch_that_died_is_finished_and_nothing_is_doubled(
+def test_an_interrupted_batch_is_finished_and_nothing_is_written_twice(
     spark: Any,
     broker: Any,
     topic: Topic,
@@ -265,7 +265,7 @@ def test_a_lake_of_another_pipeline_is_left_alone(
         SourceRunner(spark, replace(pipeline, name="other"), "orders").step()
 
 
-def test_a_source_that_is_away_is_tried_again(
+def test_an_unavailable_source_is_tried_again(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
     away = orders_pipeline(lake, "127.0.0.1:1", "orders")
@@ -291,7 +291,7 @@ def test_bandwidth_limits_what_a_batch_reads(
     assert seconds >= batches[0].bytes / 60_000.0 - 1.0
 
 
-def test_what_comes_while_a_source_is_read_is_for_the_next_time(
+def test_rows_that_arrive_while_a_source_is_read_are_left_for_the_next_time(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = topic(partitions=1)
@@ -309,7 +309,7 @@ def test_what_comes_while_a_source_is_read_is_for_the_next_time(
     assert batch.rows_in == 2
 
 
-def test_what_spark_says_becomes_a_state_for_people() -> None:
+def test_errors_of_spark_are_classified() -> None:
     assert isinstance(classified(OSError("x: No space left on device"), "writing"), LakeUnavailable)
     assert "disk is full" in str(classified(OSError("No space left on device"), "writing"))
     secret = classified(ValueError("jdbc:mysql://me:hunter2@h/x failed\nat java"), "reading")
@@ -320,7 +320,7 @@ def test_what_spark_says_becomes_a_state_for_people() -> None:
     assert str(classified(java, "reading")).endswith("(org.sqlite.SQLiteException: no such table: x)")
 
 
-def test_two_stagings_of_one_source_have_keys_of_their_own(
+def test_two_stagings_of_one_source_have_separate_keys(
     spark: Any, broker: Any, topic: Topic, produce: Produce, lake: str
 ) -> None:
     name = topic(partitions=1)

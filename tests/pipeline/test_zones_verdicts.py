@@ -1,4 +1,4 @@
-"""What becomes of rows, judged from numbers: against a plain model in Python."""
+"""Verdicts on rows are those of a plain model in Python."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_batches_are_judged_as_a_plain_model_judges_them(
         unique.add(values.first[claimed], values.second[claimed])
 
 
-def test_of_changes_the_last_of_a_key_counts_and_deletes_pass_every_rule() -> None:
+def test_the_last_change_of_a_key_counts_and_deletes_pass_every_rule() -> None:
     keys = hashes([1, 2, 1, 2])
     fine = np.ones(4, np.bool_)
     staged = judge_staging(fine, keys, Merging.UPSERT, None)

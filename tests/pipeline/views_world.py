@@ -119,7 +119,7 @@ class World:
             self._send(order, as_json(order))
 
     def ingest(self) -> None:
-        """What was sent goes through the zones: once each key, broken ones into quarantine."""
+        """Sent records go through the zones: each key once, broken ones into quarantine."""
         self.runner.drain()
         for order in self._sent:
             if order is not None and order.order_id not in self._staged:
@@ -170,7 +170,7 @@ class World:
         self._open()
 
     def correct(self) -> None:
-        """Somebody mends the master data by hand: rows are changed and deleted."""
+        """A person changes and deletes rows of the view's table."""
         known = sorted(self._accepted)
         if not known:
             return

@@ -254,7 +254,7 @@ def test_a_partition_in_two_dirs_is_refused(tmp_path: Path, data: Path, open_dir
     dirs.close()
     (tmp_path / "more" / "a-0").mkdir()
 
-    with pytest.raises(StorageError, match="a-0 lies in two log dirs"):
+    with pytest.raises(StorageError, match="a-0 exists in two log dirs"):
         open_dirs(data, tmp_path / "more")
 
 

@@ -1,8 +1,8 @@
-"""Logs on disk, byte for byte as Apache Kafka keeps them.
+"""Logs on disk, byte for byte as Apache Kafka stores them.
 
-`Log` is one partition, `LogDirs` all of a node's partitions with their checkpoints. `retention`, `compaction`
-and `copying` work on a log's `segments` list, which is only ever replaced as a whole; files that died wait in
-the `graveyard`. Tiered storage finds its place beside them.
+A `Log` is one partition. `LogDirs` holds all partitions of a node with their checkpoints. `retention`,
+`compaction` and `copying` work on a log's `segments` list, which is only ever replaced as a whole. Deleted
+files wait in the `graveyard` until they are removed.
 """
 
 from barnabas.storage.dirs.log_dirs import LogDirs

@@ -1,10 +1,10 @@
 """How dirty a log is, and how much of it may be cleaned now.
 
-In: a log, how far it was cleaned before, its last stable offset, the time. Out: `Cleanable`. Never cleaned
-are the active segment, what is not stable yet, and segments with records younger than
-`min.compaction.lag.ms`; a segment older than `max.compaction.lag.ms` makes the log due however little of it
-is dirty. May read indexes and first headers: for a thread. Does not know: who cleans, checkpoints, other
-logs.
+In: a log, the offset up to which it is clean, its last stable offset, the time. Out: `Cleanable`.
+Three things are never cleaned: the active segment, records above the last stable offset, and segments with
+records younger than `min.compaction.lag.ms`. A segment older than `max.compaction.lag.ms` makes the log due,
+however little of it is dirty. This may read indexes and first headers, so it runs in a thread.
+Does not know: who cleans, checkpoints, other logs.
 """
 
 import logging
@@ -24,14 +24,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Cleanable:
-    """Bytes are those of whole segments, so that one which is partly clean counts twice, as in Kafka."""
+    """The result of `assess`. Bytes are those of whole segments: a segment that is partly clean counts as
+    clean and as dirty, as in Kafka."""
 
     first_dirty_offset: int
-    first_uncleanable_offset: int  # begins a segment
+    first_uncleanable_offset: int  # the base offset of a segment
     clean_bytes: int
     dirty_bytes: int
-    delay_ms: int  # for how long `max.compaction.lag.ms` has been over
-    is_reset: bool  # the checkpoint was no good
+    delay_ms: int  # how long ago `max.compaction.lag.ms` was exceeded
+    is_reset: bool  # the checkpoint did not fit the log and was ignored
 
     @property
     def dirty_ratio(self) -> float:
@@ -52,13 +53,13 @@ class CleanerLimits:
 
 
 def assess(log: "Log", checkpoint: int | None, last_stable_offset: int, now_ms: int) -> Cleanable:
-    """The state of a log; `checkpoint` is how far it is clean, None if it was never cleaned."""
+    """Measure a log. `checkpoint` is the offset up to which it is clean, None if it was never cleaned."""
     segments = log.segments
     first_dirty, is_reset = _first_dirty_offset(log, checkpoint)
     uncleanable = min(
         last_stable_offset, segments[-1].base_offset, _first_young_offset(log, segments, first_dirty, now_ms)
     )
-    # Only whole segments are cleaned: up to the one that holds the first offset that may not be.
+    # Only whole segments are cleaned. The one that holds the first uncleanable offset is left out.
     end = segments[max(floor(segments, max(first_dirty, uncleanable)), 0)].base_offset
     clean = sum(segment.size for segment in segments if segment.base_offset < first_dirty)
     first = max(floor(segments, first_dirty), 0)
@@ -74,8 +75,8 @@ def job_for(
     now_ms: int,
     producer_expiration_ms: int = INT64_MAX,
 ) -> CleaningJob:
-    """What a cleaner has to know to clean this log. Producers that wrote nothing for `producer_expiration_ms`
-    are not active any more, whether somebody has forgotten them yet or not."""
+    """Build the job for a cleaner. Producers that wrote nothing for `producer_expiration_ms` count as
+    inactive, even if the log still holds their state."""
     settings = log.settings
     return CleaningJob(
         directory=log.directory,
@@ -105,7 +106,7 @@ def _first_dirty_offset(log: "Log", checkpoint: int | None) -> tuple[int, bool]:
     if checkpoint < start:
         if not log.settings.delete:
             logger.warning(
-                "%s starts at offset %d, behind what was cleaned (%d): all of it is dirty",
+                "%s starts at offset %d, after the cleaner checkpoint %d: cleaning all of it again",
                 log.topic_partition,
                 start,
                 checkpoint,
@@ -113,7 +114,7 @@ def _first_dirty_offset(log: "Log", checkpoint: int | None) -> tuple[int, bool]:
         return start, True
     if checkpoint > log.end_offset:
         logger.warning(
-            "%s ends at offset %d, before what was cleaned (%d): all of it is dirty",
+            "%s ends at offset %d, before the cleaner checkpoint %d: cleaning all of it again",
             log.topic_partition,
             log.end_offset,
             checkpoint,
@@ -123,7 +124,7 @@ def _first_dirty_offset(log: "Log", checkpoint: int | None) -> tuple[int, bool]:
 
 
 def _first_young_offset(log: "Log", segments: "list[Segment]", first_dirty: int, now_ms: int) -> int:
-    """Where the first segment begins that has a record younger than `min.compaction.lag.ms`."""
+    """The base offset of the first segment with a record younger than `min.compaction.lag.ms`."""
     lag_ms = log.settings.min_compaction_lag_ms
     if lag_ms <= 0:
         return INT64_MAX

@@ -1,10 +1,10 @@
-"""Cleaning a log: every key's last record stays, whatever else there was of it goes.
+"""Cleaning a log: the last record of every key stays, older records of the same key are removed.
 
-In: a `CleaningJob`. Out: `.cleaned` files that are complete and durable, one after the other; whoever asked
-puts each in its place (see `replacing`) before asking for the next. First the keys of the dirty part are
-collected, then all segments from the first on are copied without what they lost. Slow: decodes every record
-that it looks at. Does not know: the log as others use it meanwhile, processes, when a log is worth
-cleaning.
+In: a `CleaningJob`. Out: complete and durable `.cleaned` files, one after the other. The caller swaps each
+one in (see `logs.replacement`) before it asks for the next. The cleaner first collects the keys of the dirty
+part. Then it copies all segments from the first on, without the removed records. This is slow: it decodes
+every record that it reads.
+Does not know: concurrent use of the log, processes, when a log is worth cleaning.
 """
 
 import time
@@ -29,12 +29,12 @@ from barnabas.storage.segments.segment_writer import Extent, SegmentWriter
 from barnabas.storage.segments.transaction_index import AbortedTransaction, encode
 
 COPIED_BYTES_MAX = 4096
-UNREADABLE = (KafkaError, BadRecords, ValueError, IndexError)  # what records that are none make of readers
-WRITTEN_BUFFERS_MAX = 512  # in one call to the system
+UNREADABLE = (KafkaError, BadRecords, ValueError, IndexError)  # raised for bytes that are not records
+WRITTEN_BUFFERS_MAX = 512  # in one system call
 
 
 class UnreadableBatch(Exception):
-    """The checksum of a batch is right, but its records are none: a log that holds it cannot be cleaned."""
+    """A batch with a correct checksum whose records cannot be read. Its log cannot be cleaned."""
 
     def __init__(self, header: BatchHeader, cause: Exception) -> None:
         reason = cause.message if isinstance(cause, KafkaError) else str(cause)
@@ -65,7 +65,7 @@ class Cleaner:
         self.stats = CleaningStats()
 
     def run(self) -> Generator[CleanedGroup, None, None]:
-        """A group at a time; `stats` are complete behind the last."""
+        """Yield one cleaned group at a time. `stats` are complete after the last one."""
         began = self._now()
         stats, offsets, job = self.stats, self.offsets, self._job
         aborted = self._aborted_transactions()
@@ -99,11 +99,11 @@ class Cleaner:
                 continue
             if not self._add_keys(segment, transactions):
                 break
-            offsets.latest_offset = following - 1  # nothing lies in between
+            offsets.latest_offset = following - 1  # no record lies in between
         offsets.finish()
 
     def _add_keys(self, segment: Segment, transactions: CleanedTransactions) -> bool:
-        """False when the memory for keys was used up before the end of the segment."""
+        """Collect the keys of a segment. False when the memory for keys ran out before its end."""
         offsets, stats, first_dirty = self.offsets, self.stats, self._job.first_dirty_offset
         position = segment.offset_index().position_before(first_dirty)
         stats.map_bytes_read += segment.size - position
@@ -138,7 +138,7 @@ class Cleaner:
         cleaned = Segment(self._context, self._job.directory, old[0].base_offset, suffix=names.CLEANED)
         output = _Output(cleaned, self._job, self._throttle)
         for segment in old:
-            # What is dirty was checked a moment ago, when its keys were read.
+            # Checksums of the dirty part were checked when its keys were read.
             check = segment.base_offset < self._job.first_dirty_offset
             self.stats.bytes_read += segment.size
             for found in self._read(segment, 0, check=check):
@@ -160,14 +160,14 @@ class Cleaner:
         return cleaned
 
     def _keep_age(self, old: Segment, cleaned: Segment) -> None:
-        """Without timestamps, retention goes by the age of files."""
+        """Give the cleaned file the age of the old one: without timestamps, retention goes by file age."""
         disk = self._context.disk
         modified_ms = disk.modified_ms(old.path)
         for kind in (names.LOG, names.OFFSET_INDEX, names.TIME_INDEX):
             disk.set_modified_ms(cleaned.path_of(kind), modified_ms)
 
     def _aborted_transactions(self) -> list[AbortedTransaction]:
-        """Of all segments: what is aborted in the last of them may have begun in the first."""
+        """Collect them from all segments: a transaction aborted in the last may have begun in the first."""
         return [entry for segment in self._segments for entry in segment.transactions().entries]
 
     def _sizes(self, segment: Segment) -> SegmentSizes:
@@ -196,7 +196,7 @@ class _Output:
 
     def add(self, header: BatchHeader, batch: Buffer) -> None:
         self._extents.append((header.last_offset, header.max_timestamp, header.size))
-        # A small view would keep all of what was read with it in memory.
+        # A view of a small batch would keep the whole chunk that was read in memory.
         self._buffers.append(bytes(batch) if len(batch) < COPIED_BYTES_MAX else batch)
         self._bytes += len(batch)
         if self._bytes >= self._job.io_buffer_bytes or len(self._buffers) >= WRITTEN_BUFFERS_MAX:

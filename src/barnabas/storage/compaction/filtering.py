@@ -1,10 +1,10 @@
-"""What becomes of a batch in compaction: it stays, goes, loses records, or leaves its header only.
+"""What compaction does with a batch: keep it, remove it, remove some records, or keep only its header.
 
-In: batches in order, whose keys come last where (`LastOffsets`), whose transactions were aborted
-(`CleanedTransactions`). Out: the bytes to write, or nothing. First and last offset of a batch stay what
-they were, so that producers' sequences and the end of the log can be told from what is left. Follows
-KIP-534: what is left of a deleted key leaves `delete.retention.ms` after the cleaner first saw it, and the
-batch's header says when. Does not know: files, segments.
+In: batches in order, the last offset of every key (`LastOffsets`), aborted transactions
+(`CleanedTransactions`). Out: the bytes to write, or nothing. A batch keeps its first and last offset, so that
+producers' sequences and the end of the log can still be read from it. Follows KIP-534: a tombstone is removed
+`delete.retention.ms` after the cleaner first saw it; the batch's header holds that time.
+Does not know: files, segments.
 """
 
 from barnabas.records.batch import (
@@ -25,7 +25,9 @@ from barnabas.storage.compaction.last_offsets import LastOffsets, Survivors
 from barnabas.storage.compaction.record_bytes import starts_of, timestamp_deltas_of, with_timestamp_delta
 from barnabas.storage.compaction.transactions import CleanedTransactions
 
-EMPTIED_FLAGS = APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG  # all that an empty batch still says
+EMPTIED_FLAGS = (
+    APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
+)  # the only ones that an empty batch keeps
 
 
 class BatchFilter:
@@ -44,7 +46,7 @@ class BatchFilter:
         self._last_records = {producer_id: (offset, epoch) for producer_id, offset, epoch in job.last_records}
 
     def __call__(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
-        """What is written in place of this batch: itself, a smaller one, or nothing."""
+        """The bytes to write for this batch: the batch itself, a smaller one, or None for nothing."""
         self._stats.records_read += header.record_count
         if header.attributes & CONTROL_FLAG:
             kept = self._control(header, batch)
@@ -91,7 +93,8 @@ class BatchFilter:
         return self._job.now_ms + self._job.delete_retention_ms
 
     def _is_needed_empty(self, header: BatchHeader) -> bool:
-        """A header says which sequence a producer has reached, which epoch, and how far the log reaches."""
+        """Whether the header is still needed without records: it holds the last sequence and epoch of an
+        active producer, or the end of the log."""
         if header.next_offset == self._end_offset:
             return True
         last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
@@ -104,7 +107,7 @@ class BatchFilter:
 
 
 def emptied(header: BatchHeader) -> bytearray:
-    """A batch without records."""
+    """The same batch without its records."""
     return reframe(
         header,
         b"",
@@ -115,8 +118,7 @@ def emptied(header: BatchHeader) -> bytearray:
 
 
 def rebuilt(header: BatchHeader, data: bytes, kept: list[int] | None, horizon_ms: int | None) -> bytearray:
-    """The batch with some of its records (None: all); a new delete horizon takes the place of its base
-    timestamp."""
+    """The batch with some of its records (None: all). A new delete horizon replaces its base timestamp."""
     starts = starts_of(data, header.record_count)
     if kept is None:
         kept = list(range(header.record_count))

@@ -1,8 +1,8 @@
-"""Which segments are merged: neighbours that together fit into one, by size, by index size, by range of
-offsets.
+"""Grouping of segments for cleaning: neighbours that fit into one segment together are merged.
 
-In: segments with their sizes. Out: groups in order; each becomes one segment. Without this, logs that are
-cleaned again and again would end as thousands of tiny segments. Does not know: what is in the segments.
+In: segments with their sizes. Out: groups in order; each becomes one segment within the limits of size, index
+size and offset range. Without this, repeated cleaning would leave thousands of tiny segments.
+Does not know: what is in the segments.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class SegmentSizes:
 def group_segments(
     segments: Sequence[SegmentSizes], segment_bytes: int, index_bytes: int, end_offset: int
 ) -> list[list[SegmentSizes]]:
-    """`end_offset` is where the last segment ends at the latest."""
+    """Group neighbours. `end_offset` is an upper bound for the end of the last segment."""
     groups: list[list[SegmentSizes]] = []
     room = [0, 0, 0]  # left in the last group: log, offset index, time index
     for index, segment in enumerate(segments):

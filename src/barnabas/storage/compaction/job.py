@@ -1,7 +1,8 @@
-"""What a cleaner is told, and what it tells: values that travel between processes as lines of JSON.
+"""Messages between broker and cleaner process, sent as lines of JSON.
 
-In: what the broker knows of a log. Out: a `CleaningJob` for the cleaner; a `CleanedGroup` for every segment
-that it made, and `CleaningStats` at the end. Does not know: who sends them to whom.
+The broker sends a `CleaningJob`. The cleaner sends a `CleanedGroup` for every segment that it wrote, and
+`CleaningStats` at the end.
+Does not know: processes, pipes.
 """
 
 import json
@@ -13,9 +14,8 @@ NO_DATA = -1
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """Everything that cleaning a log depends on, as of one moment. All offsets below
-    `first_uncleanable_offset`, which begins a segment, are stable; what lies above is looked at for
-    aborted transactions only."""
+    """Everything that cleaning a log depends on, at one moment. All offsets below `first_uncleanable_offset`
+    (the base offset of a segment) are stable. Segments above it are only read for aborted transactions."""
 
     directory: str
     segments: tuple[tuple[int, int], ...]  # base offset and size, in order; the active one last
@@ -44,8 +44,8 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """Segments next to each other, and the one in a `.cleaned` file that stands for them all: it begins
-    where the first of them does."""
+    """Neighbouring segments and the one segment, in `.cleaned` files, that replaces them. It has the base
+    offset of the first."""
 
     base_offsets: tuple[int, ...]
     size: int
@@ -53,7 +53,7 @@ class CleanedGroup:
 
 @dataclass(slots=True)
 class CleaningStats:
-    """What a pass over a log came to."""
+    """The result of one pass over a log."""
 
     end_offset: int = 0  # everything below is clean now
     map_bytes_read: int = 0

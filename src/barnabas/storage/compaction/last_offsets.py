@@ -1,9 +1,10 @@
 """The last offset of every key in the dirty part of a log, in bounded memory.
 
-In: batches in order, until the memory is used up (then the rest is left to another pass). Out: which
-records of a batch survive. Keys are kept as they are, not hashed: Python's own dictionary is exact, and
-faster than any table made in Python; the price is more memory a key than Apache Kafka's 24 bytes, so that
-large logs take more passes. Does not know: transactions, how batches are read and written.
+In: batches in order, until the memory is used up (another pass cleans the rest). Out: the records of a batch
+that survive. Keys are stored as they are, not hashed: a Python dictionary is exact, and faster than any table
+written in Python. It needs more memory for a key than Apache Kafka's 24 bytes, so large logs take more
+passes.
+Does not know: transactions, how batches are read and written.
 """
 
 from bisect import bisect_left
@@ -12,14 +13,14 @@ from barnabas.records.batch import BatchHeader
 from barnabas.records.record import payload
 from barnabas.storage.compaction.record_bytes import keys_of, offset_deltas_of, starts_of
 
-# Of one key: the objects of key and offset, their places in the table and in `_live`. Measured: 115 to 148
-# bytes beside the key itself with 10^5 to 10^6 keys; a table that grows is there twice for a moment.
+# For one key: the key and offset objects, their slots in the dictionary and in `_live`. Measured: 115 to 148
+# bytes in addition to the key itself with 10^5 to 10^6 keys. A growing dictionary exists twice for a moment.
 KEY_OVERHEAD_BYTES = 160
-BATCH_OVERHEAD_BYTES = 100  # of a batch that is remembered for its tombstones
+BATCH_OVERHEAD_BYTES = 100  # memory for a batch that is remembered because it has tombstones
 
 
 class LastOffsets:
-    """First `add` every dirty batch, then `finish`, then ask for `survivors` of any batch up to
+    """Usage: `add` every dirty batch, call `finish`, then get the `survivors` of any batch up to
     `latest_offset`."""
 
     __slots__ = (
@@ -35,8 +36,8 @@ class LastOffsets:
 
     def __init__(self, first_dirty_offset: int, bytes_max: int) -> None:
         self.first_dirty_offset = first_dirty_offset
-        self.latest_offset = first_dirty_offset - 1  # up to here everything was seen
-        self.key_bytes = 0  # of memory, more or less
+        self.latest_offset = first_dirty_offset - 1  # all records up to here were added
+        self.key_bytes = 0  # estimated memory
         self.invalid_records = 0  # without a key
         self._bytes_max = max(bytes_max, 1)
         self._offsets: dict[bytes | None, int] = {}
@@ -55,7 +56,7 @@ class LastOffsets:
         return min(self.key_bytes / self._bytes_max, 1.0)
 
     def add(self, header: BatchHeader, batch: memoryview) -> None:
-        """The records of a dirty batch, none of which was aborted."""
+        """Add the records of a dirty batch. Batches of aborted transactions are not added."""
         data = payload(batch, header)
         keys, tombstones = keys_of(data, header.record_count)
         offsets = offsets_of(header, data)
@@ -66,7 +67,7 @@ class LastOffsets:
             for key, offset in zip(keys, offsets, strict=True):
                 if offset >= self.first_dirty_offset:
                     found[key] = offset
-        if found.pop(None, None) is not None:  # records without a key survive nothing
+        if found.pop(None, None) is not None:  # records without a key are removed
             self.invalid_records += keys.count(None)
         added = len(found) - known
         if added > 0:
@@ -77,23 +78,23 @@ class LastOffsets:
             self.key_bytes += BATCH_OVERHEAD_BYTES
 
     def finish(self) -> None:
-        """Everything is added."""
+        """Call this after the last `add`."""
         self._live = sorted(self._offsets.values())
 
-    # Asking
+    # Queries
 
     def survivors(self, header: BatchHeader, batch: memoryview, now_ms: int) -> "Survivors | None":
-        """Which records of a batch outlive it; None when it stays as it is."""
+        """The records of a batch that stay; None when the batch stays unchanged."""
         count, base_offset = header.record_count, header.base_offset
         last_offset = base_offset + header.last_offset_delta
         if base_offset > self.latest_offset:
-            return None  # not looked at in this pass
+            return None  # not part of this pass
         if (
             base_offset >= self.first_dirty_offset
             and last_offset <= self.latest_offset
             and base_offset not in self._with_tombstones
         ):
-            # Dirty: its live offsets are known, which mostly says all there is to know.
+            # Dirty: its live offsets are known, so its records rarely have to be decoded again.
             live = self._live
             first = bisect_left(live, base_offset)
             last = bisect_left(live, last_offset + 1, first)
@@ -110,7 +111,7 @@ class LastOffsets:
             and self._offsets.keys().isdisjoint(keys)
             and None not in keys
         ):
-            return Survivors(count, None, bool(tombstones), data)  # clean before, and nothing newer since
+            return Survivors(count, None, bool(tombstones), data)  # already clean, and no newer records
         offsets = offsets_of(header, data)
         gone = set(tombstones) if expired else ()
         get = self._offsets.get
@@ -132,8 +133,8 @@ class LastOffsets:
 
 
 class Survivors:
-    """`kept` lists records by their place in the batch; None means all of them. `has_tombstones`: some of
-    the kept ones have no value, and leave when their time has come."""
+    """The records of a batch that stay. `kept` lists their positions in the batch; None means all.
+    `has_tombstones`: some of them have no value, and are removed at the delete horizon."""
 
     __slots__ = ("data", "has_tombstones", "kept", "kept_count")
 
@@ -143,7 +144,7 @@ class Survivors:
         self.kept = kept
         self.kept_count = count if kept is None else len(kept)
         self.has_tombstones = has_tombstones
-        self.data = data  # decompressed, where somebody had to look
+        self.data = data  # decompressed records, if they had to be decoded
 
 
 NO_SURVIVORS = Survivors(0, [], False)
@@ -152,7 +153,7 @@ NO_SURVIVORS = Survivors(0, [], False)
 def offsets_of(header: BatchHeader, data: bytes) -> "range | list[int]":
     """The offset of every record."""
     base_offset = header.base_offset
-    if header.last_offset_delta + 1 == header.record_count:  # none is missing
+    if header.last_offset_delta + 1 == header.record_count:  # no record was removed
         return range(base_offset, header.next_offset)
     starts = starts_of(data, header.record_count)
     return [base_offset + delta for delta in offset_deltas_of(data, starts)]

@@ -1,9 +1,9 @@
 """Reading segments for the cleaner: all batches, many at a time.
 
-In: a closed segment, where to begin, how much to read at once. Out: lists of headers with their batches,
-checked against their checksums where asked for; `CorruptLog` at the first that is damaged or of a format
-that we cannot read. A log of small batches has millions: what is done for each of them is done here in one
-loop. Does not know: what becomes of the batches.
+In: a closed segment, a start position, the bytes to read at once. Out: lists of headers with their batches,
+with checksums verified if asked for; `CorruptLog` at the first batch that is damaged or of an old format. A
+log of small batches has millions of them, so all work for a batch is done in one loop here.
+Does not know: what the caller does with the batches.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Batches = list[tuple[BatchHeader, memoryview]]
 
 
 def read_batches(segment: Segment, position: int, chunk_bytes: int, *, check: bool) -> Iterator[Batches]:
-    """From a batch boundary to the end of the segment; a batch that is larger than a chunk comes alone."""
+    """Read from a batch boundary to the end of the segment. A batch larger than a chunk is yielded alone."""
     end = segment.size
     wanted = max(chunk_bytes, BATCH_OVERHEAD)
     while position < end:
@@ -34,7 +34,7 @@ def read_batches(segment: Segment, position: int, chunk_bytes: int, *, check: bo
 
 
 def _whole_batches(segment: Segment, buffer: memoryview, position: int, check: bool) -> tuple[Batches, int]:
-    """The batches that lie in a buffer as a whole, and where the first begins that does not."""
+    """The complete batches in a buffer, and the position of the first incomplete one."""
     found: Batches = []
     add = found.append
     at, available = 0, len(buffer)

@@ -1,8 +1,9 @@
-"""Reading just enough of a batch's records: where they lie, their keys, which of them have no value.
+"""Partial decoding of records for compaction: their positions, their keys, which ones are tombstones.
 
-In: the decompressed records of a batch. Out: lists, one item a record. Compaction looks at every record of
-a log at least once and needs nothing else of most of them, so this is a loop over bytes without calls. Does
-not know: batches, offsets, what follows from a key.
+In: the decompressed records of a batch. Out: lists with one item for each record. Compaction reads every
+record of a log at least once and needs nothing else of most of them, so these are loops over bytes without
+calls.
+Does not know: batches, offsets, what a key means.
 """
 
 from collections.abc import Iterable
@@ -13,11 +14,11 @@ NULL = 0x01  # the varint -1: no key, no value
 
 
 class BadRecords(Exception):
-    """Bytes that are not the records that the batch's header announces."""
+    """The bytes are not the records that the batch header announces."""
 
 
 def starts_of(data: bytes, count: int) -> list[int]:
-    """Where each record begins, and behind them all where the last one ends."""
+    """The start of each record, followed by the end of the last one."""
     starts = [0]
     add = starts.append
     position = 0
@@ -30,7 +31,7 @@ def starts_of(data: bytes, count: int) -> list[int]:
                 position += 2 + ((byte & 0x7F | second << 7) >> 1)
             else:
                 size, position = varint.decode(data, position)
-                if size < 0:  # it would lead back, again and again
+                if size < 0:  # it would move backwards and loop forever
                     raise ValueError(f"its size is {size}")
                 position += size
             add(position)
@@ -42,7 +43,7 @@ def starts_of(data: bytes, count: int) -> list[int]:
 
 
 def keys_of(data: bytes, count: int) -> tuple[list[bytes | None], list[int]]:
-    """The key of each record, and which records have no value (by their place in the batch)."""
+    """The key of each record, and the positions of records without a value."""
     keys: list[bytes | None] = []
     add = keys.append
     tombstones: list[int] = []
@@ -52,7 +53,7 @@ def keys_of(data: bytes, count: int) -> tuple[list[bytes | None], list[int]]:
             byte = data[position]
             if byte < 0x80:
                 end = position + 1 + (byte >> 1)
-                position += 2  # attributes follow: none are in use
+                position += 2  # skips the attributes, which are unused
             elif (second := data[position + 1]) < 0x80:
                 end = position + 2 + ((byte & 0x7F | second << 7) >> 1)
                 position += 3
@@ -90,7 +91,7 @@ def keys_of(data: bytes, count: int) -> tuple[list[bytes | None], list[int]]:
 
 
 def offset_deltas_of(data: bytes, starts: list[int]) -> list[int]:
-    """The distance of each record's offset from the batch's first."""
+    """The offset delta of each record."""
     deltas = []
     for start in starts[:-1]:
         _, position = varint.decode(data, start)
@@ -101,7 +102,7 @@ def offset_deltas_of(data: bytes, starts: list[int]) -> list[int]:
 
 
 def timestamp_deltas_of(data: bytes, starts: Iterable[int]) -> list[int]:
-    """The distance of some records' timestamps from the batch's base timestamp; `starts` say of which."""
+    """The timestamp delta of the records that begin at `starts`."""
     deltas = []
     small = varint.ONE_BYTE_VALUES
     for start in starts:
@@ -119,7 +120,7 @@ def timestamp_deltas_of(data: bytes, starts: Iterable[int]) -> list[int]:
 
 
 def with_timestamp_delta(record: bytes, shift: int) -> bytes:
-    """A record whose distance from the base timestamp has grown by `shift`."""
+    """The same record with a timestamp delta larger by `shift`."""
     _, position = varint.decode(record, 0)
     delta, rest = varint.decode(record, position + 1, varint.INT64_BYTES_MAX)
     body = record[position : position + 1] + varint.encode(delta + shift) + record[rest:]

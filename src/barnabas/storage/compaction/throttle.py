@@ -1,7 +1,8 @@
-"""I/O at a bounded rate (`log.cleaner.io.max.bytes.per.second`).
+"""Limit of the cleaner's I/O rate (`log.cleaner.io.max.bytes.per.second`).
 
-In: how many bytes were read or written. Out: a pause when that was more than the rate allows. What was not
-used for a second is lost: an idle cleaner saves nothing up. Does not know: who reads and writes what.
+In: the number of bytes read or written. Out: a pause when they exceed the rate. Unused budget expires after a
+second, so an idle cleaner cannot burst later.
+Does not know: what is read and written.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ class Throttle:
         self._bytes_per_second = bytes_per_second
         self._now = now
         self._sleep = sleep
-        self._paid_until = now()  # the moment until which everything so far was allowed to take
+        self._paid_until = now()  # the time at which the rate allows the next byte
 
     def spend(self, count: int) -> None:
         if self._bytes_per_second >= UNLIMITED:

@@ -1,8 +1,9 @@
-"""Transactions as a cleaner passes them: whose data was aborted, and which markers have nothing left to end.
+"""Transactions in a log that is being cleaned: which data was aborted, and which markers are obsolete.
 
-In: the aborted transactions of a log, then its batches in order. Out: whether a batch may go. Data of aborted
-transactions goes at once; a marker may go when no batch of its transaction is left in the log, and then stays
-another `delete.retention.ms` (KIP-534). Does not know: keys, how long markers stay, files.
+In: the aborted transactions of a log, then its batches in order. Out: whether a batch may be removed. Data of
+aborted transactions is removed at once. A marker is obsolete when the log holds no batch of its transaction
+any more; it is removed `delete.retention.ms` later (KIP-534).
+Does not know: keys, delete horizons, files.
 """
 
 import heapq
@@ -15,15 +16,15 @@ from barnabas.storage.segments.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
-    """`kept` collects the aborted transactions of which readers must still be told: their marker was
-    passed, and batches of theirs were still there."""
+    """`kept` collects the aborted transactions that consumers still need to know: their marker was visited,
+    and the log still holds batches of them."""
 
     __slots__ = ("_aborted", "_committed", "_ongoing", "_seen", "kept")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._aborted = [(entry.first_offset, entry) for entry in aborted]
         heapq.heapify(self._aborted)
-        self._ongoing: dict[int, AbortedTransaction] = {}  # by producer: aborted further on
+        self._ongoing: dict[int, AbortedTransaction] = {}  # by producer; its abort marker comes later
         self._seen: set[int] = set()  # producers whose aborted transaction still has a batch
         self._committed: set[int] = set()  # producers with a batch in a transaction that is not aborted
         self.kept: list[AbortedTransaction] = []
@@ -41,7 +42,7 @@ class CleanedTransactions:
         return False
 
     def visit_control(self, header: BatchHeader, batch: Buffer) -> bool:
-        """Whether nobody needs this control batch any more."""
+        """Whether this control batch is obsolete."""
         self._reach(header)
         found = read_control(batch)
         if not found:
@@ -61,13 +62,13 @@ class CleanedTransactions:
         return False
 
     def pop_kept(self) -> list[AbortedTransaction]:
-        """What has come together in `kept`, which begins anew."""
+        """Return `kept` and empty it."""
         kept, self.kept = self.kept, []
         return kept
 
     def _reach(self, header: BatchHeader) -> None:
-        """What begins up to here. Keys are collected from the middle of a log on: what has ended before is
-        over, though its marker was never passed."""
+        """Add the aborted transactions that begin up to this batch. The first pass begins in the middle of
+        the log: transactions that ended before are skipped, although their marker was not visited."""
         while self._aborted and self._aborted[0][0] <= header.last_offset:
             _, entry = heapq.heappop(self._aborted)
             if header.base_offset <= entry.last_offset:

@@ -1,11 +1,11 @@
-"""The cleaner's process: `python -m barnabas.storage.compaction.worker`, started by a broker when a log is
-dirty.
+"""The cleaner process: `python -m barnabas.storage.compaction.worker`, started by a broker for a dirty log.
 
-In, a line each: a `CleaningJob`, or `next` when the segment that was handed over is in its place. Out, a
-line each: what became of it, as JSON under `group`, `done`, `corrupt` (the log cannot be cleaned) or
-`failed` (its disk). Decoding records takes a processor for minutes, which the loop of the broker must not
-feel: hence a process, of low priority. It ends when its input does, so that it never outlives the broker.
-Does not know: the log as others use it meanwhile.
+In, one per line: a `CleaningJob`, or `next` when the broker has swapped in the last cleaned segment. Out, one
+JSON object per line with the key `group`, `done`, `corrupt` (the log cannot be cleaned) or `failed` (a disk
+error). Decoding records keeps a processor busy for minutes, so this is a process of its own, with low
+priority: the broker's event loop is not delayed. The process ends at the end of its input, so it never
+outlives the broker.
+Does not know: concurrent use of the log.
 """
 
 import errno
@@ -36,29 +36,27 @@ def clean(job: CleaningJob, lines: "SimpleQueue[str]", say: Say) -> None:
             say("group", asdict(group))
             answer = lines.get()
             if answer != NEXT:
-                raise ValueError(f"{answer!r} in place of {NEXT!r}")
+                raise ValueError(f"expected {NEXT!r}, got {answer!r}")
     except OSError as error:
         say("failed", [error.errno, str(error)])
     except MemoryError as error:
         say("failed", [errno.ENOMEM, str(error) or os.strerror(errno.ENOMEM)])
-    except (
-        Exception
-    ) as error:  # whatever a damaged log makes of us: its partition is marked, the others go on
+    except Exception as error:  # of a damaged log: the broker marks this partition and cleans the others
         say("corrupt", f"{type(error).__name__}: {error}")
     else:
         say("done", asdict(cleaner.stats))
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the broker, which then closes our input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker handles it, and then closes our input
     os.nice(NICENESS)
-    gc.disable()  # millions of keys, and nothing that refers to itself
+    gc.disable()  # there are millions of keys and no reference cycles
     lines: SimpleQueue[str] = SimpleQueue()
 
     def listen() -> None:
         for line in sys.stdin:
             lines.put(line.rstrip("\n"))
-        os._exit(0)  # in the middle of whatever: what is half done is removed by who opens the log
+        os._exit(0)  # opening the log removes unfinished files
 
     def say(kind: str, content: object) -> None:
         sys.stdout.write(json.dumps({kind: content}) + "\n")

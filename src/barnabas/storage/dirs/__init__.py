@@ -1,1 +1,1 @@
-"""Log dirs: locked, formatted, and which partitions lie in them."""
+"""Log dirs: locking, formatting, and the partitions in them."""

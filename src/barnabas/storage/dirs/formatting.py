@@ -1,9 +1,9 @@
-"""Whose log dirs are these: formatting new ones, and recognising ours before anything is touched.
+"""Formatting of log dirs, and the check that they belong to this node before anything is changed.
 
-In: paths, the cluster's and the node's id. Out: what each dir says of itself, or a `StorageError` in one
-line. A dir that was added to `log.dirs` later is formatted like its neighbours; with no formatted dir at
-all, a person has to decide (`storage format`).
-Does not know: what is in the dirs.
+In: paths, cluster id and node id. Out: the `MetaProperties` of each dir, or a `StorageError` of one line. A
+dir that was added to `log.dirs` later is formatted automatically. If no dir is formatted, the operator has to
+run `storage format`.
+Does not know: what else is in the dirs.
 """
 
 from barnabas.storage.files import meta_properties
@@ -15,8 +15,7 @@ Identity = MetaProperties | StorageError | None  # None: not formatted yet
 
 
 def format_log_dir(context: LogContext, path: str, cluster_id: str, node_id: int) -> MetaProperties:
-    """Make the folder if needed and write its `meta.properties`; one that is formatted already stays as it
-    is."""
+    """Create the folder if needed and write its `meta.properties`. A formatted dir is not changed."""
     disk = context.disk
     found = _identify_one(context, path)
     if isinstance(found, StorageError):
@@ -38,9 +37,8 @@ def format_log_dir(context: LogContext, path: str, cluster_id: str, node_id: int
 def identify(
     context: LogContext, paths: list[str], cluster_id: str | None, node_id: int
 ) -> dict[str, Identity]:
-    """What each dir is. A foreign dir raises: starting on it would mix two nodes' data.
-
-    With a `cluster_id` that is known from elsewhere none of them needs to be formatted."""
+    """Read the identity of each dir. Raises `StorageError` for a dir of another node or cluster: starting on
+    it would mix the data of two nodes. If the caller knows the `cluster_id`, no dir needs to be formatted."""
     if not paths:
         raise StorageError("log.dirs names no folder")
     identities: dict[str, Identity] = {}

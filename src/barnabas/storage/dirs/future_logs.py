@@ -1,9 +1,9 @@
-"""Future logs: copies of partitions on their way to another log dir, in `-future` folders.
+"""Future logs: copies of partitions that move to another log dir, in `-future` folders.
 
-In: all log dirs, a partition. Out: a log to copy into; that copy in the place of the log, or gone. The log's
-new dir is known to the metadata before the copy takes its place, so that after a crash in between the right
-one of two folders is found: see `resolve_leftovers`.
-Does not know: how the copying is done (see the broker's moves), what the metadata is.
+In: all log dirs, a partition. Out: an empty log to copy into; later that copy replaces the log or is deleted.
+The metadata names the new dir before the copy replaces the log, so after a crash in between
+`resolve_leftovers` finds the right one of two folders.
+Does not know: how the log is copied (the broker does that), metadata.
 """
 
 import logging
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def create(dirs: LogDirs, log: Log, directory: LogDir, now_ms: int) -> Log:
-    """An empty log in another dir, that begins where this one does."""
+    """Create an empty future log in another dir, with the log start offset of `log`."""
     where = log.topic_partition
     path = f"{directory.path}/{dirs.marked_name(where, names.FUTURE_FOLDER)}"
     future = Log.create(
@@ -35,14 +35,14 @@ def create(dirs: LogDirs, log: Log, directory: LogDir, now_ms: int) -> Log:
 
 
 def drop(dirs: LogDirs, where: TopicPartition, now_ms: int) -> None:
-    """The copy is not wanted any more."""
+    """Delete a future log."""
     future = dirs.future_logs.pop(where)
     del dirs.dir_of(future).future_logs[where]
     dirs.delete_later(future, now_ms)
 
 
 def promote(dirs: LogDirs, where: TopicPartition, now_ms: int) -> Log:
-    """The copy is the log from now on, under the log's own name; the old one, if there is any, is buried."""
+    """Replace the log by its copy, under the log's name. The old log, if there is one, is deleted later."""
     future, old = dirs.future_logs[where], dirs.logs.get(where)
     directory = dirs.dir_of(future)
     future.rename(f"{directory.path}/{names.folder_name(where)}")
@@ -56,7 +56,7 @@ def promote(dirs: LogDirs, where: TopicPartition, now_ms: int) -> Log:
 
 
 def sync_name(dirs: LogDirs, log: Log) -> None:
-    """Make it durable that a log has its name (see `promote`)."""
+    """Make the new name of a promoted log durable."""
     directory = dirs.dir_of(log)
     try:
         dirs.context.disk.sync_directory(directory.path)
@@ -65,13 +65,13 @@ def sync_name(dirs: LogDirs, log: Log) -> None:
 
 
 def resolve_leftovers(dirs: LogDirs, assigned: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
-    """After loading: a copy whose log is gone was complete, if the metadata says that the partition lies
-    where the copy does. A copy of which nothing is known is of no use."""
+    """After loading, decide about copies without a log. A copy was complete if the metadata assigns the
+    partition to its dir: promote it. Otherwise delete it, unless a log dir is offline."""
     for where, future in list(dirs.future_logs.items()):
         if where in dirs.logs:
-            continue  # the copying goes on
+            continue  # the move continues
         if assigned(where) == dirs.dir_of(future).id:
             promote(dirs, where, now_ms)
-            logger.warning("%s goes on as the log of %s: it was complete", future.directory, where)
+            logger.warning("%s becomes the log of %s: the move was complete", future.directory, where)
         elif len(dirs.online()) == len(dirs.dirs):
             drop(dirs, where, now_ms)

@@ -1,6 +1,6 @@
 """One log dir: its lock, identity, checkpoints and clean-shutdown mark.
 
-In: a path from `log.dirs`. Out: a dir that is ours alone, and the offsets that the last life left in it.
+In: a path from `log.dirs`. Out: a dir that no other process uses, and the offsets of its checkpoints.
 Does not know: what a log is, other dirs, where a new partition goes.
 """
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogDir:
-    """`failure` is set once the disk has failed; then nothing of the dir is used any more."""
+    """`failure` is set when the disk has failed. The dir is offline from then on."""
 
     __slots__ = (
         "_lock",
@@ -44,13 +44,13 @@ class LogDir:
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk
         self.path = path
-        self.id = NULL_UUID  # until it is known
+        self.id = NULL_UUID  # until `meta.properties` is read
         self.failure: str | None = None
-        self.is_clean = False  # the last life ended in order
+        self.is_clean = False  # the last shutdown was clean
         self.is_loaded = False
-        self.is_cordoned = False  # takes no new partitions (KIP-1066)
-        self.last_epoch = clean_shutdown.UNKNOWN_EPOCH  # of the broker in its last life
-        self.planned = 0  # logs that are being made
+        self.is_cordoned = False  # accepts no new partitions (KIP-1066)
+        self.last_epoch = clean_shutdown.UNKNOWN_EPOCH  # the broker epoch before the last shutdown
+        self.planned = 0  # logs that are being created
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}  # being copied into this dir
         self._lock: int | None = None
@@ -61,11 +61,12 @@ class LogDir:
 
     @property
     def absolute_path(self) -> str:
-        """What others are told, wherever this process was started."""
+        """The path to show to users and clients; it does not depend on the working directory."""
         return str(Path(self.path).absolute())
 
     def lock(self) -> None:
-        """Keep other nodes out; locking twice is once. A dir whose disk has failed is offline."""
+        """Lock the dir against other nodes. Does nothing if it is locked already. A failing disk takes the
+        dir offline; `StorageError` if another node holds the lock."""
         if self._lock is not None:
             return
         descriptor = None
@@ -91,18 +92,18 @@ class LogDir:
             self._lock = None
 
     def begin(self) -> None:
-        """Take the clean-shutdown mark away: from now on only an orderly end brings it back."""
+        """Remove the clean-shutdown file. Only a clean shutdown writes it again."""
         self.is_clean = clean_shutdown.remove(self.disk, self.path)
 
     def end(self, broker_epoch: int) -> None:
         clean_shutdown.store(self.disk, self.path, broker_epoch)
 
-    def check_is_there(self) -> None:
-        """A dir that was unmounted or moved away may leave an empty folder behind, which is not ours."""
+    def check_mounted(self) -> None:
+        """OSError if the dir was unmounted or moved away: then the path may be another, empty folder."""
         self.disk.size(f"{self.path}/{names.META_PROPERTIES}")
 
     def load_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """A checkpoint file of this dir; one that is damaged counts as empty, which costs time, not data."""
+        """Read a checkpoint file. A damaged one counts as empty: recovery takes longer, no data is lost."""
         path = f"{self.path}/{name}"
         try:
             return checkpoints.load_offsets(self.disk, path)

@@ -1,9 +1,8 @@
-"""All log dirs of a node: which partitions lie where, and everything that is kept a dir.
+"""All log dirs of a node: the partitions in them, their checkpoints, and a clean shutdown.
 
-In: `log.dirs`, the node's identity, settings a topic. Out: logs by partition; new ones in the dir with
-fewest, deleted ones renamed and removed later; checkpoints; an orderly end. A dir that fails takes its own
-partitions offline only.
-Does not know: replication, metadata, when checkpoints and deletions are due (the broker calls).
+In: `log.dirs`, node id, settings of topics. Out: logs by partition. A new log goes to the dir with the fewest
+logs. A deleted one is renamed, and removed later. If a dir fails, only its own partitions go offline.
+Does not know: replication, metadata, when checkpoints and deletions are due (the broker decides).
 """
 
 import logging
@@ -25,11 +24,11 @@ from barnabas.storage.logs.log import Log
 from barnabas.storage.segments.settings import LogSettings
 
 CLOSING_THREADS = 32
-PARALLEL_FROM = 16  # logs; fewer are not worth the threads
+PARALLEL_FROM = 16  # logs; for fewer, threads do not pay
 
 SettingsOf = Callable[[str], LogSettings]
 OffsetsOf = Callable[[LogDir], Iterable[tuple[TopicPartition, int]]]
-Checkpoint = list[tuple[LogDir, bytes]]  # a file of each dir
+Checkpoint = list[tuple[LogDir, bytes]]  # the content of the file of each dir
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,8 @@ def never_stray(log: Log) -> bool:
 
 
 class LogDirs:
-    """`logs` and `future_logs` by partition; `dirs` in the order of `log.dirs`, failed ones included."""
+    """`logs` and `future_logs` are keyed by partition. `dirs` has the order of `log.dirs`, failed ones
+    included."""
 
     __slots__ = ("cluster_id", "context", "dirs", "future_logs", "logs", "preferred", "stray_folders")
 
@@ -50,7 +50,7 @@ class LogDirs:
         self.dirs = dirs
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
-        self.preferred: dict[TopicPartition, LogDir] = {}  # where partitions go that are not made yet
+        self.preferred: dict[TopicPartition, LogDir] = {}  # dirs chosen for logs that do not exist yet
         self.stray_folders: list[str] = []
 
     @classmethod
@@ -62,9 +62,8 @@ class LogDirs:
         cluster_id: str | None = None,
         context: LogContext | None = None,
     ) -> "LogDirs":
-        """Lock the dirs and see whose they are; `StorageError` in one line if they are not ours, and then
-        nothing has been changed in any of them. A dir that cannot be used is offline; with no other left
-        that is an error."""
+        """Lock the dirs and check that they belong to this node. `StorageError` if they do not; then nothing
+        was changed in any of them. A dir that cannot be used is offline; `StorageError` if none is left."""
         context = context or LogContext()
         identities = identify(context, [path.rstrip("/") or "/" for path in paths], cluster_id, node_id)
         ours = (found.cluster_id for found in identities.values() if isinstance(found, MetaProperties))
@@ -84,7 +83,7 @@ class LogDirs:
                     properties = format_log_dir(context, directory.path, known_id, node_id)
                     directory.id = properties.directory_id or directory.id
                     directory.lock()
-                    # Before the mark goes with the first log: the broker registers with it before that.
+                    # Read it before `load` removes the file: the broker registers with this epoch.
                     directory.last_epoch = clean_shutdown.broker_epoch(context.disk, directory.path)
             if all(directory.failure is not None for directory in dirs):
                 raise StorageError(f"no log dir can be used: {dirs[0].failure}")
@@ -99,13 +98,13 @@ class LogDirs:
     def load(
         self, settings_of: SettingsOf, *, now_ms: int, is_stray: Callable[[Log], bool] = never_stray
     ) -> None:
-        """Open the logs of all dirs; those of a dir that was not left in order are recovered, which may
-        take long."""
+        """Open the logs of all dirs. Logs of a dir without a clean shutdown are recovered, which may take
+        long."""
         for directory in self.online():
             try:
                 self._load_dir(directory, settings_of, now_ms, is_stray)
             except (OSError, KafkaError) as error:
-                if is_shortage(error):  # the disk is sound
+                if is_shortage(error):  # the disk has not failed
                     raise StorageError(f"could not load {directory.path}: {error}") from error
                 reason = f"could not load {directory.path}: {error}"
                 self.fail(directory, error.message if isinstance(error, KafkaError) else reason)
@@ -125,7 +124,7 @@ class LogDirs:
                 continue
             where, mark = parsed
             if where.topic == names.METADATA_TOPIC:
-                continue  # the quorum's own
+                continue  # the metadata log belongs to the quorum
             if mark == names.DELETE_FOLDER:
                 due_ms = now_ms + settings_of(where.topic).file_delete_delay_ms
                 self.context.graveyard.add_folder(path, due_ms)
@@ -151,13 +150,13 @@ class LogDirs:
         where = log.topic_partition
         if is_stray(log):
             self._rename_to_stray(log, directory)
-            logger.warning("%s is not this node's any more: set aside as %s", where, log.directory)
+            logger.warning("%s is not assigned to this node any more: renamed to %s", where, log.directory)
             return
         other = (self.future_logs if is_future else self.logs).get(where)
         if other is not None:
             raise StorageError(
-                f"{where} lies in two log dirs, {other.directory} and {log.directory}: delete the one "
-                "whose dir has failed before"
+                f"{where} exists in two log dirs, {other.directory} and {log.directory}: delete the one "
+                "whose dir had failed"
             )
         if is_future:
             self.future_logs[where] = directory.future_logs[where] = log
@@ -177,17 +176,17 @@ class LogDirs:
         return next((directory for directory in self.dirs if directory.id == directory_id), None)
 
     def dir_with_path(self, path: str) -> LogDir | None:
-        """The dir that is this path, or that holds it."""
+        """The dir with this path, or the dir that contains it."""
         return next((each for each in self.dirs if f"{path}/".startswith(f"{each.path}/")), None)
 
     def cordon(self, paths: Collection[str]) -> list[bytes]:
-        """Only these dirs take no new partitions from now on; `*` stands for all. Their ids."""
+        """Cordon exactly these dirs: they accept no new partitions. `*` means all. Returns their ids."""
         for directory in self.dirs:
             directory.is_cordoned = "*" in paths or directory.path in [path.rstrip("/") for path in paths]
         return [directory.id for directory in self.online() if directory.is_cordoned]
 
     def fail(self, directory: LogDir, reason: str) -> list[TopicPartition]:
-        """The dir's disk failed: forget its logs, leave its files alone; the partitions that went offline."""
+        """Take a dir offline: forget its logs and do not touch its files. Returns the offline partitions."""
         directory.failure = reason
         logger.error("Log dir %s is offline: %s", directory.path, reason)
         gone = list(directory.logs)
@@ -217,8 +216,8 @@ class LogDirs:
         directory_id: bytes | None = None,
         leader_epoch: int = -1,
     ) -> Log:
-        """A new partition's log, in the dir asked for or in the one with fewest. One that may lie in a dir
-        that is offline is not made a second time."""
+        """Create the log of a new partition, in the given dir or in the one with the fewest logs. A log that
+        may exist in an offline dir is not created again."""
         new = self.plan(
             where, settings, topic_id=topic_id, leader_epoch=leader_epoch, directory_id=directory_id
         )
@@ -237,13 +236,14 @@ class LogDirs:
         directory_id: bytes | None = None,
         leader_epoch: int = -1,
     ) -> NewLog:
-        """Choose the dir of a new log. The caller has it made, in a thread, then calls `add_created`."""
+        """Choose the dir of a new log. The caller runs `NewLog.make` in a thread, then calls
+        `add_created`."""
         new = NewLog(where, self._dir_for(where, directory_id), settings, topic_id, leader_epoch)
         new.directory.planned += 1
         return new
 
     def add_created(self, new: NewLog) -> None:
-        """A planned log is there now, or could not be made."""
+        """End a plan: add the log if it was created."""
         directory = new.directory
         directory.planned -= 1
         if new.log is not None and directory.failure is None:
@@ -268,23 +268,24 @@ class LogDirs:
         return min(open_ones, key=lambda each: len(each.logs) + len(each.future_logs) + each.planned)
 
     def delete(self, where: TopicPartition, *, now_ms: int) -> None:
-        """Set a partition's folder aside for removal (see `graveyard`); the partition is gone at once."""
+        """Delete a partition: forget it at once, rename its folder, remove the files later."""
         self.delete_later(self.remove(where), now_ms)
 
     def delete_later(self, log: Log, now_ms: int) -> None:
-        """The folder of a log that is none of this node's any more. May run in a thread."""
+        """Rename the folder of a log that was removed and add it to the graveyard. May run in a thread."""
         self._rename(log, self.dir_of(log), names.DELETE_FOLDER)
         self._close_files(log)
         self.context.graveyard.add_folder(log.directory, now_ms + log.settings.file_delete_delay_ms)
 
     def _close_files(self, log: Log) -> None:
-        """A file takes its room, and its disk cannot be taken away, for as long as somebody has it open."""
+        """Close the log's files: an open file keeps its disk space, and its disk cannot be unmounted."""
         for segment in log.segments:
             self.context.files.close(segment)
             self.context.indexes.forget(segment)
 
     def rename_to_stray(self, where: TopicPartition) -> str:
-        """A partition that should not be here: keep its data as a `-stray` folder."""
+        """Forget a partition that should not be on this node and keep its data in a `-stray` folder. Returns
+        the new path."""
         log = self.remove(where)
         self._rename_to_stray(log, self.dir_of(log))
         return log.directory
@@ -294,7 +295,7 @@ class LogDirs:
         self.stray_folders.append(log.directory)
 
     def remove(self, where: TopicPartition) -> Log:
-        """The partition is none of this node's any more; what becomes of its folder is up to the caller."""
+        """Forget a partition. The caller decides about its folder."""
         log = self.logs.pop(where)
         del self.dir_of(log).logs[where]
         return log
@@ -308,7 +309,7 @@ class LogDirs:
     # Checkpoints
 
     def checkpoint_recovery_points(self) -> None:
-        """All at once, for those who may wait: new folders made durable, then `store_recovery_points`."""
+        """Sync new folders, then `store_recovery_points`. Waits for the disk."""
         for log in [*self.logs.values(), *self.future_logs.values()]:
             if log.folder_dirty:
                 work = log.begin_folder_sync()
@@ -317,30 +318,29 @@ class LogDirs:
         self.store_recovery_points()
 
     def store_recovery_points(self) -> None:
-        """What is durable of every log (`log.flush.offset.checkpoint.interval.ms`); in any thread."""
+        """Write the recovery points (`log.flush.offset.checkpoint.interval.ms`). Any thread may call it."""
         for directory in self.online():
             self._store(directory, names.RECOVERY_POINT_CHECKPOINT, dict(recovery_points(directory)))
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Where logs begin that do not begin with a segment
-        (`log.flush.start.offset.checkpoint.interval.ms`)."""
+        """Write the log start offsets (`log.flush.start.offset.checkpoint.interval.ms`)."""
         for directory in self.online():
             self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
 
     def checkpoint_in_steps(self, offsets_of: OffsetsOf) -> Steps[Checkpoint]:
-        """The content of a checkpoint of every dir, made on the loop with pauses; `store_checkpoint` writes
-        it. A thread that did both would keep the loop from running as long as it makes text."""
+        """Build the checkpoint content of every dir on the loop, in steps; `store_checkpoint` writes it in a
+        thread. Building it in that thread would hold the interpreter's lock, and so stop the loop."""
         found: Checkpoint = []
         for directory in self.online():
             found.append((directory, (yield from checkpoints.encode_in_steps(offsets_of(directory)))))
         return found
 
     def store_checkpoint(self, name: str, found: Checkpoint) -> None:
-        """In any thread."""
+        """Write what `checkpoint_in_steps` built. Any thread may call it."""
         for directory, data in found:
             if directory.failure is None:
                 try:
-                    directory.check_is_there()
+                    directory.check_mounted()
                     self.context.disk.replace_file(f"{directory.path}/{name}", data)
                 except OSError as error:
                     raise self.context.failure("write", f"{directory.path}/{name}", error) from error
@@ -350,13 +350,13 @@ class LogDirs:
         self._store(directory, names.LOG_START_OFFSET_CHECKPOINT, dict(log_start_offsets(directory)))
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """How far every log is replicated (`replica.high.watermark.checkpoint.interval.ms`)."""
+        """Write the high watermarks (`replica.high.watermark.checkpoint.interval.ms`)."""
         for directory in self.online():
             marks = {w: high_watermarks[w] for w in list(directory.logs) if w in high_watermarks}
             self._store(directory, names.HIGH_WATERMARK_CHECKPOINT, marks)
 
     def load_high_watermarks(self) -> dict[TopicPartition, int]:
-        """What the last life knew; a log that ends earlier now counts up to its end."""
+        """Read the checkpointed high watermarks, each limited to the end of its log."""
         marks: dict[TopicPartition, int] = {}
         for directory in self.online():
             marks |= directory.load_offsets(names.HIGH_WATERMARK_CHECKPOINT)
@@ -368,15 +368,16 @@ class LogDirs:
 
     def _store(self, directory: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         try:
-            directory.check_is_there()
+            directory.check_mounted()
             directory.store_offsets(name, offsets)
         except OSError as error:
             raise self.context.failure("write", f"{directory.path}/{name}", error) from error
 
-    # The end
+    # Shutdown
 
     def close(self, broker_epoch: int = -1) -> None:
-        """Close every log and mark the dirs where all went well, so that the next start needs no recovery."""
+        """Close every log. Write the clean-shutdown file to dirs where no log failed, so that the next start
+        needs no recovery."""
         for directory in self.online():
             logs = [*directory.logs.values(), *directory.future_logs.values()]
             in_order = directory.is_loaded and all(self._in_threads(_close, logs))
@@ -385,18 +386,18 @@ class LogDirs:
                 if in_order:
                     directory.end(broker_epoch)
             except (OSError, KafkaError) as error:
-                logger.error("Could not mark %s as left in order: %s", directory.path, error)
+                logger.error("Could not write the clean-shutdown file of %s: %s", directory.path, error)
             directory.unlock()
 
     def _in_threads(self, work: Callable[[Log], bool], logs: Collection[Log]) -> Iterable[bool]:
-        """Waiting for the disk in many threads at once: file systems make many files durable together."""
+        """Run work that waits for the disk in many threads: file systems sync many files together."""
         if len(logs) < PARALLEL_FROM:
             return [work(log) for log in logs]
         with ThreadPoolExecutor(CLOSING_THREADS) as pool:
             return list(pool.map(work, logs, chunksize=1))
 
     def abandon(self) -> None:
-        """Let go without writing anything, as a crash would; the locks are free afterwards."""
+        """Release the locks without writing anything, as a crash would."""
         for directory in self.dirs:
             directory.unlock()
 
@@ -416,7 +417,7 @@ def recovery_points(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
 
 
 def log_start_offsets(directory: LogDir) -> Iterator[tuple[TopicPartition, int]]:
-    """Of logs that do not begin with a segment."""
+    """The log start offsets that differ from the base offset of the first segment."""
     for where, log in [*directory.logs.items(), *directory.future_logs.items()]:
         if log.log_start_offset > log.segments[0].base_offset:
             yield where, log.log_start_offset

@@ -1,8 +1,8 @@
-"""Logs of new partitions: planned at once, made in a thread.
+"""Logs of new partitions: planned on the loop, created in a thread.
 
-In: a partition with its settings, the dir it goes to. Out: its folder and files, and the `Log`. Creating
-files may wait for the disk's journal, which is why nothing but `make` does it.
-Does not know: which dir, who asked (see `log_dirs`).
+In: a partition with its settings, its dir. Out: its folder and files, and the `Log`. Creating files may wait
+for the disk's journal, so only `make` does it.
+Does not know: how the dir is chosen (see `log_dirs`).
 """
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -27,13 +27,13 @@ class NewLog:
     ) -> None:
         self.where = where
         self.directory = directory
-        self.log: Log | None = None  # until it is made
+        self.log: Log | None = None  # until `make` has created it
         self._settings = settings
         self._topic_id = topic_id
-        self._leader_epoch = leader_epoch  # in which this node leads it from the first record on; -1: not
+        self._leader_epoch = leader_epoch  # -1 unless this node leads the partition from its first record on
 
     def make(self, context: LogContext, now_ms: int) -> Log:
-        """Create the folder, or open it where a crash left it; KafkaError. May run in a thread."""
+        """Create the folder, or open one that a crash left behind. Raises KafkaError. May run in a thread."""
         path = f"{self.directory.path}/{names.folder_name(self.where)}"
         settings, topic_id = self._settings, self._topic_id
         if not context.disk.exists(path):

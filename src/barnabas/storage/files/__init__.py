@@ -1,1 +1,1 @@
-"""Small files and names of a log dir, open descriptors, files that wait for their deletion."""
+"""Small files and file names of a log dir, open descriptors, and deleted files that are not removed yet."""

@@ -1,8 +1,9 @@
-"""Checkpoint files: small texts that are replaced as a whole.
+"""Checkpoint files: small text files that are replaced as a whole.
 
-In: offsets a partition, or the leader epochs of one. Out: `recovery-point-offset-checkpoint` and its
-sisters in a log dir, `leader-epoch-checkpoint` in a partition's folder; version, number of entries, one
-entry a line. A file is the old one or the new one after a crash, never a mixture.
+In: an offset for each partition, or the leader epochs of one partition. Out:
+`recovery-point-offset-checkpoint` and similar files in a log dir, `leader-epoch-checkpoint` in a partition's
+folder. A file has a version, the number of entries, and one entry per line. After a crash it is the old or
+the new file, never a mixture.
 Does not know: what the offsets mean.
 """
 
@@ -19,7 +20,7 @@ OFFSETS_A_STEP = 64
 
 
 class CorruptCheckpoint(ValueError):
-    """A checkpoint file with something else in it than it should have."""
+    """The content of a checkpoint file is invalid."""
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
@@ -28,7 +29,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int]]) -> Steps[bytes]:
-    """The same of many partitions, with pauses."""
+    """Encode the offsets of many partitions in steps."""
     lines: list[str] = []
     for where, offset in offsets:
         lines.append(f"{where.topic} {where.partition} {offset}\n")
@@ -38,7 +39,7 @@ def encode_in_steps(offsets: Iterable[tuple[TopicPartition, int]]) -> Steps[byte
 
 
 def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
-    """`CorruptCheckpoint` for anything that Apache Kafka would not have written; an empty file is no
+    """Decode a file; `CorruptCheckpoint` if Apache Kafka would not write it so. An empty file has no
     offsets."""
     offsets = {}
     for line in _entries(data):
@@ -50,7 +51,7 @@ def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
 
 
 def load_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint file; none where there is no file."""
+    """Read the offsets of a checkpoint file; empty if there is no file."""
     try:
         return decode_offsets(disk.read(path))
     except FileNotFoundError:
@@ -84,14 +85,14 @@ def load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
 
 
 def create_epochs(disk: Disk, directory: str, entries: Collection[EpochEntry]) -> None:
-    """The file of a log that holds nothing yet: without an entry it is empty, as Apache Kafka makes it for
-    followers. Should a crash tear it, nothing is lost."""
+    """Create the file of an empty log. Without entries the file is empty, as Apache Kafka writes it for
+    followers. A crash may leave a torn file; the log is empty, so nothing is lost."""
     path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
     disk.create(path, encode_epochs(entries) if entries else b"")
 
 
 def store_epochs(disk: Disk, directory: str, entries: Iterable[EpochEntry]) -> None:
-    """Replace the file; it is durable once it and the folder are synced."""
+    """Replace the file. It is durable when the file and the folder are synced."""
     path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
     disk.replace_file(path, encode_epochs(entries), sync=False)
 
@@ -101,7 +102,7 @@ def _entries(data: bytes) -> list[str]:
         return []
     lines = data.decode("utf-8", "replace").splitlines()
     if _number(lines[0]) != VERSION:
-        raise CorruptCheckpoint(f"version {lines[0]}; known is {VERSION}")
+        raise CorruptCheckpoint(f"version {lines[0]} is not supported, only {VERSION}")
     if len(lines) < 2 or _number(lines[1]) != len(lines) - 2:
         raise CorruptCheckpoint(
             f"{len(lines) - 2} entries, {lines[1] if len(lines) > 1 else 'none'} announced"

@@ -1,7 +1,7 @@
-"""`.kafka_cleanshutdown`: the mark that a node stopped in order, so that its logs need no recovery.
+"""`.kafka_cleanshutdown`: the file that marks a clean shutdown, after which logs need no recovery.
 
-Written last when stopping, removed first when starting: a crash in between leaves none. Holds the broker's
-epoch of that life, which a controller compares when the broker registers again (KIP-966).
+A node writes it last when it stops and removes it first when it starts, so there is none after a crash. It
+holds the broker epoch, which the controller compares when the broker registers again (KIP-966).
 """
 
 import json
@@ -19,7 +19,7 @@ def store(disk: Disk, directory: str, broker_epoch: int) -> None:
 
 
 def remove(disk: Disk, directory: str) -> bool:
-    """Remove the mark; whether there was one."""
+    """Remove the file. Returns whether there was one."""
     try:
         disk.unlink(f"{directory}/{names.CLEAN_SHUTDOWN}")
     except FileNotFoundError:
@@ -29,8 +29,8 @@ def remove(disk: Disk, directory: str) -> bool:
 
 
 def broker_epoch(disk: Disk, directory: str) -> int:
-    """The epoch in the mark, which stays; -1 if it holds none, is not there, or cannot be read: who loads the
-    logs will meet the disk's failure."""
+    """Read the epoch without removing the file. -1 if the file is missing, invalid or unreadable: loading the
+    logs will report a failed disk."""
     try:
         return int(json.loads(disk.read(f"{directory}/{names.CLEAN_SHUTDOWN}"))["brokerEpoch"])
     except OSError:

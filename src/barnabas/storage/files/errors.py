@@ -1,8 +1,9 @@
-"""What storage says when it cannot: one line for a person, or an error code for a client.
+"""Errors of storage: one line for the operator, or an error code for a client.
 
-`StorageError` stops a start (a folder that is locked, foreign, unwritable, not understood). While running, a
-failing disk is `KafkaError(KAFKA_STORAGE_ERROR)`, which takes its log dir offline. A process that lacks
-descriptors or memory raises `Shortage` instead: the same code, and the dir stays.
+`StorageError` stops a start: a log dir is locked, belongs to another node, is not writable, or has an unknown
+format. While the node runs, a failing disk is `KafkaError(KAFKA_STORAGE_ERROR)` and takes its log dir
+offline. A temporary shortage of descriptors or memory is a `Shortage`: the same error code, but the dir stays
+online.
 """
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -10,7 +11,7 @@ from barnabas.runtime.shortage import Shortage, is_shortage
 
 
 class StorageError(Exception):
-    """Why a log dir cannot be used, and what to do about it."""
+    """A log dir cannot be used. The message says why and what to do."""
 
 
 def disk_failure(doing: str, path: str, error: OSError) -> KafkaError:
@@ -20,6 +21,6 @@ def disk_failure(doing: str, path: str, error: OSError) -> KafkaError:
 
 
 def is_disk_error(error: OSError) -> bool:
-    """Whether the next operation on that disk will hardly do better (an error of the device, no room left,
-    read-only), unlike one that only lacked descriptors or memory."""
+    """Whether the disk has failed (a device error, no space left, read-only), not just a shortage of
+    descriptors or memory in this process."""
     return not is_shortage(error)

@@ -1,10 +1,10 @@
-"""What is deleted but still on disk: files and folders under a dead name, removed when their time has come.
+"""The graveyard: deleted files and folders that are still on disk, and when to remove them.
 
-In: paths that nobody will open again (`.deleted` files, `-delete` folders) and when they are due
-(`file.delete.delay.ms`). Out: their removal, by whoever calls `remove_due`, in a thread: unlinking a large
-file takes long. Readers that still hold a descriptor are not disturbed. After a restart, opening a log or a
-log dir finds what was left by its name.
-Does not know: why something died, logs.
+In: paths that no code opens again (`.deleted` files, `-delete` folders) and when they are due
+(`file.delete.delay.ms`). Out: `remove_due` removes them; it runs in a thread, because unlinking a large file
+takes long. Readers that hold a descriptor can still read. After a restart, opening a log or log dir finds
+leftovers by their suffix.
+Does not know: logs, why something was deleted.
 """
 
 import heapq
@@ -20,13 +20,13 @@ logger = logging.getLogger(__name__)
 
 class DeletedPath(NamedTuple):
     due_ms: int
-    order: int  # of the burial: equal times leave in the order they came
+    order: int  # paths with equal times are removed in the order in which they were added
     path: str
     is_folder: bool
 
 
 class Graveyard:
-    """May be used from several threads at once."""
+    """Paths to remove, by due time. Thread-safe."""
 
     __slots__ = ("_added", "_disk", "_lock", "_paths")
 
@@ -44,7 +44,7 @@ class Graveyard:
             self._add(path, due_ms, is_folder=False)
 
     def add_folder(self, path: str, due_ms: int) -> None:
-        """A partition's folder with all that is in it."""
+        """Add a partition's folder with all its files."""
         self._add(path, due_ms, is_folder=True)
 
     def _add(self, path: str, due_ms: int, *, is_folder: bool) -> None:
@@ -57,8 +57,8 @@ class Graveyard:
             return self._paths[0].due_ms if self._paths else None
 
     def remove_due(self, now_ms: int) -> int | None:
-        """Remove everything whose time has come (slow: call it from a thread); when the next is due. What
-        cannot be removed is left to the next start."""
+        """Remove all paths that are due. Slow: call it in a thread. Returns when the next path is due. A path
+        that cannot be removed is left on disk until the next start."""
         while (deleted := self._pop_due(now_ms)) is not None:
             try:
                 if deleted.is_folder:
@@ -66,7 +66,7 @@ class Graveyard:
                 else:
                     self._disk.unlink(deleted.path)
             except FileNotFoundError:
-                pass  # with its folder, or renamed with it and removed there
+                pass  # its folder was renamed or removed
             except OSError as error:
                 logger.error("Could not remove %s: %s", deleted.path, error)
         return self.next_due_ms()
@@ -78,7 +78,7 @@ class Graveyard:
             return None
 
     def forget_below(self, directory: str) -> None:
-        """The disk below has failed: leave alone what is there."""
+        """Forget the paths in a log dir whose disk has failed."""
         with self._lock:
             kept = [deleted for deleted in self._paths if not deleted.path.startswith(f"{directory}/")]
             heapq.heapify(kept)
@@ -86,7 +86,7 @@ class Graveyard:
 
 
 def delete_folder(disk: Disk, directory: str) -> None:
-    """A partition's folder with its files; it has no folders in it."""
+    """Delete a partition's folder with its files. It has no subfolders."""
     try:
         found = disk.listdir(directory)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """`meta.properties`: which cluster and node a log dir belongs to, and the dir's own id.
 
-In: a log dir. Out: `MetaProperties`, or a `StorageError` that says in one line what does not fit. Version
-1, as the storage tool of Apache Kafka writes it.
+In: a log dir. Out: `MetaProperties`, or a `StorageError` of one line. The file has version 1, as the storage
+tool of Apache Kafka writes it.
 Does not know: what else is in the dir.
 """
 
@@ -14,18 +14,18 @@ from barnabas.storage.files import names
 from barnabas.storage.files.errors import StorageError
 
 VERSION = 1
-RESERVED_IDS = 100  # the first hundred ids have meanings of their own (KIP-858)
+RESERVED_IDS = 100  # the first hundred ids are reserved (KIP-858)
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
     cluster_id: str
     node_id: int
-    directory_id: bytes | None = None  # None: written before dirs had ids
+    directory_id: bytes | None = None  # None: written by a version without directory ids
 
 
 def random_directory_id(random_bytes: bytes) -> bytes:
-    """A legal id for a dir from 16 random bytes: none of the reserved ones, and no text that begins with a
+    """Make a valid directory id from 16 random bytes: not a reserved one, and its text does not begin with a
     dash."""
     while int.from_bytes(random_bytes) < RESERVED_IDS or uuid.to_text(random_bytes).startswith("-"):
         random_bytes = bytes((byte + 1) % 256 for byte in random_bytes)
@@ -43,7 +43,7 @@ def decode(data: bytes, path: str) -> MetaProperties:
     fields = parse_bytes(data)
     version = fields.get("version", "0")
     if version not in ("0", str(VERSION)):
-        raise StorageError(f"{path} has version {version}; {VERSION} is the newest that is known")
+        raise StorageError(f"{path} has version {version}; the newest supported version is {VERSION}")
     try:
         node_id = int(fields["node.id"] if "node.id" in fields else fields["broker.id"])
         directory_id = uuid.from_text(fields["directory.id"]) if "directory.id" in fields else None
@@ -55,7 +55,7 @@ def decode(data: bytes, path: str) -> MetaProperties:
 
 
 def load(disk: Disk, directory: str) -> MetaProperties | None:
-    """What the dir says of itself; None when it was never formatted."""
+    """Read the file of a log dir; None if the dir is not formatted."""
     path = f"{directory}/{names.META_PROPERTIES}"
     try:
         return decode(disk.read(path), path)
@@ -78,5 +78,5 @@ def check(properties: MetaProperties, directory: str, cluster_id: str | None, no
         )
     if properties.node_id != node_id:
         raise StorageError(
-            f"{directory} belongs to node {properties.node_id}, not {node_id}: set node.id or log.dirs right"
+            f"{directory} belongs to node {properties.node_id}, not {node_id}: correct node.id or log.dirs"
         )

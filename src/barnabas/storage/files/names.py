@@ -1,7 +1,7 @@
-"""Names of files and folders, as Apache Kafka gives them.
+"""Names of files and folders in a log dir, the same as in Apache Kafka.
 
-In: offsets, topics and partitions. Out: names; and back. A partition's folder is `topic-0`, or
-`topic-0.<32 hex digits>-delete`, `-stray` or `-future`; its files are named after their first offset.
+In: offsets, topics and partitions. Out: names, and the reverse. A partition's folder is `topic-0`, or
+`topic-0.<32 hex digits>-delete`, `-stray` or `-future`. Its files are named after their first offset.
 Does not know: what is in the files.
 """
 
@@ -33,7 +33,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
-PROCESS_ID = ".barnabas.pid"  # of the node that runs on the folder; Apache Kafka has none
+PROCESS_ID = ".barnabas.pid"  # process id of the node that uses the folder; Apache Kafka has no such file
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
@@ -53,7 +53,7 @@ class TopicPartition(NamedTuple):
 
 
 class FolderName(NamedTuple):
-    """A partition's folder, taken apart; `mark` is empty or one of the folder suffixes."""
+    """The parts of a partition's folder name. `mark` is empty or one of the folder suffixes."""
 
     topic_partition: TopicPartition
     mark: str
@@ -64,7 +64,7 @@ def offset_name(offset: int, suffix: str) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset that a file is named after, or None for a file without one."""
+    """The offset in a file name, or None if it has none."""
     digits = name.partition(".")[0]
     return int(digits) if len(digits) == 20 and digits.isdigit() and digits.isascii() else None
 
@@ -74,13 +74,14 @@ def folder_name(where: TopicPartition) -> str:
 
 
 def marked_folder_name(where: TopicPartition, mark: str, unique_id: str) -> str:
-    """The name of a folder that is set aside; long topic names are cut so that the name stays legal."""
+    """The folder name with a suffix (`-delete`, `-stray`, `-future`). Long topic names are cut to stay within
+    the limit of the file system."""
     tail = f"-{where.partition}.{unique_id}{mark}"
     return where.topic[: FOLDER_NAME_BYTES_MAX - len(tail)] + tail
 
 
 def parse_folder_name(name: str) -> FolderName | None:
-    """What a folder of a log dir holds, or None when it is no partition."""
+    """Parse a folder name; None if it is not a partition's folder."""
     marked = _MARKED.fullmatch(name)
     if marked is not None:
         return FolderName(TopicPartition(marked[1], int(marked[2])), marked[4])

@@ -1,10 +1,10 @@
 """Open segment files: a bounded number of descriptors for any number of segments.
 
-In: a segment that needs its file. Out: an `OpenFile`. A file is closed when nobody refers to it any more, so
-rolling, deleting or evicting a segment never closes a descriptor under a reader that still holds a slice.
-Which segments keep their file is decided by second chance: those used since the last look stay. Readers that
-hold slices and do not read them cannot use up descriptors: beyond a bound only writers get another file.
-Does not know: what is read and written, and by whom.
+In: a segment that needs its file. Out: an `OpenFile`. The last reference to it closes the descriptor, so
+rolling, deleting or evicting a segment does not disturb a reader that holds a slice. Eviction is by second
+chance: files used since the last pass stay. Readers that hold slices without reading them cannot use up the
+descriptors: beyond a bound, only writers get another file.
+Does not know: what is read and written.
 """
 
 import errno
@@ -15,13 +15,13 @@ from typing import Protocol
 from barnabas.runtime.descriptors import Shares
 from barnabas.runtime.disk import CREATE, FILE_MODE, READ_WRITE, REAL_DISK, Disk
 
-FILES_CLOSED_AT_SHORTAGE = 32  # files that are closed when the process lacks descriptors
+FILES_CLOSED_AT_SHORTAGE = 32  # how many files to close when the process has no descriptor left
 GIVE_BACK_S_MAX = 0.01
-HELD_BY_READERS_MIN = 16  # that readers may hold open beyond the limit; a quarter of it where that is more
+HELD_BY_READERS_MIN = 16  # files that readers may hold beyond the limit; at least a quarter of the limit
 
 
 class OpenFile:
-    """A descriptor that lives as long as someone refers to it."""
+    """A descriptor that is closed with the last reference to this object."""
 
     __slots__ = ("_close", "_open", "descriptor")
 
@@ -40,7 +40,7 @@ class OpenFile:
 
 
 class FileOwner(Protocol):
-    """What keeps a file open: here, a segment."""
+    """An object with a file that can be evicted: a segment."""
 
     file: OpenFile | None
     file_used: bool
@@ -50,7 +50,7 @@ class FileOwner(Protocol):
 
 
 class OpenFiles:
-    """Opens files for their owners and takes them away again from those that have not used them lately."""
+    """Opens files for their owners, and evicts files that were not used recently."""
 
     __slots__ = ("__weakref__", "_open", "_owners", "disk", "held_max", "limit", "lock")
 
@@ -59,19 +59,20 @@ class OpenFiles:
         self.limit = limit if limit is not None else Shares.of_process().files
         self.held_max = self.limit + max(self.limit // 4, HELD_BY_READERS_MIN)
         self._owners: deque[FileOwner] = deque()
-        # One item a file: appending and popping are atomic, and destructors run in any thread.
+        # One item for each open file. Its operations are atomic, and destructors run in any thread.
         self._open: deque[None] = deque()
-        # Names of files change under it too, so that a file is opened by its old name or its new one. A
-        # thread takes it twice when opening lacks a descriptor and files are given back.
+        # Renames hold it too, so that a file is opened under its old or new name. Reentrant: `open` may call
+        # `close_some` when the process has no descriptor left.
         self.lock = RLock()
         disk.descriptor_caches.add(self)
 
     def __len__(self) -> int:
-        """Files that are open, those that only slices hold included."""
+        """The number of open files, including those that only slices hold."""
         return len(self._open)
 
     def open(self, owner: FileOwner, *, create: bool = False, is_writer: bool = False) -> OpenFile:
-        """The owner's file. OSError (EMFILE) when readers hold too many, unless it is for a writer."""
+        """Return the owner's file, opening it if needed. OSError (EMFILE) if readers hold too many files; a
+        writer always gets its file."""
         file = owner.file
         if file is not None:
             return file
@@ -90,14 +91,14 @@ class OpenFiles:
         return file
 
     def close(self, owner: FileOwner) -> None:
-        """The owner gives its file up (a slice may keep it open a little longer)."""
+        """Release the owner's file. A slice may keep it open a little longer."""
         with self.lock:
             owner.file = None
 
     def close_some(self) -> None:
-        """The process lacks descriptors: close the files that were opened longest ago."""
+        """Close the files that were opened longest ago, because the process has no descriptor left."""
         if not self.lock.acquire(timeout=GIVE_BACK_S_MAX):
-            return  # held by a thread that may itself wait for another cache
+            return  # waiting could deadlock: the holder may itself wait for another cache
         try:
             given = 0
             while self._owners and given < FILES_CLOSED_AT_SHORTAGE:

@@ -1,7 +1,7 @@
-"""Writing many buffers one behind the other, however often the system wants to be asked.
+"""Partial writes: finish a vectored write that the operating system did only in part.
 
-In: buffers, a position, how much of them is written already. Out: all of it in the file, or `OSError`.
-The common case, one call that takes everything, is the caller's own; this is the rest.
+In: buffers, a position, the number of bytes that are written already. Out: all bytes in the file, or
+`OSError`. The caller makes the first call itself, which usually writes everything.
 Does not know: what is in the buffers.
 """
 
@@ -13,7 +13,7 @@ from barnabas.runtime.disk import IOV_MAX, Disk
 def finish_write(
     disk: Disk, descriptor: int, buffers: Sequence[memoryview], position: int, written: int
 ) -> None:
-    """Write `buffers` at `position`, of which the first `written` bytes are there already."""
+    """Write the rest of `buffers` at `position`; the first `written` bytes are in the file already."""
     pending = _skip_bytes(list(buffers), written)
     position += written
     while pending:
@@ -25,7 +25,7 @@ def finish_write(
 
 
 def _skip_bytes(buffers: list[memoryview], count: int) -> list[memoryview]:
-    """What is left of the buffers behind the first `count` bytes."""
+    """The buffers without their first `count` bytes."""
     done = 0
     while done < len(buffers) and count >= len(buffers[done]):
         count -= len(buffers[done])

@@ -1,6 +1,6 @@
-"""`partition.metadata`: which topic a partition's folder belongs to, by id.
+"""`partition.metadata`: the topic id of a partition's folder.
 
-A name can be used again after its topic was deleted; the id cannot. Written once, when the folder is made.
+A topic's name can be used again after its deletion, its id cannot. The file is written once, with the folder.
 """
 
 from barnabas.protocol import uuid
@@ -15,17 +15,17 @@ def encode(topic_id: bytes) -> bytes:
 
 
 def decode(data: bytes) -> bytes:
-    """The topic's id; ValueError for a file that does not name one."""
+    """The topic id; ValueError if the file has none."""
     fields = dict(
         line.split(": ", 1) for line in data.decode("utf-8", "replace").splitlines() if ": " in line
     )
     if fields.get("version") != str(VERSION):
-        raise ValueError(f"version {fields.get('version')}; known is {VERSION}")
+        raise ValueError(f"version {fields.get('version')} is not supported, only {VERSION}")
     return uuid.from_text(fields.get("topic_id", ""))
 
 
 def load(disk: Disk, directory: str) -> bytes | None:
-    """The id, or None where there is no file or none that can be read."""
+    """The topic id, or None if the file is missing or invalid."""
     try:
         return decode(disk.read(f"{directory}/{names.PARTITION_METADATA}"))
     except (FileNotFoundError, ValueError):

@@ -1,1 +1,1 @@
-"""One partition's log: opened, recovered, appended to, read, cut, retained."""
+"""One partition's log: opening, recovery, appends, reads, truncation, retention."""

@@ -1,6 +1,6 @@
-"""What all logs of a process share: the disk, open files, cached indexes, the graveyard, randomness.
+"""Objects that all logs of a node share: disk, open files, cached indexes, graveyard, random numbers.
 
-Created once and handed to every log; a simulated node gives its own disk and seed.
+Created once and passed to every log. A simulated node passes its own disk and seed.
 Does not know: any log.
 """
 
@@ -27,17 +27,17 @@ DESCRIPTORS_REQUIRED = 4
 
 
 def ignore_roll(log: "Log", offset: int) -> None:
-    """Nobody has asked to hear of rolls."""
+    """The default `on_roll`."""
 
 
 def ignore_failure(path: str, reason: str, number: int) -> None:
-    """Nobody has asked to hear of disks that fail."""
+    """The default `on_failure`."""
 
 
 class LogContext:
-    """`on_roll(log, offset)` is called after a roll, by the thread that owns the log: everything below the
-    offset is complete and wants to be synced. `on_failure(path, reason, errno)` is called, from any thread,
-    when the disk below a path has failed: its log dir should not be used any more."""
+    """The thread that owns a log calls `on_roll(log, offset)` after a roll: the segments below the offset are
+    complete and should be synced. Any thread may call `on_failure(path, reason, errno)` when the disk of a
+    path has failed: its log dir must go offline."""
 
     __slots__ = ("disk", "files", "graveyard", "indexes", "load_lock", "on_failure", "on_roll", "rng", "time")
 
@@ -55,21 +55,21 @@ class LogContext:
         self.files = OpenFiles(disk, open_files_max)
         self.graveyard = Graveyard(disk)
         self.indexes = IndexCache()
-        self.load_lock = Lock()  # held, briefly, to set what any thread may load when it is first asked for
+        self.load_lock = Lock()  # held briefly to store an object that any thread may load on first use
         self.rng = rng if rng is not None else random.Random()
         self.on_roll = on_roll
         self.on_failure = on_failure
-        self.time = time  # in seconds; nobody sets it
+        self.time = time  # monotonic, in seconds
 
     def failure(self, doing: str, path: str, error: OSError) -> KafkaError:
-        """What to raise for an operation that the system refused; who watches the log dirs hears of it."""
+        """Make the exception for a failed operation, and call `on_failure` if the disk has failed."""
         failure = disk_failure(doing, path, error)
         if is_disk_error(error):
             self.on_failure(path, failure.message, error.errno or 0)
         return failure
 
     def require_descriptors(self) -> None:
-        """Raise OSError (EMFILE) before work on several files that should not stop half-way for want of a
-        descriptor, unless some are free."""
+        """Raise OSError (EMFILE) unless some descriptors are free. Call this before work on several files
+        that must not stop half-way."""
         if not self.disk.can_open(DESCRIPTORS_REQUIRED):
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

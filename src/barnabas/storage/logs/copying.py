@@ -1,8 +1,9 @@
-"""Copying a log into a future one: whole batches as they are, with what belongs to them.
+"""Copying of a log into a future log: whole batches, unchanged, with transactions, leader epochs and
+producers.
 
-In: a log that may be written to meanwhile, its copy so far. Out: the copy, some bytes longer; transactions,
-leader epochs and producers with it. Nobody else uses the copy, so all of this may run in a thread.
-Does not know: when the copy takes the log's place, how fast it may go.
+In: a log that may grow meanwhile, and its copy so far. Out: the copy, some bytes longer. No other code uses
+the copy, so this may run in a thread.
+Does not know: when the copy replaces the log, rate limits.
 """
 
 from barnabas.protocol import ErrorCode, KafkaError
@@ -14,13 +15,13 @@ from barnabas.storage.segments.settings import INT64_MAX
 
 
 def shared_end(log: Log, copy: Log) -> int:
-    """Up to where the copy has what the log has. The log may have been cut since, and may have grown again
-    with something else (leader epochs tell); after a restart nobody remembers. For the thread that appends to
-    the log, while no other is at the copy."""
+    """The offset up to which log and copy agree. The log may have been truncated and may have grown again
+    with other records; the leader epochs show where. Call it on the thread that appends to the log, while no
+    thread copies."""
     end = min(copy.end_offset, log.end_offset)
     while True:
         epoch, epoch_end = log.epochs.end_offset_for(copy.epochs.epoch_for(end - 1), log.end_offset)
-        if epoch_end < 0:  # the log knows no epoch as new as the copy's
+        if epoch_end < 0:  # the copy's epoch is newer than all epochs of the log
             epoch, epoch_end = log.epochs.latest_epoch, log.end_offset
         cut = truncation_offset(copy.epochs, end, epoch, epoch_end)
         if cut >= end:
@@ -29,12 +30,12 @@ def shared_end(log: Log, copy: Log) -> int:
 
 
 def copy_some(log: Log, copy: Log, bytes_max: int, now_ms: int, cut_at: int = INT64_MAX) -> int:
-    """Copy at most `bytes_max` bytes, or one batch that is larger; how many. 0 when there is nothing more
-    now. What the copy has from `cut_at` on goes first."""
+    """Copy at most `bytes_max` bytes, or one larger batch. Returns the number of bytes, 0 when there is
+    nothing to copy now. The copy is first truncated to `cut_at`."""
     if log.truncation is not None:
         return 0
     copy.truncate_to(min(cut_at, log.end_offset))
-    if copy.end_offset < log.log_start_offset:  # what comes next is gone: begin where the log does now
+    if copy.end_offset < log.log_start_offset:  # the next records were deleted: restart at the log's start
         copy.truncate_fully_and_start_at(log.log_start_offset)
     offset = copy.end_offset
     if offset >= log.written_offset:
@@ -43,7 +44,7 @@ def copy_some(log: Log, copy: Log, bytes_max: int, now_ms: int, cut_at: int = IN
         data = log.read_cold(offset, bytes_max).read()
     except KafkaError as error:
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return copy_some(log, copy, bytes_max, now_ms)  # retention was faster
+            return copy_some(log, copy, bytes_max, now_ms)  # retention deleted the segment meanwhile
         if log.truncation is not None:
             return 0
         raise
@@ -65,10 +66,10 @@ def copy_some(log: Log, copy: Log, bytes_max: int, now_ms: int, cut_at: int = IN
 
 
 def complete(log: Log, copy: Log) -> None:
-    """The copy has every batch: give it the rest of what the log knows."""
+    """Finish a copy that has every batch: copy leader epochs, log start offset, producers and settings."""
     for epoch, start_offset in log.epochs.entries:
         if epoch > copy.epochs.latest_epoch:
             copy.assign_epoch(epoch, start_offset)
     copy.advance_log_start(log.log_start_offset)
-    copy.producers = log.producers  # also those whose last batches are gone from the log
+    copy.producers = log.producers  # including those whose batches were deleted from the log
     copy.configure(log.settings)

@@ -1,8 +1,6 @@
-"""What a log knows from its files when it is first asked: leader epochs and producers.
+"""Lazy loading of a log's leader epochs and producers from its files.
 
-In: a log. Out: objects that the log has not seen yet. Any thread may load them; `LogTail.__getattr__` decides
-whose the log takes.
-Does not know: who asks.
+In: a log. Out: new objects. Any thread may load them; `LogTail.__getattr__` keeps the first one.
 """
 
 import logging
@@ -20,24 +18,30 @@ logger = logging.getLogger(__name__)
 
 
 def load_epochs(log: "LogTail") -> LeaderEpochs:
-    """The leader epochs from their checkpoint, or from every batch if that is damaged."""
+    """Load the leader epochs from their checkpoint, or from all batches if the checkpoint is damaged."""
     try:
         epochs = checkpoints.load_epochs(log.context.disk, log.directory)
     except checkpoints.CorruptCheckpoint as error:
-        logger.warning("Leader epochs of %s are damaged (%s): reading the log for them", log.directory, error)
+        logger.warning(
+            "The leader epoch checkpoint of %s is damaged (%s): rebuilding it from the log",
+            log.directory,
+            error,
+        )
         epochs = LeaderEpochs()
         for segment in log.segments:
             for _, header in segment.headers():
                 if header.partition_leader_epoch > epochs.latest_epoch:
                     epochs.assign(header.partition_leader_epoch, header.base_offset)
         log.epochs_dirty = True
-    if epochs.truncate_from_start(log.log_start_offset):  # stored before the log's start moved
+    if epochs.truncate_from_start(
+        log.log_start_offset
+    ):  # the log start offset moved after the file was written
         log.epochs_dirty = True
     return epochs
 
 
 def load_producers(log: "LogTail") -> "ProducerStates":
-    """The producers as of what is written; snapshots of what is gone go too."""
+    """Load the producers as of `written_offset`. Deletes snapshots beyond it."""
     for offset in producer_snapshots.offsets(log.context, log.directory):
         if offset > log.written_offset:
             producer_snapshots.delete(log.context, log.directory, offset)

@@ -1,10 +1,10 @@
 """One partition's log: segments in a folder, appended to at the end, read anywhere.
 
 In: batches (see `LogTail`); offsets to read from. Out: slices of whole batches, and the files that Apache
-Kafka would leave. All calls are synchronous and belong to one thread, the loop's; cold reads, what
-`begin_sync` planned and what retention and compaction look up may run in others (docs/threads.md).
-Does not know: replication, high watermarks, who may read what. Retention and compaction change `segments`
-only by assigning a new list, which readers in other threads see whole or not at all.
+Kafka would write. All calls are synchronous and belong to the loop's thread, except cold reads, the work that
+`begin_sync` plans, and lookups of retention and compaction (docs/threads.md). Retention and compaction change
+`segments` only by assigning a new list, so readers in other threads see the old or the new list.
+Does not know: replication, high watermarks, who may read what.
 """
 
 from bisect import bisect_right
@@ -30,8 +30,9 @@ from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.settings import INT64_MAX, LogSettings
 from barnabas.storage.segments.transaction_index import AbortedTransaction
 
-HOT_BYTES = 16 << 20  # how far behind its end a log is taken to be in the page cache,
-HOT_S = 30.0  # and for how long after the last append; later the page cache is asked
+# The last bytes of a log count as cached for a while after an append; later the page cache is queried.
+HOT_BYTES = 16 << 20
+HOT_S = 30.0
 
 WARM_BYTES = 1 << 20
 
@@ -53,8 +54,8 @@ class Log(LogTail):
         now_ms: int,
         context: LogContext | None = None,
     ) -> "Log":
-        """The log in a folder. `clean` trusts the files (see `opening`); otherwise everything from the
-        recovery point on is checked, and rebuilt or cut off."""
+        """Open the log in a folder. With `clean` the files are trusted (see `opening`). Otherwise all batches
+        from the recovery point on are checked; the log is cut at the first invalid one."""
         return opening.open_log(
             cls,
             directory,
@@ -78,8 +79,7 @@ class Log(LogTail):
         now_ms: int,
         context: LogContext | None = None,
     ) -> "Log":
-        """A new, empty log in a folder that does not exist yet; `leader_epoch` is that of this node, if it
-        leads."""
+        """Create an empty log in a new folder. `leader_epoch` is -1 unless this node leads the partition."""
         return opening.create_log(
             cls,
             directory,
@@ -95,11 +95,11 @@ class Log(LogTail):
         return f"Log({self.directory}, {self.log_start_offset}..{self.end_offset})"
 
     def configure(self, settings: LogSettings) -> None:
-        """The topic's settings have changed."""
+        """Adopt new topic settings."""
         try:
             self.write_early()
         except KafkaError:
-            pass  # whoever staged something hears of it from `write_staged`
+            pass  # `write_staged` reports it to the callers that staged batches
         self.settings = settings
         self.restart_appending()
 
@@ -109,30 +109,31 @@ class Log(LogTail):
         self.context.on_roll(self, offset)
 
     def is_sync_due(self, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` ask for a `sync` now."""
+        """Whether `flush.messages` or `flush.ms` require a `sync` now."""
         unsynced = self.written_offset - self.recovery_point
         return unsynced > 0 and (
             unsynced >= self.settings.flush_messages or now_ms - self.last_sync_ms >= self.settings.flush_ms
         )
 
     def sync(self, offset: int | None = None, now_ms: int | None = None) -> None:
-        """Make everything below `offset` durable (default: all that is written); the recovery point follows.
+        """Make all records below `offset` durable (default: all that are written) and advance the recovery
+        point.
 
-        Waits for the disk, and belongs to the thread that owns the log. Beside a loop, another one waits:
-        `begin_sync` here, `run` there, `end_sync` here again.
+        Call it on the thread that owns the log; it waits for the disk. To wait in another thread, call
+        `begin_sync`, run `SyncWork.run` in that thread, then call `end_sync`.
         """
         work = self.begin_sync(offset, now_ms)
         work.run()
         self.end_sync(work)
 
     def begin_sync(self, offset: int | None = None, now_ms: int | None = None) -> SyncWork:
-        """Plan a sync. Any number of them may be under way; each is ended by `end_sync`, whatever happens."""
+        """Plan a sync. Several may be under way. Each one must be ended with `end_sync`, even if it fails."""
         target = self.written_offset if offset is None else min(offset, self.written_offset)
         is_needed = target > self.recovery_point or self.folder_dirty or self.folder_syncs > 0
         return self._planned(SyncWork(self, target, self._unsynced() if is_needed else [], now_ms=now_ms))
 
     def begin_folder_sync(self) -> SyncWork:
-        """The same for the folder itself: which files it has, and the small ones. For logs that are new."""
+        """Plan a sync of the folder and its small files only. For new logs."""
         return self._planned(SyncWork(self, 0, self._unsynced(), only_folder=True))
 
     def _planned(self, work: SyncWork) -> SyncWork:
@@ -141,20 +142,20 @@ class Log(LogTail):
         return work
 
     def _unsynced(self) -> list[Segment]:
-        """Segments whose batches or final indexes are not known to be durable."""
+        """Segments whose batches or final indexes may not be durable yet."""
         first = reading.floor(self.segments, min(self.recovery_point, self.indexes_synced_to))
         return self.segments[max(first, 0) :]
 
     def end_sync(self, work: SyncWork) -> None:
-        """Note what became durable. KAFKA_STORAGE_ERROR: the disk failed."""
+        """Record what the sync made durable. Raises KAFKA_STORAGE_ERROR if the disk failed."""
         self.folder_syncs -= work.cleared_folder_dirty
         failed = work.error is not None or not work.is_done
-        if failed or work.directory != self.directory:  # under its new name nothing was synced
+        if failed or work.directory != self.directory:  # the folder was renamed after the plan
             self.folder_dirty |= work.includes_folder
         elif work.includes_folder:
             self.is_new &= not work.is_new
         if work.truncations != self.truncations:
-            return  # files were cut or taken away meanwhile: what was planned for is no more
+            return  # the log was truncated meanwhile: the plan does not apply any more
         if work.error is not None:
             raise self.context.failure("sync", self.directory, work.error) from work.error
         if failed:
@@ -165,8 +166,8 @@ class Log(LogTail):
             self.last_sync_ms = work.now_ms
 
     def close(self) -> None:
-        """Leave files that can be opened as clean: everything durable, indexes final, producers in a
-        snapshot."""
+        """Close the log so that it can be opened with `clean`: sync all files, finish the indexes, write a
+        producer snapshot."""
         self.write_staged()
         try:
             if self._writer is not None:
@@ -190,8 +191,7 @@ class Log(LogTail):
     # Truncating and deleting
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop everything from `offset` on, with the batch that holds it; False when there was nothing to
-        drop."""
+        """Drop all batches from the one that holds `offset` on. False if there was nothing to drop."""
         begun = self.begin_truncation(offset)
         if begun is None:
             return False
@@ -199,67 +199,67 @@ class Log(LogTail):
         return True
 
     def begin_truncation(self, offset: int) -> Truncation | None:
-        """The same in steps, of which the slow one may run in a thread; None when there is nothing to
+        """Begin `truncate_to` in steps; the slow step may run in a thread. None if there is nothing to
         drop."""
         self.refuse_while_truncating()
         self.write_staged()
         return truncation.begin(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drop everything; the log goes on at `offset`."""
+        """Drop all records; the log continues at `offset`."""
         self.begin_full_truncation(offset, log_start_offset).finish()
 
     def begin_full_truncation(self, offset: int, log_start_offset: int | None = None) -> Truncation:
-        """The same in steps."""
+        """Begin `truncate_fully_and_start_at` in steps."""
         self.refuse_while_truncating()
         self.discard_staged()
         return truncation.begin_full_truncation(self, offset, log_start_offset)
 
     def advance_log_start(self, offset: int) -> bool:
-        """Records below `offset` are no more (DeleteRecords, retention); their segments may be dropped."""
+        """Advance the log start offset (DeleteRecords, retention). Segments below it may be deleted."""
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
         if self.epochs.truncate_from_start(offset):
             self.epochs_dirty = True
-        if self.truncation is None:  # else when that ends
+        if self.truncation is None:  # otherwise `Truncation.end` does this
             self.producers.advance_log_start(offset)
         return True
 
-    # Old segments leave, others take their place
+    # Deleting and replacing segments
 
     def claim(self) -> bool:
-        """Ask to be the only one who takes segments out or replaces some (retention, compaction, a move to
-        another dir); False while another does. On the loop; `release` after."""
+        """Claim the exclusive right to delete or replace segments (retention, compaction, a move to another
+        dir). False while it is claimed. Call it on the loop; call `release` afterwards."""
         if self.is_claimed:
             return False
         self.is_claimed = True
         return True
 
     def claim_for_cleaning(self) -> bool:
-        """The same for compaction, which must not change what is being copied: a copy with a record from
-        before and without the tombstone that was removed since would bring the record back."""
+        """Claim it for compaction. False also while the log is copied to another dir: the copy could hold an
+        old record but not the tombstone that compaction has just removed, and the record would come back."""
         return not self.is_moving and self.claim()
 
     def release(self) -> None:
         self.is_claimed = False
 
     def delete_old_segments(self, now_ms: int, upper_offset: int) -> int:
-        """All of `retention` at once, for those who may wait: how many segments went."""
+        """Run all steps of `retention`. Waits for the disk. Returns the number of deleted segments."""
         gone = retention.detach_oldest(self, retention.count_expired(self, now_ms, upper_offset))
         retention.delete_detached(self, gone, now_ms)
         return len(gone)
 
     def delete_records_before(self, offset: int, now_ms: int) -> Callable[[], None]:
-        """Records below `offset` are no more, and segments that hold nothing else leave. The work on files
-        that is left to do, for a thread."""
+        """Advance the log start offset and detach the segments below it. Returns the work on files that is
+        left, to run in a thread."""
         self.advance_log_start(offset)
         gone = retention.detach_oldest(self, retention.count_before_start(self))
         return lambda: retention.delete_detached(self, gone, now_ms)
 
     def replace_segments(self, old: list[Segment], new: list[Segment], now_ms: int) -> bool:
-        """All of `replacement` at once, for those who may wait: `new` (complete, `.cleaned`) stand for `old`
-        from now on; False when `old` is not there any more, and `new` is discarded."""
+        """Run all steps of `replacement`: replace `old` by `new` (complete, `.cleaned`). Waits for the disk.
+        False if `old` is not part of the log any more; then `new` is discarded."""
         replacement.prepare(self, new)
         if not replacement.exchange(self, old, new):
             replacement.discard(new)
@@ -268,11 +268,11 @@ class Log(LogTail):
         return True
 
     def rename(self, directory: str) -> None:
-        """The folder gets another name (`-delete`, `-stray`, or loses `-future`); readers do not notice."""
+        """Rename the folder (`-delete`, `-stray`, or without `-future`). Readers are not disturbed."""
         truncation.rename(self, directory)
 
     def delete(self) -> None:
-        """Remove the folder and everything in it; slices that are being read stay readable."""
+        """Delete the folder with all its files. Slices that are in use stay readable."""
         self.discard_staged()
         truncation.delete(self)
 
@@ -283,12 +283,13 @@ class Log(LogTail):
         return sum(segment.size for segment in self.segments)
 
     def size_bytes_from(self, offset: int) -> int:
-        """Bytes of the segments that would be left if the log started at `offset`."""
+        """The size of the segments that would remain if the log started at `offset`."""
         segments = self.segments
         return sum(segment.size for segment in segments[max(reading.floor(segments, offset), 0) :])
 
     def is_hot(self, offset: int) -> bool:
-        """Whether a read from here very likely touches no disk, so that it may run on the event loop."""
+        """Whether a read at `offset` very likely hits the page cache, so that it may run on the event
+        loop."""
         writer = self._writer
         if writer is None or offset < max(self.opened_at_offset, self.active.base_offset):
             return offset >= self.written_offset
@@ -299,11 +300,12 @@ class Log(LogTail):
 
     @property
     def was_written_recently(self) -> bool:
-        """Whether the end of the log is surely in the page cache. One that was idle for long may not be."""
+        """Whether the end of the log is still in the page cache. After a long idle time it may not be."""
         return self.context.time() - self.written_s < HOT_S
 
     def can_read_without_disk(self, offset: int, max_bytes: int) -> bool:
-        """Whether `read` touches no disk: the end of the log, or where a reader goes on in cached pages."""
+        """Whether `read` can run without the disk: at the end of the log, or where a reader continues in
+        cached pages."""
         if self.is_hot(offset):
             return True
         found = self._place_in_memory(offset)
@@ -314,12 +316,12 @@ class Log(LogTail):
         try:
             file = segment.open()
         except OSError:
-            return False  # the segment may be gone: whoever reads finds out
+            return False  # the segment may be deleted: the read will report it
         disk = self.context.disk
         return disk.is_cached(file.descriptor, start) and disk.is_cached(file.descriptor, end - 1)
 
     def _place_in_memory(self, offset: int) -> tuple[Segment, int] | None:
-        """Where a read from here begins, or a little before that, if it takes no file to know."""
+        """The segment and a position at or shortly before `offset`; None if finding it needs a file."""
         cursor = self.cursors.get(offset)
         if cursor is not None:
             return cursor[0], cursor[1]
@@ -332,7 +334,7 @@ class Log(LogTail):
         return (active, writer.recent_positions[number]) if number < len(writer.recent_positions) else None
 
     def has_loaded_aborted(self, offset: int) -> bool:
-        """Whether `aborted_transactions` from here on reads no file, but for the last segment's."""
+        """Whether `aborted_transactions` from `offset` on reads no file, except that of the last segment."""
         segments = self.segments
         first = max(reading.floor(segments, offset), 0)
         return all(segment.has_loaded_transactions for segment in segments[first:-1])
@@ -345,19 +347,19 @@ class Log(LogTail):
             reading.retry_on_change(self, segment.transactions)
 
     def warm(self, offset: int, max_bytes: int, upper_offset: int) -> None:
-        """Bring what `read` will need into memory; slow, for a thread."""
+        """Load the pages and indexes that `read` needs. Slow: run it in a thread."""
         found = self.read_cold(offset, max_bytes, upper_offset)
         position, part = 0, b" "
-        while part and position < len(found):  # the file may have been cut meanwhile
+        while part and position < len(found):  # the file may have been truncated meanwhile
             part = found.read_part(position, WARM_BYTES)
             position += len(part)
 
     def read(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True
     ) -> LogSlice:
-        """Whole batches from the one that holds `offset` on, all below `upper_offset` (high watermark or
-        last stable offset), at most `max_bytes`; a first batch that is larger comes whole if
-        `at_least_one`."""
+        """Read whole batches from the one that holds `offset` on, below `upper_offset` (high watermark or
+        last stable offset), at most `max_bytes`. With `at_least_one`, a larger first batch is returned
+        whole."""
         written_offset = self.written_offset
         if not self.log_start_offset <= offset <= self.end_offset:
             raise reading.out_of_range(self, offset)
@@ -399,7 +401,7 @@ class Log(LogTail):
     def read_cold(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True
     ) -> LogSlice:
-        """As `read`, for other threads than the one that appends, and for offsets that are not hot."""
+        """Like `read`, for other threads than the one that appends, and for offsets that are not hot."""
         if not self.log_start_offset <= offset <= self.end_offset:
             raise reading.out_of_range(self, offset)
         return reading.read(self, offset, max_bytes, upper_offset, at_least_one)
@@ -413,6 +415,6 @@ class Log(LogTail):
         return lookup.max_timestamp_offset(self)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records in [offset, upper_offset): what read-committed readers
-        skip."""
+        """The aborted transactions with records in [offset, upper_offset). Read-committed consumers skip
+        them."""
         return reading.aborted_transactions(self, offset, upper_offset)

@@ -1,9 +1,9 @@
 """The end of a partition's log: batches are staged, written together, and rolled into new segments.
 
-In: batches that carry their final offsets (`stage`), then one `write_staged` for all of a tick. Out: the
-file, index entries, and the offsets that say how far the log reaches. Rolls by size, age, index size and
-offset range as Apache Kafka does. The way of a batch through here is a few comparisons with limits that
-were worked out before.
+In: batches that carry their final offsets (`stage`), then one `write_staged` for all batches of a tick. Out:
+the file, index entries, and the offsets `end_offset`, `written_offset` and `recovery_point`. Segments roll by
+size, age, index size and offset range, as in Apache Kafka. Staging a batch is fast: it compares a few numbers
+with limits that were computed before.
 Does not know: reading, recovery, replication.
 """
 
@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 
 
 class LogTail:
-    """`end_offset` is the next offset to assign; below `written_offset` everything is in the file, below
-    `recovery_point` everything is durable. Invariant: recovery_point <= written_offset <= end_offset."""
+    """`end_offset` is the next offset to assign. Records below `written_offset` are in the file. Records
+    below `recovery_point` are durable. Invariant: recovery_point <= written_offset <= end_offset."""
 
     __slots__ = (
         "_aborted", "_epoch", "_fast_position_max", "_position", "_roll_now_ms", "_roll_offset",
@@ -50,7 +50,7 @@ class LogTail:
         "settings", "topic_id", "topic_partition", "truncation", "truncations", "written_offset", "written_s",
     )  # fmt: skip
 
-    epochs: LeaderEpochs  # these three are loaded when first asked for: see __getattr__
+    epochs: LeaderEpochs  # these three are loaded on first use: see __getattr__
     producers: ProducerStates
     topic_id: bytes | None
 
@@ -77,42 +77,40 @@ class LogTail:
         self.log_start_offset = log_start_offset
         self.end_offset = end_offset
         self.written_offset = end_offset
-        self.written_s = float("-inf")  # when something was appended last
+        self.written_s = float("-inf")  # the time of the last append
         self.recovery_point = recovery_point
         self.indexes_synced_to = self.active.base_offset  # final indexes of segments below it are durable
-        self.opened_at_offset = end_offset  # what is above was written in this life
-        self.created_ms = now_ms  # of the active segment, as far as this process knows
+        self.opened_at_offset = end_offset  # this process wrote the records above
+        self.created_ms = now_ms  # of the active segment, or when this process opened the log
         self.last_sync_ms = now_ms
         self.cursors: dict[int, tuple[Segment, int, int]] = {}  # offset: segment, position, `truncations`
         self._writer: SegmentWriter | None = None
         self._staged: list[memoryview] = []
         self._staged_extents: list[Extent] = []
         self._aborted: list[AbortedTransaction] = []
-        self._position = self.active.size  # in the active segment, behind what is staged
-        self._fast_position_max = -1  # beyond it, staging takes the long way
+        self._position = self.active.size  # the end of the staged batches in the active segment
+        self._fast_position_max = -1  # a batch that ends beyond it needs `_prepare_to_stage`
         self._roll_offset = self._roll_timestamp = self._roll_now_ms = INT64_MAX
         self._epoch = -1
         self.epochs_dirty = False
         self.folder_dirty = False
-        self.folder_syncs = 0  # syncs under way that found names dirty
-        self.is_new = False  # its folder's own name is not durable yet
-        self.is_claimed = False  # somebody is replacing or removing segments: see `Log.claim`
-        self.is_moving = False  # it is being copied to another dir: not to be compacted
+        self.folder_syncs = 0  # syncs under way that found `folder_dirty` set
+        self.is_new = False  # the name of its folder is not durable yet
+        self.is_claimed = False  # segments are being replaced or deleted: see `Log.claim`
+        self.is_moving = False  # the log is being copied to another dir and must not be compacted
         self.truncation: Truncation | None = None  # under way: see `truncation`
         self.truncations = 0
-        self._staging_error: KafkaError | None = (
-            None  # why batches that were staged are gone; `write_staged` tells
-        )
-        self.failure: KafkaError | None = None  # set: the files are not to be trusted, appends are refused
+        self._staging_error: KafkaError | None = None  # `write_early` lost staged batches; see there
+        self.failure: KafkaError | None = None  # if set, the files cannot be trusted and appends are refused
 
     @property
     def has_failed(self) -> bool:
-        """Whether appends are refused for good."""
+        """Whether all further appends are refused."""
         return self.failure is not None
 
     @property
     def producers_loaded(self) -> bool:
-        """Whether anybody has asked for `producers` yet."""
+        """Whether `producers` was loaded."""
         try:
             object.__getattribute__(self, "producers")
         except AttributeError:
@@ -122,8 +120,8 @@ class LogTail:
     # Appending
 
     def stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        """Take a batch that carries its final offsets and leader epoch; the view must stay unchanged until
-        it is written. Update `producers` after this, not before: a roll takes their snapshot without this
+        """Stage a batch that carries its final offsets and leader epoch. The view must stay unchanged until
+        it is written. Update `producers` after this call: if it rolls, the snapshot must not contain this
         batch."""
         end = self._position + header.batch_length + LOG_OVERHEAD
         last_offset = header.base_offset + header.last_offset_delta
@@ -143,8 +141,8 @@ class LogTail:
         self.end_offset = last_offset + 1
 
     def stage_plain(self, batch: memoryview, plain: PlainBatch, leader_epoch: int, now_ms: int) -> int:
-        """Place a plain batch at the end of the log and take it as `stage` does. Out: its base offset; -1 if
-        nothing was done, because `stage` has to look closer."""
+        """Assign offsets to a plain batch and stage it. Returns its base offset, or -1 if nothing was done
+        and the caller has to use `stage`."""
         size, delta, max_timestamp, _ = plain
         end = self._position + size
         base_offset = self.end_offset
@@ -165,8 +163,8 @@ class LogTail:
         return base_offset
 
     def write_staged(self) -> None:
-        """Write what is staged with one call to the system, and index it. A failing disk is
-        KAFKA_STORAGE_ERROR; then nothing that was staged is in the log."""
+        """Write all staged batches with one system call and index them. Raises KAFKA_STORAGE_ERROR if the
+        disk fails; then none of them is in the log."""
         staged = self._staged
         if not staged:
             if self._staging_error is not None:
@@ -175,11 +173,11 @@ class LogTail:
             return
         segment = self.active
         writer = self._writer
-        assert writer is not None  # staging has loaded it
+        assert writer is not None  # `stage` has loaded it
         file = None
         try:
             if self._aborted or self.epochs_dirty:
-                self.context.require_descriptors()  # for what is written beside the batches
+                self.context.require_descriptors()  # for `_write_companion_files`
             segment.file_used = True
             file = segment.file or self.context.files.open(segment, is_writer=True)
             disk = self.context.disk
@@ -197,8 +195,8 @@ class LogTail:
             self._write_companion_files()
 
     def prepare_write(self) -> None:
-        """Make sure that `write_staged` has the descriptors that it needs; else raise `Shortage`, and what is
-        staged stays."""
+        """Make sure that `write_staged` has the descriptors that it needs. Otherwise raise `Shortage`; the
+        staged batches stay staged."""
         try:
             if self._aborted or self.epochs_dirty:
                 self.context.require_descriptors()
@@ -207,18 +205,18 @@ class LogTail:
             raise self.context.failure("append to", self.active.path, error) from error
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
-        """An abort marker was staged: its transaction goes to the index once the marker is written."""
+        """Add a transaction to the transaction index when its abort marker, which is staged, is written."""
         self._aborted.append(transaction)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader epoch begins here (batches say so themselves when they are staged)."""
+        """Start a leader epoch at an offset. `stage` calls this for batches with a new epoch."""
         if epoch >= 0 and self.epochs.assign(epoch, start_offset):
             self.epochs_dirty = True
         self._epoch = epoch
 
     def _prepare_to_stage(self, header: BatchHeader, now_ms: int) -> None:
-        """The long way of `stage`: a new segment, a full buffer, a new leader epoch, or an append that is
-        wrong."""
+        """The slow path of `stage`: roll the segment, write a full buffer, start a new leader epoch, or
+        refuse the batch."""
         refusal = self.failure or self._staging_error
         if refusal is not None:
             raise refusal
@@ -241,8 +239,8 @@ class LogTail:
             self.write_early()
             must_roll = must_roll or self._must_roll(writer, header, now_ms)
         if must_roll:
-            # Where there is a gap before the batch it lies within the new segment: recovery takes one between
-            # two segments for a loss.
+            # If there is a gap in front of the batch, it must lie within the new segment: recovery treats a
+            # gap between two segments as lost data.
             is_near = header.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
             try:
                 self.roll(self.end_offset if is_near else header.base_offset, now_ms=now_ms)
@@ -257,15 +255,16 @@ class LogTail:
             self.assign_epoch(header.partition_leader_epoch, header.base_offset)
 
     def refuse_while_truncating(self) -> None:
-        """Refuse to use a log that is being truncated. Only followers truncate: clients ask the leader."""
-        truncation = self.truncation  # read once: this may be another thread than the one that ends it
+        """Raise NOT_LEADER_OR_FOLLOWER while the log is being truncated. Only followers truncate, so clients
+        retry with the leader."""
+        truncation = self.truncation  # read once: another thread may end it meanwhile
         if truncation is not None:
             reason = f"{self.topic_partition} is being truncated to offset {truncation.offset}"
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
 
     def write_early(self) -> None:
-        """Write in the middle of a tick. Should that fail, those who staged before must hear of it: from
-        `write_staged`, until which nothing more is taken."""
+        """Write in the middle of a tick. If that fails, the log refuses further batches until `write_staged`
+        has reported the error to the callers that staged before."""
         try:
             self.write_staged()
         except KafkaError as error:
@@ -285,8 +284,8 @@ class LogTail:
         )
 
     def _may_grow(self, header: BatchHeader) -> bool:
-        """Whether a segment that should be rolled can take one more batch while descriptors lack: readers can
-        follow it there. The next batch tries to roll again."""
+        """Whether the segment may grow by one more batch although it should roll, because there are no
+        descriptors for a new one. The next batch tries to roll again."""
         return (
             self._staging_error is None
             and self.failure is None
@@ -310,7 +309,7 @@ class LogTail:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"{active.path} ends at offset {found}, but the log was closed at {self.end_offset}: "
-                "it was changed since",
+                "the file was changed since",
             )
         writer = self._writer = SegmentWriter.resume(active, self.written_offset)
         self._roll_offset = active.base_offset + RELATIVE_OFFSET_MAX
@@ -323,7 +322,8 @@ class LogTail:
         return writer
 
     def _set_age_limit(self, first_timestamp: int) -> None:
-        """A segment's age counts in its records' time, or by the clock if they have none."""
+        """Set the time at which the segment rolls, by its records' timestamps, or by the clock without
+        them."""
         settings = self.settings
         jitter_ms = 0
         if settings.segment_jitter_ms:
@@ -333,7 +333,8 @@ class LogTail:
         self._roll_now_ms = self.created_ms + age_ms if first_timestamp < 0 else INT64_MAX
 
     def _set_size_limit(self) -> None:
-        """How far staging may go before anyone has to look: segment size, buffer, room in the indexes."""
+        """Compute the position up to which `stage` needs no further checks: segment size, buffer, index
+        space."""
         assert self._writer is not None
         settings = self.settings
         room = self._writer.room(settings.segment_index_bytes) - 1
@@ -341,25 +342,25 @@ class LogTail:
         self._fast_position_max = min(settings.segment_bytes, self.active.size + ahead)
 
     def _undo_staged(self, error: OSError, *, is_opened: bool) -> KafkaError:
-        """Back to what is written: file, offsets, leader epochs, producers."""
+        """Undo all staged batches: reset file, offsets, leader epochs and producers."""
         segment = self.active
         failure = self.context.failure("append to", segment.path, error)
         self.discard_staged()
-        if isinstance(failure, Shortage) and not is_opened:  # the file has not changed
+        if isinstance(failure, Shortage) and not is_opened:  # the file was not changed
             self.epochs.truncate_from_end(self.written_offset)
             if self.producers_loaded:
-                del self.producers  # read again when somebody asks for them
+                del self.producers  # loaded again on next use
             return failure
         try:
             segment.resize(segment.size)
             self.epochs.truncate_from_end(self.written_offset)
             self.producers = lazy_loading.load_producers(self)
         except (OSError, KafkaError, CorruptLog):
-            self.fail(failure)  # the file may hold what nobody wrote: no more appends in this life
+            self.fail(failure)  # the file may hold partial writes
         return failure
 
     def fail(self, failure: KafkaError) -> KafkaError:
-        """From now on every append is refused with this."""
+        """Refuse all further appends with this error."""
         self.failure = failure
         self._fast_position_max = -1
         return failure
@@ -372,14 +373,14 @@ class LogTail:
         self.restart_appending()
 
     def restart_appending(self) -> None:
-        """The active segment is another one, or has changed behind our back: look at it again before
-        appending."""
+        """Reset the append state: the active segment was replaced or changed. The next append examines it
+        again."""
         self._position = self.active.size
         self._fast_position_max = -1
         self._writer = None
 
     def _write_companion_files(self) -> None:
-        """What belongs to the batches that were just written, in other files."""
+        """Write the transaction index and the leader epochs of the batches that were just written."""
         aborted, self._aborted = self._aborted, []
         try:
             for transaction in aborted:
@@ -390,12 +391,11 @@ class LogTail:
             raise self.fail(self.context.failure("write", self.directory, error)) from error
 
     def roll(self, next_offset: int | None = None, *, now_ms: int | None = None) -> None:
-        """Complete the active segment and begin another; the old one wants `sync` (see
-        `LogContext.on_roll`)."""
+        """Complete the active segment and create the next. `LogContext.on_roll` has to sync the old one."""
         self.write_early()
         base_offset = self.end_offset if next_offset is None else max(next_offset, self.end_offset)
         if base_offset == self.active.base_offset:
-            return  # nothing in it yet
+            return  # the active segment is empty
         writer = self._writer or self._begin_appending()
         producers = self.producers
         segment = Segment(self.context, self.directory, base_offset)
@@ -408,7 +408,7 @@ class LogTail:
             failure = self.context.failure("roll", self.directory, error)
             if not isinstance(failure, Shortage):
                 raise self.fail(failure) from error
-            writer.segment.writer = writer  # appending goes on there
+            writer.segment.writer = writer  # appends continue in the old segment
             self._remove_files_of(segment)
             raise failure from error
         self.active = segment
@@ -421,17 +421,17 @@ class LogTail:
         self.after_roll(base_offset)
 
     def _remove_files_of(self, segment: Segment) -> None:
-        """Of a roll that did not come to its end."""
+        """Remove the files of a new segment after a failed roll."""
         try:
             segment.delete_files()
         except OSError as error:
             raise self.fail(self.context.failure("roll", self.directory, error)) from error
 
     def after_roll(self, offset: int) -> None:
-        """Everything below `offset` is complete and wants to be synced."""
+        """Called after a roll: the segments below `offset` are complete and should be synced."""
 
     def store_epochs(self) -> None:
-        """Write `leader-epoch-checkpoint` as it is in memory; `sync` makes it durable."""
+        """Write `leader-epoch-checkpoint`. `sync` makes it durable."""
         checkpoints.store_epochs(self.context.disk, self.directory, self.epochs.entries)
         self.epochs_dirty = False
         self.folder_dirty = True
@@ -440,7 +440,7 @@ class LogTail:
         return self.settings.segment_bytes if self.settings.preallocate else 0
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Note which topic this is, where a crash or an older version left no word of it."""
+        """Store the topic id if a crash or an older version left none."""
         try:
             partition_metadata.store(self.context.disk, self.directory, topic_id, sync=False)
         except OSError as error:
@@ -449,7 +449,7 @@ class LogTail:
         self.folder_dirty = True
 
     def load_producers(self) -> None:
-        """Before the first append: a roll needs them, and would have to read all that was appended since."""
+        """Load the producers before the first append: a later roll would have to read all batches since."""
         if not self.producers_loaded and self.written_offset == self.segments[0].base_offset:
             self.producers = ProducerStates(self.log_start_offset)
         _ = self.producers
@@ -457,7 +457,7 @@ class LogTail:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Only for slots that are still empty: most logs of a node are idle and never need these."""
+            """Load a slot that is still empty. Most logs of a node are idle and never need it."""
             try:
                 if name == "epochs":
                     loaded = lazy_loading.load_epochs(self)
@@ -473,7 +473,7 @@ class LogTail:
             except CorruptLog as error:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
             with self.context.load_lock:
-                # Of two threads that loaded it the first wins: the loop may have added to that object since.
+                # If two threads loaded it, keep the first object: the loop may have changed it since.
                 try:
                     return object.__getattribute__(self, name)
                 except AttributeError:

@@ -1,8 +1,8 @@
-"""Offsets by time: the first record at or after a timestamp, and the record with the largest one.
+"""Lookup of offsets by timestamp: the first record at or after a time, and the record with the largest time.
 
-In: a log and a timestamp. Out: timestamp, offset and leader epoch of one record. Time index and offset
-index lead to a batch; only that batch is decompressed. May run in a thread while the log grows.
-Does not know: earliest and latest (the log's own attributes), isolation levels, remote storage.
+In: a log and a timestamp. Out: timestamp, offset and leader epoch of one record. The time index and the
+offset index lead to a batch; only that batch is decompressed. May run in a thread while the log grows.
+Does not know: earliest and latest offsets (attributes of the log), isolation levels, remote storage.
 """
 
 import logging
@@ -78,7 +78,9 @@ def _first_record(
             if record.timestamp >= timestamp and record.offset >= start_offset:
                 return TimestampOffset(record.timestamp, record.offset, epoch)
     except KafkaError as error:
-        # The batch has a record of that time somewhere: readers begin with the batch, and see for themselves.
-        logger.warning("the batch at offset %d of %s: %s", header.base_offset, segment.path, error.message)
+        # Its records cannot be read: return the batch's first offset. Consumers will report the error.
+        logger.warning(
+            "Cannot read the batch at offset %d of %s: %s", header.base_offset, segment.path, error.message
+        )
         return TimestampOffset(header.max_timestamp, max(header.base_offset, start_offset), epoch)
     return None

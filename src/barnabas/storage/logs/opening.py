@@ -1,7 +1,7 @@
-"""From a folder to a `Log`: a new one, one that was closed cleanly, or one to recover first.
+"""Opening of a log: creates a new one, opens a cleanly closed one, or recovers one after a crash.
 
-In: the folder, settings, what the log dir's checkpoints say. Out: a `Log` that can be appended to and read.
-After a clean shutdown one look at the folder is enough: no file is opened until someone needs it.
+In: the folder, settings, offsets of the log dir's checkpoints. Out: a `Log` that can be appended to and read.
+After a clean shutdown, listing the folder is enough: files are opened on first use.
 Does not know: how recovery works, other partitions.
 """
 
@@ -44,7 +44,7 @@ def create_log(
     leader_epoch: int,
     now_ms: int,
 ) -> "Log":
-    """A new folder with an empty segment. Nothing is synced yet: `Log.sync` does, or the next checkpoint."""
+    """Create a folder with an empty segment. `Log.sync` or the next checkpoint makes it durable."""
     disk = context.disk
     epochs = LeaderEpochs([(leader_epoch, start_offset)] if leader_epoch >= 0 else ())
     try:
@@ -86,7 +86,7 @@ def open_log(
 ) -> "Log":
     files = clear_leftovers(context, directory, context.disk.sizes(directory))
     segments = find_segments(context, directory, files)
-    if names.LEADER_EPOCH_CHECKPOINT not in files:  # lost, or left out by an older version
+    if names.LEADER_EPOCH_CHECKPOINT not in files:  # lost, or not written by an older version
         checkpoints.create_epochs(context.disk, directory, ())
     if segments:
         log_start_offset = max(log_start_offset, segments[0].base_offset)
@@ -99,7 +99,7 @@ def open_log(
         end_offset = recovery.run(recovery_point)
     if segments and end_offset < log_start_offset:
         logger.warning(
-            "%s ends at offset %d, before its start at %d: starting it anew",
+            "%s ends at offset %d, before its log start offset %d: starting it as an empty log",
             directory,
             end_offset,
             log_start_offset,
@@ -132,10 +132,10 @@ def open_log(
 
 
 def clean_end_offset(files: dict[str, int], last: Segment, recovery_point: int) -> int:
-    """Where a log that was closed cleanly ends.
+    """The end offset of a cleanly closed log.
 
-    Closing syncs everything and takes a snapshot of the producers at the end: when the checkpoint and a
-    snapshot agree, that is it. Otherwise the last segment says.
+    Closing writes a producer snapshot at the end offset. If the checkpoint agrees with a snapshot, that is
+    the end offset. Otherwise the last segment is read.
     """
     if last.size == 0:
         return last.base_offset
@@ -144,13 +144,13 @@ def clean_end_offset(files: dict[str, int], last: Segment, recovery_point: int) 
     try:
         return last.next_offset()
     except CorruptLog as error:
-        raise StorageError(f"{error}; the last shutdown was clean, so the file was damaged since") from error
+        raise StorageError(f"{error}; the file was damaged after the last clean shutdown") from error
 
 
 def _delete_stray_snapshots(
     context: LogContext, directory: str, files: dict[str, int], segments: list[Segment], end_offset: int
 ) -> None:
-    """Snapshots that no segment begins with, but for the one at the end."""
+    """Delete snapshots whose offset is neither a segment's base offset nor the end offset."""
     wanted = {segment.base_offset for segment in segments} | {end_offset}
     for name in files:
         if (

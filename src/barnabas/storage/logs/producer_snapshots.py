@@ -1,10 +1,8 @@
-"""Producer snapshots of a log: `<offset>.snapshot` files, and the state between two of them from the
-batches.
+"""Producer snapshots of a log: the `<offset>.snapshot` files, and replay of batches after a snapshot.
 
-In: a log's folder and segments. Out: `ProducerStates` as of an offset; files taken at every roll and at
-close, so that a restart reads at most one segment. A damaged snapshot is deleted and the one before it
-used.
-Does not know: sequence checks, expiry, what a snapshot contains.
+In: a log's folder and segments. Out: `ProducerStates` at an offset. A snapshot is written at every roll and
+at close, so that a restart reads at most one segment. A damaged snapshot is deleted and an older one is used.
+Does not know: sequence checks, expiry, the content of a snapshot.
 """
 
 import logging
@@ -30,7 +28,7 @@ def path_of(directory: str, offset: int) -> str:
 
 
 def offsets(context: "LogContext", directory: str) -> list[int]:
-    """Offsets that there are snapshots for, in order."""
+    """The offsets of all snapshots, in order."""
     found = (
         names.offset_of(name) for name in context.disk.listdir(directory) if name.endswith(names.SNAPSHOT)
     )
@@ -51,7 +49,7 @@ def delete(context: "LogContext", directory: str, offset: int) -> None:
 
 
 def rename_to_deleted(context: "LogContext", directory: str, offset: int) -> list[str]:
-    """Rename a snapshot to `.deleted`, if there is one; what it is called now."""
+    """Rename a snapshot to `.deleted`. Returns its new path, or nothing if there was none."""
     path = path_of(directory, offset)
     try:
         context.disk.replace(path, path + names.DELETED)
@@ -63,7 +61,7 @@ def rename_to_deleted(context: "LogContext", directory: str, offset: int) -> lis
 def load(
     context: "LogContext", directory: str, segments: list[Segment], log_start_offset: int, end_offset: int
 ) -> ProducerStates:
-    """The producers as of `end_offset`: the newest sound snapshot, and the batches behind it."""
+    """Load the producers at `end_offset`: the newest valid snapshot plus the batches after it."""
     producers = ProducerStates(log_start_offset)
     for offset in reversed(offsets(context, directory)):
         if offset > end_offset:
@@ -95,7 +93,7 @@ def replay(
     header: BatchHeader,
     batch: Buffer | None = None,
 ) -> AbortedTransaction | None:
-    """Apply a batch that is in the log; the aborted transaction that it ends, if it does."""
+    """Apply a batch of the log. Returns the aborted transaction if the batch is its abort marker."""
     if header.producer_id < 0:
         producers.end_offset = header.next_offset
         return None

@@ -1,8 +1,8 @@
-"""Reading a log away from its end: find the segment, find the batch, cut at a batch boundary.
+"""Reads away from the end of a log: find the segment, find the batch, cut at a batch boundary.
 
-In: an offset, a number of bytes, an upper offset. Out: a `LogSlice` of whole batches. The index says where
-to look, a few headers are read from there; where a slice ends is remembered, so that a reader that goes on
-there needs neither. May run in a thread while the log grows.
+In: an offset, a number of bytes, an upper offset. Out: a `LogSlice` of whole batches. The index gives a start
+position, and a few headers are read from there. The end of a slice is remembered as a cursor, so that a
+reader that continues there needs no lookup. May run in a thread while the log grows.
 Does not know: the batches that were just written (see `Log.read`), who may read what.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.log import Log
 
 T = TypeVar("T")
-CURSORS_MAX = 128  # readers of one log that are remembered
+CURSORS_MAX = 128  # remembered readers of one log
 
 _base_offset = struct.Struct(">q").unpack_from
 
@@ -38,15 +38,15 @@ def floor(segments: list[Segment], offset: int) -> int:
 
 
 def read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice:
-    """The batches from the one that holds `offset` on, below `upper_offset`, within `max_bytes` (a first
-    batch that is larger comes whole if `at_least_one`)."""
+    """Read whole batches from the one that holds `offset` on, below `upper_offset`, at most `max_bytes`. With
+    `at_least_one`, a larger first batch is returned whole."""
     return retry_on_change(log, lambda: _read(log, offset, max_bytes, upper_offset, at_least_one))
 
 
 def retry_on_change(log: "Log", look: Callable[[], T]) -> T:
-    """Run something that reads files. A file that is gone belonged to a segment that retention or compaction
-    took away meanwhile, if there are other segments now: then look again. So it is with a log that another
-    thread cuts."""
+    """Call `look`, which reads files. If a file is missing and the log's segments have changed, retention or
+    compaction removed it meanwhile: call `look` again. The same applies when another thread truncates the
+    log."""
     while True:
         segments, truncations = log.segments, log.truncations
         try:
@@ -62,7 +62,7 @@ def retry_on_change(log: "Log", look: Callable[[], T]) -> T:
 
 
 def was_truncated(log: "Log", truncations: int) -> bool:
-    """Whether the log was truncated since, or is being truncated at this moment."""
+    """Whether the log was truncated since `truncations` was read, or is being truncated now."""
     return log.truncations != truncations or log.truncation is not None
 
 
@@ -74,7 +74,7 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
     cursor = log.cursors.get(offset)
     index = floor(segments, offset)
     if offset < log.log_start_offset:
-        raise out_of_range(log, offset)  # by now
+        raise out_of_range(log, offset)  # retention deleted it meanwhile
     if offset >= upper_offset or index < 0:
         return empty
     if cursor is not None and cursor[0] is segments[index] and cursor[2] == truncations:
@@ -88,13 +88,15 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
         if found is None:
             return empty
         segment, (start, first_size) = segments[index], found
-    size = segment.size  # may be ahead of `written_offset` by now: the log grows while this runs
+    size = segment.size  # may be ahead of `written_offset`: the log grows while this runs
     next_offset = upper_offset
     if index + 1 < len(segments) and upper_offset >= segments[index + 1].base_offset:
         next_offset = segments[index + 1].base_offset
         end = size
     else:
-        end = segment.offset_index().position_before(upper_offset)  # a boundary at or below it
+        end = segment.offset_index().position_before(
+            upper_offset
+        )  # a batch boundary at or below `upper_offset`
         if end - start <= max_bytes:
             above = segment.find(upper_offset, end, size)
             end = size if above is None else above[0]
@@ -137,7 +139,7 @@ def _aborted_transactions(log: "Log", offset: int, upper_offset: int) -> list[Ab
 
 
 def _cut_by_headers(segment: Segment, position: int, limit: int, end: int) -> int:
-    """The last batch boundary up to `limit`, walking from one at `position`."""
+    """The last batch boundary up to `limit`, found by reading headers from `position` on."""
     boundary = position
     for at, header in segment.headers(position, end):
         if at + header.size > limit:

@@ -1,10 +1,9 @@
-"""Opening a log: what is in the folder, and after a crash, what of it is true.
+"""Recovery of a log after a crash, and the files that a crash leaves behind.
 
-In: a partition's folder, the checkpoints' offsets, whether the last shutdown was clean. Out: a `Log`.
-Clean: names and sizes are enough. Otherwise every batch from the recovery point on is checked; the log ends
-before the first torn or damaged one, later segments go, indexes, producers and leader epochs are rebuilt
-from what is left.
-Does not know: other partitions, the checkpoint files themselves.
+In: a partition's folder and the recovery point. Out: segments, end offset, producers and leader epochs. Every
+batch from the recovery point on is checked. The log ends before the first torn or damaged batch: later
+segments are deleted, and indexes, producers and leader epochs are rebuilt from the remaining batches.
+Does not know: other partitions, the checkpoint files.
 """
 
 import logging
@@ -25,7 +24,7 @@ from barnabas.storage.segments.index import NO_TIMESTAMP, RELATIVE_OFFSET_MAX, O
 from barnabas.storage.segments.segment import BATCH_LENGTH_MIN, CorruptLog, Segment
 from barnabas.storage.segments.settings import LogSettings
 
-CHUNK_BYTES = 4 << 20  # read at a time while checking; a larger batch is read whole
+CHUNK_BYTES = 4 << 20  # bytes to read at once; a larger batch is read whole
 LEGACY_OVERHEAD = 26
 
 _placement = Struct(">qiiB").unpack_from  # base offset, length, epoch (or old checksum), magic
@@ -34,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 
 def clear_leftovers(context: LogContext, directory: str, files: dict[str, int]) -> dict[str, int]:
-    """Finish or undo what a crash interrupted (deleting, compacting); the files that are left, with their
-    sizes."""
+    """Finish or undo deletions and compactions that a crash interrupted. Returns the remaining files with
+    their sizes."""
     if not any(name.endswith((names.DELETED, names.CLEANED, names.SWAP, ".tmp")) for name in files):
         return files
     disk = context.disk
@@ -43,9 +42,7 @@ def clear_leftovers(context: LogContext, directory: str, files: dict[str, int]) 
     swapped = [name for name in files if name.endswith(names.SWAP)]
     first_cleaned = min((names.offset_of(name) or 0 for name in cleaned), default=None)
     doomed = [name for name in files if name.endswith((names.DELETED, ".tmp"))] + cleaned
-    if (
-        first_cleaned is not None
-    ):  # the swap was not complete when the crash came: the old segments still count
+    if first_cleaned is not None:  # the crash came before the swap was complete: keep the old segments
         doomed += [name for name in swapped if (names.offset_of(name) or 0) >= first_cleaned]
     for name in doomed:
         disk.unlink(f"{directory}/{name}")
@@ -61,7 +58,7 @@ def clear_leftovers(context: LogContext, directory: str, files: dict[str, int]) 
 
 
 def _replaced_by(context: LogContext, directory: str, files: dict[str, int], swapped: list[str]) -> range:
-    """The base offsets of segments that complete swap files stand for."""
+    """The range of base offsets that complete swap files replace."""
     first, end = None, 0
     for name in swapped:
         base_offset = names.offset_of(name)
@@ -75,7 +72,7 @@ def _replaced_by(context: LogContext, directory: str, files: dict[str, int], swa
 
 
 def find_segments(context: LogContext, directory: str, files: dict[str, int]) -> list[Segment]:
-    """The segments of a folder in order. Indexes without a log are deleted."""
+    """The segments of a folder in order. Deletes index files without a log file."""
     segments = []
     for name, size in sorted(files.items()):
         offset = names.offset_of(name)
@@ -84,13 +81,13 @@ def find_segments(context: LogContext, directory: str, files: dict[str, int]) ->
         if name.endswith(names.LOG):
             segments.append(Segment(context, directory, offset, size))
         elif name.endswith(names.SEGMENT_SUFFIXES) and names.offset_name(offset, names.LOG) not in files:
-            logger.warning("Deleting %s/%s: its log file is gone", directory, name)
+            logger.warning("Deleting %s/%s: its log file is missing", directory, name)
             context.disk.unlink(f"{directory}/{name}")
     return segments
 
 
 class Recovery:
-    """One log's way back after a crash."""
+    """The recovery of one log after a crash."""
 
     def __init__(
         self,
@@ -110,23 +107,25 @@ class Recovery:
             self.epochs = checkpoints.load_epochs(context.disk, directory)
         except CorruptCheckpoint as error:
             logger.warning(
-                "Leader epochs of %s are damaged (%s): rebuilding them from the log", directory, error
+                "The leader epoch checkpoint of %s is damaged (%s): rebuilding it from the log",
+                directory,
+                error,
             )
             self.epochs = LeaderEpochs()
 
     def run(self, recovery_point: int) -> int:
-        """Check everything from the segment that holds the recovery point on; the log's end offset."""
+        """Check all segments from the one that holds the recovery point on. Returns the end offset."""
         segments = self.segments
         first = 0
         while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
             first += 1
         if len(self.epochs) == 0:
-            first = 0  # lost with the checkpoint: every batch has to say again who led
+            first = 0  # leader epochs are rebuilt from all batches
         end_offset = self.log_start_offset
         if segments:
             base_offset = segments[first].base_offset
             for offset in producer_snapshots.offsets(self.context, self.directory):
-                if offset > base_offset:  # taken of what may be gone now
+                if offset > base_offset:  # it may reflect batches that are lost
                     producer_snapshots.delete(self.context, self.directory, offset)
             self.producers = producer_snapshots.load(
                 self.context, self.directory, segments[:first], self.log_start_offset, base_offset
@@ -154,18 +153,21 @@ class Recovery:
         return end_offset
 
     def _is_torn_before(self, segment: Segment, end_offset: int) -> bool:
-        """Whether the segment before has lost its last batches, whole ones by chance: a loss of power does
-        not keep to the order of writes. Only compaction leaves gaps of its own."""
+        """Whether the previous segment has lost whole batches at its end: after a power loss, later writes
+        may survive without earlier ones. Only compaction leaves legitimate gaps."""
         if self.settings.compact or segment.base_offset <= end_offset:
             return False
         logger.warning(
-            "%s begins at %d: nothing is left from %d on", segment.path, segment.base_offset, end_offset
+            "%s begins at offset %d, but the segment before ends at %d",
+            segment.path,
+            segment.base_offset,
+            end_offset,
         )
         return True
 
     def check_segment(self, segment: Segment, next_offset: int) -> tuple[int, bool]:
-        """Read a segment whole and rebuild its indexes; its end offset, and whether all of the file was
-        sound."""
+        """Read a whole segment and rebuild its indexes. Returns its end offset, and whether the whole file
+        was valid."""
         offset_index, time_index = OffsetIndex(segment.base_offset), TimeIndex(segment.base_offset)
         segment.forget_transactions()
         since, valid_bytes = 0, 0
@@ -197,7 +199,7 @@ class Recovery:
                 if aborted is not None:
                     segment.add_transaction(aborted)
         except (CorruptLog, KafkaError) as error:
-            logger.warning("%s; dropping everything from there on", error)
+            logger.warning("%s; dropping all records from there on", error)
         time_index.append(largest, largest_offset)
         if valid_bytes < file_bytes:
             logger.warning("Truncating %s from %d to %d bytes", segment.path, file_bytes, valid_bytes)
@@ -215,8 +217,8 @@ class Recovery:
 def batches(
     segment: Segment, position: int = 0, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position, header and bytes of every batch of a file, from a batch boundary on; `CorruptLog` at the
-    first that is torn or damaged."""
+    """Yield position, header and bytes of every batch from a batch boundary on. `CorruptLog` at the first
+    torn or damaged one."""
     end = segment.size
     buffer, start = memoryview(b""), 0
     while position < end:
@@ -245,7 +247,7 @@ def batches(
 
 
 def _refuse_legacy(segment: Segment, position: int, message: bytes, crc: int) -> None:
-    """Records of Kafka before 0.11 are sound data that we cannot read: never truncate them."""
+    """Raise StorageError for records of Kafka before 0.11: they are valid data and must not be truncated."""
     if zlib.crc32(message[MAGIC_AT:]) == crc:
         raise StorageError(
             f"{segment.path} holds records of message format v{message[MAGIC_AT]} at byte {position}; "

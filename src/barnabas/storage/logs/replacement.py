@@ -1,10 +1,10 @@
-"""Segments take the place of others: what compaction made of them, swapped in so that a crash at any step
-leaves the old ones or the new ones, and readers see one list of segments or the other.
+"""Replacement of segments by cleaned ones, safe against a crash at any step.
 
-In: new segments whose files are complete under `.cleaned`, the old ones that they stand for. Out, in three
-steps: `prepare` (thread) makes them durable and names them `.swap`, from which moment a recovery takes them;
-`exchange` (loop) puts them into the log; `finish` (thread) buries the old files and gives the new ones their
-names. Whoever does this has claimed the log (`Log.claim`).
+In: new segments with complete `.cleaned` files, and the old segments that they replace. Three steps:
+`prepare` (in a thread) makes the new files durable and renames them to `.swap`; from then on recovery uses
+them. `exchange` (on the loop) puts them into the log's list. `finish` (in a thread) deletes the old files and
+renames the new ones to their final names. The caller has claimed the log (`Log.claim`). Readers see the old
+or the new list of segments.
 Does not know: how segments are cleaned.
 """
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def prepare(log: "Log", new: list[Segment]) -> None:
-    """Durable first, then renamed, the last first: while any is still `.cleaned`, a recovery undoes them
-    all."""
+    """Sync the new files, then rename them to `.swap`, the last one first: while one is still `.cleaned`,
+    recovery discards them all."""
     try:
         for segment in new:
             segment.sync()
@@ -33,8 +33,8 @@ def prepare(log: "Log", new: list[Segment]) -> None:
 
 
 def exchange(log: "Log", old: list[Segment], new: list[Segment]) -> bool:
-    """Put `new` where `old` is; False, and nothing changed, when `old` is no longer a part of the log's
-    closed segments (then `discard` the new ones)."""
+    """Replace `old` by `new` in the log's list. False, with nothing changed, if `old` is no longer among the
+    log's closed segments; then `discard` the new ones."""
     segments = log.segments
     if log.truncation is not None:
         return False
@@ -49,8 +49,8 @@ def exchange(log: "Log", old: list[Segment], new: list[Segment]) -> bool:
 
 
 def finish(log: "Log", old: list[Segment], new: list[Segment], now_ms: int) -> None:
-    """After `exchange`: the old files die, the new ones get their names. Producer snapshots belong to offsets
-    that are still segments' first ones, or are removed with the next that is not."""
+    """After `exchange`: delete the old files and rename the new ones. Producer snapshots stay where a new
+    segment begins at the same offset; the others are deleted with their old segment."""
     kept = {segment.base_offset for segment in new}
     delete_detached(
         log, [segment for segment in old if segment.base_offset in kept], now_ms, with_snapshots=False
@@ -66,6 +66,6 @@ def finish(log: "Log", old: list[Segment], new: list[Segment], now_ms: int) -> N
 
 
 def discard(new: list[Segment]) -> None:
-    """New segments that are not wanted any more."""
+    """Delete the files of new segments that are not needed."""
     for segment in new:
         segment.delete_files()

@@ -22,9 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 def count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
-    """How many of the oldest segments Kafka's rules let go: those below the log's start, then those beyond
-    `retention.bytes`, then those whose largest timestamp is older than `retention.ms`. Segments that reach
-    above `upper_offset` stay. The active segment counts if it has records, and all of them are over."""
+    """Count the oldest segments that Kafka's rules delete: those below the log start offset, then those
+    beyond `retention.bytes`, then those whose largest timestamp is older than `retention.ms`. Segments with
+    records above `upper_offset` stay. The active segment counts if it has records and all of them are
+    expired."""
     return reading.retry_on_change(log, lambda: _count_expired(log, now_ms, upper_offset))
 
 
@@ -46,13 +47,13 @@ def _count_expired(log: "Log", now_ms: int, upper_offset: int) -> int:
 
 
 def count_before_start(log: "Log") -> int:
-    """How many of the oldest segments hold only records that are no more."""
+    """Count the segments that lie completely below the log start offset."""
     return max(reading.floor(log.segments, log.log_start_offset), 0)
 
 
 def count_below(log: "Log", upper_offset: int) -> int:
-    """How many of the oldest segments hold nothing at or above `upper_offset`; an active one that is empty
-    does not count."""
+    """Count the oldest segments without records at or above `upper_offset`. An empty active segment does not
+    count."""
     segments = log.segments
     for index, following in enumerate(segments[1:]):
         if following.base_offset > upper_offset:
@@ -62,15 +63,14 @@ def count_below(log: "Log", upper_offset: int) -> int:
 
 
 def largest_timestamp(segment: Segment) -> int:
-    """Of its records; without any, when the file was last written. One in the future keeps the segment until
-    then."""
+    """The largest timestamp of its records; without timestamps, the modification time of the file."""
     timestamp, _ = segment.largest_timestamp()
     return timestamp if timestamp >= 0 else segment.context.disk.modified_ms(segment.path)
 
 
 def detach_oldest(log: "Log", count: int) -> list[Segment]:
-    """The oldest `count` segments are not the log's any more, which starts behind them now; a new one is
-    begun if all have to go. Their files are still there: `delete_detached` them."""
+    """Remove the oldest `count` segments from the log and advance its start. Rolls first if all segments have
+    to go. Their files stay: call `delete_detached`."""
     if count >= len(log.segments):
         log.roll()
     gone = log.segments[: min(count, len(log.segments) - 1)]
@@ -80,14 +80,17 @@ def detach_oldest(log: "Log", count: int) -> list[Segment]:
         log.segments = kept
         log.cursors.clear()
         logger.info(
-            "%s starts at offset %d now: %d segments are over", log.directory, kept[0].base_offset, len(gone)
+            "Deleting %d expired segments of %s; it starts at offset %d now",
+            len(gone),
+            log.directory,
+            kept[0].base_offset,
         )
     return gone
 
 
 def delete_detached(log: "Log", segments: list[Segment], now_ms: int, *, with_snapshots: bool = True) -> None:
-    """Rename the files of segments that were taken out, the oldest first: after a crash in between, what is
-    left is a log without a gap. They are removed after `file.delete.delay.ms`."""
+    """Rename the files of detached segments, the oldest first, so that a crash in between leaves no gap in
+    the log. The graveyard removes them after `file.delete.delay.ms`."""
     due_ms = now_ms + log.settings.file_delete_delay_ms
     context = log.context
     try:

@@ -1,9 +1,9 @@
-"""One sync of a log: planned and noted by the thread that owns the log, done by any other.
+"""One sync of a log: planned and finished by the thread that owns the log, run by any thread.
 
-In: what `Log.begin_sync` found to be not durable yet. Out, from `run`: the same on the disk, or the system's
-error in `error`. `run` reads no field of the log that changes and writes none: `Log.end_sync`, on the owner's
-thread again, raises the recovery point if the log is still the one that was planned for.
-Does not know: why it is time to sync.
+In: the segments and files that `Log.begin_sync` found not durable yet. `run` syncs them and stores an OSError
+in `error`. It neither reads nor writes fields of the log that change. `Log.end_sync`, on the owner's thread
+again, advances the recovery point, unless the log was truncated meanwhile.
+Does not know: why a sync is due.
 """
 
 from typing import TYPE_CHECKING
@@ -47,16 +47,16 @@ class SyncWork:
         self._segments = [each for each in unsynced if each.base_offset < target or each is first]
         if only_folder:
             self._segments = []
-        self._snapshots = [each.base_offset for each in unsynced]  # of producers: they may be new
-        self.target = target  # everything below it is durable afterwards
-        # Final indexes of segments below it, too. The last one's indexes are not final yet.
+        self._snapshots = [each.base_offset for each in unsynced]  # producer snapshots that may be new
+        self.target = target  # records below it are durable afterwards
+        # Final indexes of segments below it are durable, too. The indexes of the last segment are not final.
         count = min(len(self._segments), len(unsynced) - 1)
         self.indexes_to = unsynced[count].base_offset if self._segments else 0
         self.directory = log.directory
         self.is_new = log.is_new
         self.cleared_folder_dirty = log.folder_dirty
-        # The folder and its small files, too: also while another sync is at it, since this one may end first,
-        # and would call batches durable whose file has no durable name yet.
+        # Sync the folder and its small files also while another sync does: if this one ended first without
+        # them, it would report batches as durable whose file has no durable name yet.
         self.includes_folder = log.folder_dirty or log.folder_syncs > 0
         self.now_ms = now_ms
         self.truncations = log.truncations
@@ -64,21 +64,21 @@ class SyncWork:
         self.error: OSError | None = None
 
     def run(self) -> None:
-        """Wait for the disk; in any thread."""
+        """Sync the files. Waits for the disk; any thread may call it."""
         try:
             for segment in self._segments:
                 self._sync_segment(segment)
             if self.includes_folder:
                 self._sync_folder()
         except OSError as error:
-            self.error = error.with_traceback(None)  # whose frames hold files open
+            self.error = error.with_traceback(None)  # the frames of a traceback would hold files open
         self.is_done = True
 
     def _sync_segment(self, segment: Segment) -> None:
         try:
             segment.sync()
         except FileNotFoundError:
-            if segment in self._log.segments:  # else retention or compaction took it away meanwhile
+            if segment in self._log.segments:  # otherwise retention or compaction removed it meanwhile
                 raise
 
     def _sync_folder(self) -> None:
@@ -89,7 +89,7 @@ class SyncWork:
 
 
 def sync_folder(log: "Log", directory: str, *, is_new: bool) -> None:
-    """Which files a folder has, and the small ones; a new folder's own name."""
+    """Sync a log's folder and its small files; for a new log also the parent folder."""
     disk = log.context.disk
     disk.sync_file(f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}")
     disk.sync_file(f"{directory}/{names.PARTITION_METADATA}")

@@ -1,9 +1,10 @@
-"""Taking back: cutting a log short, starting it anew, giving its folder another name, removing it.
+"""Truncating, renaming and deleting a log.
 
-In: a log and an offset or a path. Out: files and the log's attributes changed together. A cut has three
-steps, since the work on files takes long (`Truncation`): `begin` and `end` belong to the thread that appends,
-`run` may be beside it. Followers truncate to what they share with a new leader.
-Does not know: why, and who decides.
+In: a log and an offset or a path. Out: changed files and changed attributes of the log. A truncation has
+three steps, since the work on files is slow: `begin` and `Truncation.end` run on the thread that appends,
+`Truncation.run` may run in another thread. A follower truncates to the offset up to which it agrees with a
+new leader.
+Does not know: why a log is truncated.
 """
 
 import logging
@@ -27,11 +28,10 @@ logger = logging.getLogger(__name__)
 
 
 class Truncation:
-    """A cut that has begun: the log ends at `offset` already, and what lies behind it in files goes next.
+    """A truncation under way: the log already ends at `offset`, and `run` removes the rest from the files.
 
-    From `begin` to `end` the log is nobody's: appends and reads are refused, and so are changes of its
-    segments; it keeps its name. `run` changes files only, so that all others see the log as it was cut, or
-    as it is after `end`.
+    From `begin` to `end` the log refuses appends, reads, changes of its segments and renames. `run` changes
+    only files; the log's attributes change in `begin` and `end`.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class Truncation:
         self.offset = offset
         self._log = log
         self._dropped = dropped
-        self._drops_everything = drops_everything  # nothing is left of the log
+        self._drops_everything = drops_everything  # no record is left
         self._active = log.active
         self._entries = [] if drops_everything else log.epochs.entries
         self._cut: SegmentCut | None = None
@@ -52,11 +52,11 @@ class Truncation:
         self._waiting: list[Callable[[], None]] = []
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call after `end`, in the order of asking."""
+        """Call `call` after `end`. Calls are made in the order in which they were added."""
         self._waiting.append(call)
 
     def run(self) -> None:
-        """The work on files, for a thread. Does not raise: `end` tells the log of a failure."""
+        """Do the work on files; run it in a thread. Does not raise: `end` reports a failure to the log."""
         log, self._failure = self._log, None
         try:
             self._work()
@@ -67,12 +67,12 @@ class Truncation:
         except KafkaError as error:
             self._failure = error
         except Exception as error:
-            logger.exception("the truncation of %s failed", log.directory)
+            logger.exception("Could not truncate %s", log.directory)
             self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     @property
     def can_retry(self) -> bool:
-        """Whether descriptors or memory lacked: `run` goes on where it was."""
+        """Whether a shortage of descriptors or memory stopped `run`; another `run` continues."""
         return isinstance(self._failure, Shortage)
 
     def _work(self) -> None:
@@ -96,7 +96,7 @@ class Truncation:
             )
 
     def end(self) -> None:
-        """The log can be used again, or is to be used no more: it refuses appends if the work has failed."""
+        """Make the log usable again. If `run` failed, the log refuses all further appends."""
         log = self._log
         if self._cut is not None:
             self._cut.install()
@@ -113,10 +113,10 @@ class Truncation:
             try:
                 call()
             except Exception:
-                logger.exception("what waited for the truncation of %s failed", log.directory)
+                logger.exception("A callback after the truncation of %s failed", log.directory)
 
     def finish(self) -> None:
-        """All of it at once, for callers that may wait."""
+        """Call `run` and `end`. Waits for the disk."""
         self.run()
         failure = self._failure
         self.end()
@@ -125,9 +125,9 @@ class Truncation:
 
 
 def begin(log: "Log", offset: int) -> Truncation | None:
-    """Drop everything from `offset` on; None when there is nothing to drop."""
+    """Begin to drop all records from `offset` on. None if there is nothing to drop."""
     if offset >= log.end_offset:
-        if log.epochs.truncate_from_end(log.end_offset):  # an epoch that began here and never wrote
+        if log.epochs.truncate_from_end(log.end_offset):  # an epoch that began here without records
             log.epochs_dirty = True
             log.restart_appending()
         return None
@@ -148,13 +148,13 @@ def begin(log: "Log", offset: int) -> Truncation | None:
 
 
 def begin_full_truncation(log: "Log", offset: int, log_start_offset: int | None) -> Truncation:
-    """Drop everything; the log goes on at `offset`."""
+    """Begin to drop all records; the log continues at `offset`."""
     dropped = log.segments
     try:
         log.context.require_descriptors()
     except OSError as error:
         raise log.context.failure("truncate", log.directory, error) from error
-    # From here on readers in threads know why a file that they look for is gone.
+    # From here on, readers in threads see the truncation when a file is missing.
     truncation = log.truncation = Truncation(log, offset, dropped, drops_everything=True)
     try:
         for segment in dropped:
@@ -186,7 +186,8 @@ def _restart_at(log: "Log", offset: int, log_start_offset: int) -> None:
 
 
 def rename(log: "Log", directory: str) -> None:
-    """Not synced: the next checkpoint of the log dir is, and until then a crash only undoes the renaming."""
+    """Rename the log's folder. The next checkpoint makes it durable; a crash before that undoes the
+    rename."""
     with log.context.files.lock:
         try:
             log.context.disk.replace(log.directory, directory)

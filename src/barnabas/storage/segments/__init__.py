@@ -1,1 +1,1 @@
-"""One segment: its log file, its indexes, the writer at its end."""
+"""One segment: its log file, its indexes, and the writer of the active segment."""

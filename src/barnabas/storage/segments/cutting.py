@@ -1,8 +1,8 @@
-"""Cutting one segment short: its files first, in a thread if need be; what memory holds of it after.
+"""Truncation of one segment: first its files, which may run in a thread, then its objects in memory.
 
-In: a segment that nobody appends to, an offset. Out: files that end before the batch which holds the offset,
-and a `SegmentCut`: indexes, size and largest timestamp as they are now. Objects that readers in other threads
-may hold are not changed: `install` puts new ones in their place.
+In: a segment without concurrent appends, an offset. Out: files that end before the batch that holds the
+offset, and a `SegmentCut` with the new indexes, size and largest timestamp. Objects that readers in other
+threads may hold are not changed; `install` replaces them.
 Does not know: the log, other segments, producers.
 """
 
@@ -18,7 +18,7 @@ from barnabas.storage.segments.transaction_index import TransactionIndex
 
 @dataclass(frozen=True, slots=True)
 class SegmentCut:
-    """What is left of a segment; to be installed by the thread that appends."""
+    """The new state of a truncated segment. The thread that appends installs it."""
 
     segment: Segment
     offset: int
@@ -26,11 +26,11 @@ class SegmentCut:
     offset_index: OffsetIndex
     time_index: TimeIndex
     transactions: TransactionIndex
-    stored_bytes: tuple[int, int]  # of both indexes that are in their files
+    stored_bytes: tuple[int, int]  # sizes of the offset index file and the time index file
     largest: tuple[int, int]  # timestamp, and the last offset of its batch
 
     def install(self) -> None:
-        """The segment is what was left of it, and can be appended to."""
+        """Give the segment its new state; it can be appended to again."""
         segment = self.segment
         segment.size = self.size
         segment.replace_transactions(self.transactions)
@@ -39,7 +39,7 @@ class SegmentCut:
 
 
 def cut_segment(segment: Segment, offset: int) -> SegmentCut:
-    """Forget the batches that end at or after `offset`, in the files; the rest of them stays as it is."""
+    """Remove the batches that end at or after `offset` from the files."""
     found = segment.find(offset)
     size = segment.size if found is None else found[0]
     base_offset, writer = segment.base_offset, segment.writer
@@ -48,7 +48,7 @@ def cut_segment(segment: Segment, offset: int) -> SegmentCut:
     stored = writer.stored_bytes if writer is not None else (len(offset_index.data), len(time_index.data))
     offset_index.truncate(offset)
     time_index.truncate(offset)
-    # Index files first: an index that names bytes which are gone would be a lie.
+    # Index files first: an index must not point to bytes that do not exist.
     stored_bytes = (
         _cut_file(segment, names.OFFSET_INDEX, len(offset_index.data), stored[0]),
         _cut_file(segment, names.TIME_INDEX, len(time_index.data), stored[1]),
@@ -59,7 +59,7 @@ def cut_segment(segment: Segment, offset: int) -> SegmentCut:
     for _, header in segment.headers(offset_index.position_before(largest[1]), size):
         if header.max_timestamp > largest[0]:
             largest = header.max_timestamp, header.last_offset
-    if found is not None:  # the last step: until then all of this can be done again
+    if found is not None:  # the last step: before it, all of this can be repeated
         segment.resize(size)
     return SegmentCut(segment, offset, size, offset_index, time_index, transactions, stored_bytes, largest)
 

@@ -1,9 +1,9 @@
 """Offset index and time index of a segment, in the bytes of their files.
 
-In: entries as batches are appended; offsets, positions and timestamps to look for. Out: where to start
-reading. An index holds the file's own bytes (big-endian, 8 and 12 bytes an entry), so loading and storing
-cost no conversion and a search touches only the entries that it compares.
-Does not know: the log file, when an entry is due, and where its bytes are kept.
+In: entries as batches are appended; offsets, positions and timestamps to look up. Out: where to start
+reading. An index holds the bytes of its file (big-endian, 8 or 12 bytes for an entry), so loading and storing
+need no conversion, and a search decodes only the entries that it compares.
+Does not know: the log file, when an entry is due, where the bytes are stored.
 """
 
 import struct
@@ -21,11 +21,11 @@ _unpack_long = struct.Struct(">q").unpack_from
 
 
 class CorruptIndex(Exception):
-    """An index file that cannot belong to its segment; it has to be rebuilt from the log file."""
+    """An index file that does not fit its segment and has to be rebuilt from the log file."""
 
 
 class OffsetIndex:
-    """Some batches' last offsets with the byte where the batch begins; both grow from entry to entry."""
+    """Entries of last offset and position of a batch. Both grow from entry to entry."""
 
     __slots__ = ("base_offset", "data")
 
@@ -97,7 +97,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """The largest timestamp so far, with the last offset of its batch; it grows from entry to entry."""
+    """Entries of the largest timestamp so far and the last offset of its batch. Both grow."""
 
     __slots__ = ("base_offset", "data", "last_timestamp")
 
@@ -117,13 +117,13 @@ class TimeIndex:
         return self.entry(len(self) - 1) if len(self) else (NO_TIMESTAMP, self.base_offset)
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, unless the timestamp is no news."""
+        """Add an entry if the timestamp is larger than the last one."""
         if timestamp > self.last_timestamp:
             self.data += _time_entry.pack(timestamp, offset - self.base_offset)
             self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset at or before the first record that is as late as `timestamp`."""
+        """An offset at or before the first record with a timestamp of at least `timestamp`."""
         data = self.data
         slot = bisect_right(
             range(len(data) // TIME_ENTRY_BYTES),

@@ -1,8 +1,8 @@
-"""Indexes of closed segments, loaded when someone asks and dropped when others need the room.
+"""A cache of the indexes of closed segments.
 
-In: a segment. Out: its offset or time index, checked against the log file and rebuilt if it does not fit.
-Bounded by bytes over all logs of the process; reads may come from several threads.
-Does not know: the segment that is appended to (it keeps its own indexes).
+In: a segment. Out: its offset or time index, checked against the log file and rebuilt if it does not fit. The
+cache has a limit in bytes for all logs of the process. Thread-safe.
+Does not know: active segments (their writers hold their indexes).
 """
 
 import logging
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from barnabas.storage.segments.segment import Segment
 
 CACHED_INDEX_BYTES_MAX = 64 << 20
-ENTRY_OVERHEAD_BYTES = 512  # of the objects around an index, so that thousands of empty ones are bounded too
+ENTRY_OVERHEAD_BYTES = 512  # for the objects around an index, so that the limit also holds for empty ones
 
 logger = logging.getLogger(__name__)
 
 
 class IndexCache:
-    """Least recently used first out; keyed by the segment object, since names change."""
+    """An LRU cache. Its keys are segment objects, since file names change."""
 
     __slots__ = ("_bytes", "_bytes_max", "_indexes", "_lock")
 

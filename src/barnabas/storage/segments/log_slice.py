@@ -1,7 +1,7 @@
-"""A stretch of one segment file: whole batches, to be sent as they are.
+"""A slice of one segment file: whole batches, sent to clients unchanged.
 
-In: an open file, position and length. Out: the bytes, or what `os.sendfile` needs. A slice keeps its file
-open, so rolling, deleting or compacting the segment does not disturb it.
+In: an open file, position and length. Out: the bytes, or the arguments for `os.sendfile`. A slice keeps its
+file open, so rolling, deleting or compacting the segment does not disturb it.
 Does not know: what the bytes mean.
 """
 
@@ -11,8 +11,8 @@ from barnabas.storage.files.open_files import OpenFile
 
 
 class LogSlice:
-    """`next_offset` is above every record in here; `hot` says that the bytes are very likely in memory, so
-    that reading them on the event loop does not wait for a disk."""
+    """`next_offset` is larger than the offset of every record in the slice. `hot`: the bytes are very likely
+    in the page cache, so that reading them on the event loop does not wait for the disk."""
 
     __slots__ = ("_disk", "file", "hot", "length", "next_offset", "position", "start_offset")
 
@@ -46,26 +46,27 @@ class LogSlice:
         return self.file.descriptor
 
     def read(self) -> bytes:
-        """The bytes, all of them."""
+        """Read all bytes of the slice."""
         if self.file is None:
             return b""
         data = self._disk.pread(self.file.descriptor, self.length, self.position)
         return data if len(data) == self.length else self._read_rest(data)
 
     def is_cached(self, start: int, count: int) -> bool:
-        """Whether these bytes are in the page cache, judged by the last one (reads run ahead); very likely so
-        where the slice is hot."""
+        """Whether these bytes are in the page cache. Checks the last one only, since the kernel reads ahead.
+        A hot slice counts as cached."""
         return self.hot or self.is_resident(start, count)
 
     def is_resident(self, start: int, count: int) -> bool:
-        """The same without trusting to luck: a slice that waited long for its reader is hot no more."""
+        """Like `is_cached`, but checks hot slices too: a slice that waited long may not be cached any
+        more."""
         if self.file is None:
             return True
         last = min(start + count, self.length) - 1
         return self._disk.is_cached(self.file.descriptor, self.position + last)
 
     def read_part(self, start: int, count: int) -> bytes:
-        """At most `count` bytes from `start` on."""
+        """Read at most `count` bytes from `start` on."""
         if self.file is None:
             return b""
         count = min(count, self.length - start)

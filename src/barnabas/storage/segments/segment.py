@@ -1,8 +1,8 @@
 """One segment of a log: a `.log` file with its offset, time and transaction index.
 
-In: positions and offsets. Out: batch headers, boundaries, where to look. A segment that is appended to has a
-`SegmentWriter`, which holds its indexes; the others load theirs when asked, into a cache that all logs share.
-An idle segment is a few dozen words of memory and no open file.
+In: positions and offsets. Out: batch headers and positions of batches. The active segment has a
+`SegmentWriter`, which holds its indexes. The others load theirs on demand into a cache that all logs share.
+An idle segment needs a few dozen words of memory and no open file.
 Does not know: other segments, producers, when to roll.
 """
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.context import LogContext
     from barnabas.storage.segments.segment_writer import SegmentWriter
 
-SCAN_BYTES = 8192  # a little more than lies between two index entries by default
+SCAN_BYTES = 8192  # a little more than the default distance between two index entries
 BATCH_LENGTH_MIN = BATCH_OVERHEAD - LOG_OVERHEAD
-INDEX_INTERVAL_BYTES = 4096  # for an index that has to be rebuilt; any interval serves readers
+INDEX_INTERVAL_BYTES = 4096  # for rebuilt indexes; readers work with any interval
 
 _extent = struct.Struct(">qi11xi").unpack_from  # base offset, length, last offset delta
 _origin = struct.Struct(">qi31xq").unpack_from  # base offset, length, producer id
 
 
 class CorruptLog(Exception):
-    """Bytes in a log file that are no batch."""
+    """Bytes in a log file that are not a valid batch."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
@@ -37,7 +37,7 @@ class CorruptLog(Exception):
 
 
 class Segment:
-    """`size` counts the whole batches that are in the file."""
+    """`size` is the number of bytes of whole batches in the file."""
 
     __slots__ = (
         "_largest",
@@ -83,12 +83,12 @@ class Segment:
         return self.file or self.context.files.open(self, is_writer=is_writer)
 
     def resize(self, length: int) -> None:
-        """Make the log file that long: cut what is behind, or take room ahead."""
+        """Set the length of the log file: truncate it, or preallocate space."""
         file = self.open(is_writer=True)
         self.context.disk.ftruncate(file.descriptor, length)
 
     def rename_files(self, suffix: str) -> None:
-        """Give all files another suffix (`.deleted`, `.swap`, or none); readers do not notice."""
+        """Give all files another suffix (`.deleted`, `.swap`, or none). Readers are not disturbed."""
         with self.context.files.lock:
             for kind in names.SEGMENT_SUFFIXES:
                 try:
@@ -100,17 +100,17 @@ class Segment:
             self.suffix = suffix
 
     def read_file(self, kind: str) -> bytes:
-        """A whole index file, under whatever name it has at the moment."""
+        """Read a whole index file, under its current name."""
         while True:
             directory, suffix = self.directory, self.suffix
             try:
                 data = self.context.disk.read(self.path_of(kind))
             except FileNotFoundError:
-                with self.context.files.lock:  # somebody may be about to rename it
+                with self.context.files.lock:  # another thread may be renaming it
                     if (directory, suffix) == (self.directory, self.suffix):
                         raise
             else:
-                # Renamed meanwhile: the old name may be another segment's by now.
+                # It was renamed meanwhile: the old name may belong to another segment now.
                 if (directory, suffix) == (self.directory, self.suffix):
                     return data
 
@@ -123,11 +123,11 @@ class Segment:
                     self.context.disk.unlink(self.path_of(kind))
                 except FileNotFoundError:
                     pass
-            self.suffix = names.DELETED  # a reader that came late makes no new files: see `_replace_index`
+            self.suffix = names.DELETED  # a late reader must not create new files: see `_replace_index`
 
     def sync(self) -> None:
-        """Make what is written durable. The index files of the segment that is appended to are left out:
-        they are rebuilt after a crash."""
+        """Make the written batches durable. The index files of the active segment are not synced: they are
+        rebuilt after a crash."""
         disk = self.context.disk
         complete = self.writer is None
         file = self.open(is_writer=True)
@@ -141,11 +141,12 @@ class Segment:
     # Reading
 
     def pread(self, length: int, position: int) -> bytes:
-        file = self.open()  # held: another thread may take it away from this segment meanwhile
+        file = self.open()  # keep a reference: another thread may evict the file meanwhile
         return self.context.disk.pread(file.descriptor, length, position)
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """Headers of the whole batches from a batch boundary on; `CorruptLog` where there is none."""
+        """Yield the headers of all batches from a batch boundary on. `CorruptLog` at the first invalid
+        one."""
         end = self.size if end is None else end
         chunk, start = b"", position
         while position + BATCH_OVERHEAD <= end:
@@ -163,8 +164,8 @@ class Segment:
             position = following
 
     def producer_headers(self, position: int, end_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Headers of the batches below `end_offset` that have a producer id. Those without cost little, and
-        may be all of a segment."""
+        """Yield the headers of batches below `end_offset` that have a producer id. Batches without one are
+        skipped quickly, since they may be all of a segment."""
         end, chunk, start = self.size, b"", position
         while position + BATCH_OVERHEAD <= end:
             at = position - start
@@ -184,8 +185,7 @@ class Segment:
     def find(
         self, offset: int, position: int | None = None, end: int | None = None
     ) -> tuple[int, int] | None:
-        """Where the first batch that ends at or after `offset` begins, and its size; None when there is
-        none."""
+        """Position and size of the first batch that ends at or after `offset`; None if there is none."""
         if position is None:
             position = self.offset_index().position_before(offset)
         if end is None:
@@ -205,14 +205,14 @@ class Segment:
         return None
 
     def next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on."""
+        """The offset after the last batch, found by reading from the last index entry on."""
         following = self.base_offset
         for _, header in self.headers(self.offset_index().boundary_before(self.size)):
             following = header.next_offset
         return following
 
     def first_timestamp(self) -> int | None:
-        """The largest timestamp of the first batch: the segment's age counts from it."""
+        """The largest timestamp of the first batch, from which the age of the segment counts."""
         for _, header in self.headers():
             return header.max_timestamp
         return None
@@ -238,7 +238,7 @@ class Segment:
             except FileNotFoundError:
                 loaded = TransactionIndex()
             with self.context.load_lock:
-                # Of two threads that loaded it the first wins: the loop may have added to that object since.
+                # If two threads loaded it, keep the first object: the loop may have changed it since.
                 if self._transactions is None:
                     self._transactions = loaded
         return self._transactions
@@ -247,11 +247,11 @@ class Segment:
         self.transactions().append(self.context.disk, self.path_of(names.TRANSACTION_INDEX), transaction)
 
     def replace_transactions(self, transactions: TransactionIndex) -> None:
-        """The file was cut short, and this is what it holds."""
+        """Replace the transaction index after the file was truncated."""
         self._transactions = transactions
 
     def forget_transactions(self) -> None:
-        """An empty transaction index, whatever the file holds."""
+        """Use an empty transaction index, whatever the file holds."""
         self._transactions = TransactionIndex()
         try:
             self.context.disk.unlink(self.path_of(names.TRANSACTION_INDEX))
@@ -259,24 +259,24 @@ class Segment:
             pass
 
     def largest_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp and the last offset of its batch; (-1, base offset) without any."""
+        """The largest timestamp and the last offset of its batch; (-1, base offset) without timestamps."""
         writer = self.writer
         if writer is not None:
             return writer.max_timestamp, writer.max_timestamp_offset
         largest = self._largest
         if largest is None:
             largest = self.time_index().last_entry()
-            if self.writer is None:  # else it is appended to again
+            if self.writer is None:  # otherwise appends may change it
                 self._largest = largest
         return largest
 
     def end_writing(self, largest: tuple[int, int] | None) -> None:
-        """The writer has finished. The largest timestamp that it saw is kept in memory, since retention and
-        lookups by time ask for it again and again."""
+        """Detach the writer. Keep the largest timestamp in memory, since retention and lookups by time need
+        it often."""
         self.writer, self._largest = None, largest
 
     def rebuild_indexes(self, interval_bytes: int = INDEX_INTERVAL_BYTES) -> tuple[OffsetIndex, TimeIndex]:
-        """Both index files anew from the batch headers, with the entries that appending would have made."""
+        """Rebuild both index files from the batch headers, with the entries that appends would have added."""
         offset_index, time_index = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         since, largest, largest_offset = 0, NO_TIMESTAMP, self.base_offset
         for position, header in self.headers():
@@ -298,13 +298,13 @@ class Segment:
         self._largest = None
 
     def _replace_index(self, kind: str, data: bytearray) -> None:
-        with self.context.files.lock:  # the owner may delete the files, or give them other names
+        with self.context.files.lock:  # the owner may delete or rename the files
             if self.suffix == names.DELETED:
-                return  # for a reader that came late; the next one will not find it
+                return  # the segment was deleted after this reader had found it
             path = self.path_of(kind)
             try:
                 if not data and self.context.disk.size(path) == 0:
-                    return  # most partitions of a node hold little: nothing to write after a crash
+                    return  # most partitions are small and have empty indexes: avoids a write after a crash
             except FileNotFoundError:
                 pass
             self.context.disk.create(path, bytes(data))

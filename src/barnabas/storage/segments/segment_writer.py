@@ -1,8 +1,7 @@
-"""The end of a log: what a segment needs while batches are appended to it.
+"""The writer of an active segment: maintains its indexes while batches are appended.
 
-In: extents of batches that are now in the file. Out: index entries, exactly those that Apache Kafka makes;
-files of both indexes when the segment is closed. Until then the index files may lag behind, but what is in
-them is true.
+In: extents of batches that are in the file. Out: the same index entries that Apache Kafka adds, and both
+index files when the segment is closed. Until then the files may lack entries, but those in them are valid.
 Does not know: the bytes of the batches, when to roll, producers.
 """
 
@@ -18,14 +17,14 @@ from barnabas.storage.segments.segment import Segment
 RECENT_BATCHES_MAX = 1024
 
 Extent: TypeAlias = tuple[int, int, int]
-"""What an index needs to know of a batch: last offset, largest timestamp, size in bytes."""
+"""The data of a batch that indexes need: last offset, largest timestamp, size in bytes."""
 
 
 class SegmentWriter:
-    """Attached to its segment for as long as this is the active one.
+    """Attached to its segment while that is the active one.
 
-    Remembers the last batches exactly (`recent_next_offsets`, `recent_positions`: one item a batch from
-    `recent_start` on), so that consumers at the end of the log are served without looking into the file.
+    Remembers the exact positions of the last batches (`recent_next_offsets`, `recent_positions`: one item for
+    each batch from `recent_start` on), so that fetches at the end of the log need no lookup in the file.
     """
 
     __slots__ = (
@@ -45,7 +44,7 @@ class SegmentWriter:
     def __init__(
         self, segment: Segment, offset_index: OffsetIndex, time_index: TimeIndex, end_offset: int
     ) -> None:
-        """The indexes are what the files hold; from here on they are this writer's alone."""
+        """The indexes must equal their files. From now on only this writer changes them."""
         self.segment = segment
         self.offset_index = offset_index
         self.time_index = time_index
@@ -61,7 +60,7 @@ class SegmentWriter:
 
     @classmethod
     def create(cls, segment: Segment, preallocate_bytes: int = 0) -> "SegmentWriter":
-        """New, empty files; whatever an earlier life left under these names is gone."""
+        """Create empty files. Existing files of these names are overwritten."""
         disk = segment.context.disk
         disk.create(segment.path)
         disk.create(segment.path_of(names.OFFSET_INDEX))
@@ -74,11 +73,11 @@ class SegmentWriter:
 
     @classmethod
     def resume(cls, segment: Segment, end_offset: int) -> "SegmentWriter":
-        """Continue a segment that is there already and ends at `end_offset`."""
+        """Continue an existing segment that ends at `end_offset`."""
         return segment.writer or cls(segment, segment.offset_index(), segment.time_index(), end_offset)
 
     def add(self, extents: Iterable[Extent], interval_bytes: int) -> None:
-        """These batches now lie in the file, behind what was there."""
+        """Add batches that were just written to the end of the file."""
         since = self.bytes_since_index
         position = self.segment.size
         add_next_offset, add_position = self.recent_next_offsets.append, self.recent_positions.append
@@ -102,14 +101,15 @@ class SegmentWriter:
             del self.recent_next_offsets[:dropped], self.recent_positions[:dropped]
 
     def room(self, index_bytes_max: int) -> int:
-        """How many entries still fit into both indexes; the time index keeps one for the end."""
+        """How many entries still fit into both indexes. One entry of the time index is reserved for
+        `finish`."""
         return min(
             index_bytes_max // OFFSET_ENTRY_BYTES - len(self.offset_index),
             index_bytes_max // TIME_ENTRY_BYTES - 1 - len(self.time_index),
         )
 
     def store(self, *, final: bool = False) -> None:
-        """Bring the index files up to date; `final` adds the entry for the largest timestamp."""
+        """Write new entries to the index files. `final` adds the entry for the largest timestamp."""
         if final:
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self._stored_offset_bytes = self._store(
@@ -118,7 +118,7 @@ class SegmentWriter:
         self._stored_time_bytes = self._store(names.TIME_INDEX, self.time_index.data, self._stored_time_bytes)
 
     def finish(self) -> None:
-        """The segment is complete: index files final, preallocated room given back."""
+        """Complete the segment: write the final index entries and release preallocated space."""
         self.store(final=True)
         segment = self.segment
         disk = segment.context.disk
@@ -128,12 +128,11 @@ class SegmentWriter:
 
     @property
     def stored_bytes(self) -> tuple[int, int]:
-        """How much of the offset index and the time index is in their files."""
+        """How many bytes of the offset index and the time index are in their files."""
         return self._stored_offset_bytes, self._stored_time_bytes
 
     def resume_after_cut(self, stored_bytes: tuple[int, int], largest: tuple[int, int]) -> None:
-        """Begin with a segment that was cut short: its index files may lack entries, and its last batches
-        are in no index."""
+        """Continue a segment that was truncated: its index files may lack entries."""
         self._stored_offset_bytes, self._stored_time_bytes = stored_bytes
         self.max_timestamp, self.max_timestamp_offset = largest
 

@@ -1,7 +1,7 @@
-"""What one partition's log needs to know of its topic's settings.
+"""The topic settings that a log needs.
 
 In: the topic's resolved settings. Out: a frozen value that many logs share.
-Does not know: where a value came from, and settings that only the broker acts on.
+Does not know: where a value came from, settings that only the broker uses.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class LogSettings:
 
     @classmethod
     def of(cls, topic: TopicSettings) -> "LogSettings":
-        """What concerns the log of a topic's settings in effect."""
+        """Select the settings of a topic that its logs need."""
         return cls(
             segment_bytes=topic.internal_segment_bytes or topic.segment_bytes,
             segment_ms=topic.max_segment_ms,

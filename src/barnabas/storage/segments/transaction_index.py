@@ -1,8 +1,8 @@
-"""Transaction index of a segment: the aborted transactions that end in it.
+"""The transaction index of a segment: the aborted transactions that end in it.
 
-In: one entry an abort marker. Out: what a read-committed consumer has to skip. 34 bytes an entry, appended
-to the file at once; the file exists only where a transaction was aborted.
-Does not know: producers, open transactions, how the last stable offset is found.
+In: one entry for each abort marker. Out: the transactions that a read-committed consumer has to skip. An
+entry has 34 bytes and is written to the file at once. The file exists only if a transaction was aborted.
+Does not know: producers, open transactions, how the last stable offset is computed.
 """
 
 import struct
@@ -28,15 +28,15 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The entries of one file, in memory as they are there: there may be very many of them."""
+    """The entries of one file, kept as bytes, since there may be very many."""
 
     __slots__ = ("data",)
 
     def __init__(self, data: bytes = b"") -> None:
-        """What a file holds; ValueError for a version of the future."""
+        """Use the content of a file; ValueError for an unknown version."""
         self.data = bytearray(data[: len(data) - len(data) % ENTRY_BYTES])
         if any(self.data[::ENTRY_BYTES]) or any(self.data[1::ENTRY_BYTES]):
-            decode(data)  # says which entry it is
+            decode(data)  # its error names the entry
 
     def __len__(self) -> int:
         return len(self.data) // ENTRY_BYTES
@@ -48,7 +48,7 @@ class TransactionIndex:
     def append(self, disk: Disk, path: str, entry: AbortedTransaction) -> None:
         at = len(self.data)
         if at and entry.last_offset <= self._last_offset(len(self) - 1):
-            return  # seen before: a marker that is replayed
+            return  # already in the index: the marker is replayed
         added = encode(entry)
         descriptor = disk.open(path, CREATE, FILE_MODE)
         try:
@@ -66,8 +66,8 @@ class TransactionIndex:
             disk.create(path, bytes(self.data))
 
     def collect(self, fetch_offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """The transactions with records in [fetch_offset, upper_offset); True when later segments hold no
-        more. Entries are in the order of their markers, so those that end before are skipped at once."""
+        """The transactions with records in [fetch_offset, upper_offset), and True if later segments hold no
+        more. Entries are in the order of their markers, so a search skips those that end before."""
         found = []
         data = self.data
         for position in range(self._first_from(fetch_offset) * ENTRY_BYTES, len(data), ENTRY_BYTES):
@@ -92,13 +92,13 @@ def encode(entry: AbortedTransaction) -> bytes:
 
 
 def decode(data: bytes | bytearray) -> list[AbortedTransaction]:
-    """Every whole entry; ValueError for a version of the future."""
+    """Decode all whole entries; ValueError for an unknown version."""
     entries = []
     for position in range(0, len(data) - ENTRY_BYTES + 1, ENTRY_BYTES):
         version, *fields = _entry.unpack_from(data, position)
         if version != VERSION:
             raise ValueError(
-                f"aborted transaction of version {version} at byte {position}; known is {VERSION}"
+                f"aborted transaction at byte {position}: version {version} is not supported, only {VERSION}"
             )
         entries.append(AbortedTransaction(*fields))
     return entries

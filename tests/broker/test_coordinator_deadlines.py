@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.coordinators.coordinator_deadlines import RETRY_MS, Deadlines
+from barnabas.broker.coordinators.deadlines import RETRY_MS, Deadlines
 from barnabas.runtime.unexpected import UnexpectedErrors
 
 START_MS = 1_700_000_000_000

@@ -13,10 +13,10 @@ import pytest
 
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.coordinators import coordinator_uncommitted
-from barnabas.broker.coordinators.coordinator_journal import CoordinatorJournal
+from barnabas.broker.coordinators import uncommitted
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.group_host import GroupHost
+from barnabas.broker.coordinators.journal import CoordinatorJournal
 from barnabas.broker.handlers.txn_offset_commit import commit_later
 from barnabas.broker.produce.verifying import Verified
 from barnabas.groups.basics.records import Entry, encode
@@ -193,7 +193,7 @@ def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
 def test_beyond_a_bound_of_waiting_requests_others_are_refused_before_anything_is_appended(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_uncommitted, "HELD_MAX", 3)
+    monkeypatch.setattr(uncommitted, "HELD_MAX", 3)
 
     async def scenario(world: World) -> None:
         world.partition.lead(0, (1, 2), (1, 2), 1)

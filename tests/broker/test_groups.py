@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.coordinators.coordinator_topic import java_hash, partition_for
+from barnabas.broker.coordinators.topic import java_hash, partition_for
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest

@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.coordinators import coordinator_line
-from barnabas.broker.coordinators.coordinator_journal import CoordinatorJournal
+from barnabas.broker.coordinators import work_queue
 from barnabas.broker.coordinators.group_coordinator import GroupCoordinator
 from barnabas.broker.coordinators.group_host import GroupHost
+from barnabas.broker.coordinators.journal import CoordinatorJournal
 from barnabas.broker.handlers.txn_offset_commit import refused
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -254,7 +254,7 @@ def test_a_list_of_many_groups_holds_up_nobody(play: Play) -> None:
 
 
 def test_the_line_is_bounded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator_line, "WAITING_MAX", 3)
+    monkeypatch.setattr(work_queue, "WAITING_MAX", 3)
 
     async def scenario(world: World) -> None:
         world.lead()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.coordinators.coordinator_uncommitted import TOO_LATE, Uncommitted
+from barnabas.broker.coordinators.uncommitted import TOO_LATE, Uncommitted
 from barnabas.broker.partitions.commit_waits import CommitCall
 from barnabas.broker.produce.held_answers import SWEEP_SECONDS
 from barnabas.broker.produce.tick import Tick

@@ -410,7 +410,7 @@ def test_a_transaction_is_whole_though_its_coordinator_dies_in_it(cluster: Clust
 
 
 def java_hash(text: str) -> int:
-    from barnabas.broker.coordinators.coordinator_topic import hash_of
+    from barnabas.broker.coordinators.topic import hash_of
 
     return hash_of(text)
 

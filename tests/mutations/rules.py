@@ -39,7 +39,7 @@ def purgatory(broken: str, text: str, bug: str, test: str) -> Rule:
 
 
 def coordinators(broken: str, text: str, bug: str, test: str) -> Rule:
-    module = "barnabas.broker.coordinators.coordinator_uncommitted"
+    module = "barnabas.broker.coordinators.uncommitted"
     return Rule(broken, module, text, bug, f"{PURGATORY}::{test}")
 
 

@@ -36,7 +36,7 @@ TARGETS = (
             "len(waiting) < len(self): Lt becomes LtE": "only spares putting back the same",
         },
     ),
-    Target("barnabas.broker.coordinators.coordinator_uncommitted", PURGATORY),
+    Target("barnabas.broker.coordinators.uncommitted", PURGATORY),
     Target(
         "barnabas.broker.replicas.isr",
         ("tests/broker/test_isr_rules.py",),

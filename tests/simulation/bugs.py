@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.coordinators import transaction_markers
-from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.produce.tick import Tick

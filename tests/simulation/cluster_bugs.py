@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.broker import Broker
-from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.fetch import follower_fetch, reading
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replicas.leader_fetcher import LeaderFetcher

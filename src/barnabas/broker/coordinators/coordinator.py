@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from barnabas.broker.api.deferred import Deferred, Response
 from barnabas.broker.api.large_requests import encode_in_steps, encoded_in_pieces, resolved
-from barnabas.broker.coordinators.coordinator_deadlines import Deadlines
-from barnabas.broker.coordinators.coordinator_journal import LOADING, NOT_HERE
-from barnabas.broker.coordinators.coordinator_split import Asked, Combine, Results, Split, gather
-from barnabas.broker.coordinators.coordinator_topic import CoordinatorTopic, TopicLayout, partition_for
+from barnabas.broker.coordinators.deadlines import Deadlines
+from barnabas.broker.coordinators.journal import LOADING, NOT_HERE
+from barnabas.broker.coordinators.split_requests import Asked, Combine, Results, Split, gather
+from barnabas.broker.coordinators.topic import CoordinatorTopic, TopicLayout, partition_for
 from barnabas.metadata.topic_changes import topic_changes
 from barnabas.protocol import ErrorCode, KafkaError, Message
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.broker import Broker
-    from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+    from barnabas.broker.coordinators.host import CoordinatorHost
     from barnabas.broker.partitions.partition import Partition
     from barnabas.metadata.delta import MetadataDelta
     from barnabas.metadata.image import MetadataImage

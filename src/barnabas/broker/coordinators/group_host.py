@@ -1,7 +1,7 @@
 """The host of one shard of groups: one partition of `__consumer_offsets`.
 
 In: requests for its groups. Out: outcomes of the shard, records as bytes, refusals in the shape of each API.
-Does not know: appending, waiting, loading (see `coordinator_host`), the state of groups.
+Does not know: appending, waiting, loading (see `host`), the state of groups.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred
-from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
-from barnabas.broker.coordinators.coordinator_long import LongRequest
 from barnabas.broker.coordinators.group_loading import GroupLoading
 from barnabas.broker.coordinators.group_refusals import refusal, spoil
+from barnabas.broker.coordinators.host import CoordinatorHost
+from barnabas.broker.coordinators.long_requests import LongRequest
 from barnabas.groups.basics.outcome import Outcome
 from barnabas.groups.basics.records import Entry, encode
 from barnabas.groups.shard import LOOKS_ONLY, MAY_BE_LONG

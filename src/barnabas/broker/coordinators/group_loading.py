@@ -1,14 +1,14 @@
 """A shard of groups comes back from its log. Offsets committed in transactions count when the marker says so.
 
 In: batches of `__consumer_offsets`, with transactions and their markers among them. Out: the shard as it was.
-Does not know: reading the log, decoding records (see `coordinator_loading`).
+Does not know: reading the log, decoding records (see `loading`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinators.coordinator_loading import Loading
+from barnabas.broker.coordinators.loading import Loading
 from barnabas.groups.basics.records import decode
 from barnabas.records.batch import BatchHeader
 from barnabas.records.control import read_end_marker

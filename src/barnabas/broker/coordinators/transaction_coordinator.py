@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.coordinators.coordinator import Coordinator
-from barnabas.broker.coordinators.coordinator_topic import partition_for
 from barnabas.broker.coordinators.remote_verification import ask_elsewhere
+from barnabas.broker.coordinators.topic import partition_for
 from barnabas.broker.coordinators.transaction_topic import LAYOUT
 from barnabas.metadata.partitions import NO_LEADER
 from barnabas.protocol import ErrorCode, KafkaError, Message

@@ -3,7 +3,7 @@
 In: requests for its transactional ids, partitions that verify what a producer sends. Out: outcomes of the
 shard, and the markers that follow from them once they are committed. Where the partition has one replica and
 needs no sync, what was decided is written at once, so that a transaction ends within one tick.
-Does not know: appending, waiting, loading (see `coordinator_host`), the state of transactions.
+Does not know: appending, waiting, loading (see `host`), the state of transactions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
-from barnabas.broker.coordinators.coordinator_journal import KeyAndValue, as_coordinator_error
-from barnabas.broker.coordinators.coordinator_loading import Loading
+from barnabas.broker.coordinators.host import CoordinatorHost
+from barnabas.broker.coordinators.journal import KeyAndValue, as_coordinator_error
+from barnabas.broker.coordinators.loading import Loading
 from barnabas.broker.coordinators.transaction_markers import MarkerWriter
 from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinators.coordinator_topic import Fitted, TopicLayout
+from barnabas.broker.coordinators.topic import Fitted, TopicLayout
 
 if TYPE_CHECKING:
     from barnabas.settings import BrokerSettings

@@ -7,7 +7,7 @@ from __future__ import annotations
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import write_transactional_id
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.coordinator_split import Asked, Split
+from barnabas.broker.coordinators.split_requests import Asked, Split
 from barnabas.protocol import Message
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -6,7 +6,7 @@ from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_groups
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.coordinator_split import Asked, Split
+from barnabas.broker.coordinators.split_requests import Asked, Split
 from barnabas.metadata.versions import GROUP_VERSION
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (

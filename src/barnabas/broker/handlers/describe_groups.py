@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.api import authorized, needs
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.coordinator_split import Asked, Split
+from barnabas.broker.coordinators.split_requests import Asked, Split
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 

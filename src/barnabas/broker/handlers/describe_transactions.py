@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_transactional_ids
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.coordinator_split import Asked, Split
+from barnabas.broker.coordinators.split_requests import Asked, Split
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_groups
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.coordinator_split import Asked, Split
+from barnabas.broker.coordinators.split_requests import Asked, Split
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 BATCHED_SINCE = 8

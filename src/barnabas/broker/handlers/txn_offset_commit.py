@@ -14,7 +14,7 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.api.needs import write_transactional_id
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.coordinator_journal import as_coordinator_error
+from barnabas.broker.coordinators.journal import as_coordinator_error
 from barnabas.broker.coordinators.transaction_coordinator import resolved
 from barnabas.broker.produce.verifying import Level, NotVerified, Producer, Verified, verify
 from barnabas.protocol import ErrorCode, KafkaError, Message

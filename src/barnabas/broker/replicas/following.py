@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.coordinators.coordinator_topic import java_hash
+from barnabas.broker.coordinators.topic import java_hash
 from barnabas.broker.quotas.replication_throttle import ReplicationThrottle
 from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 from barnabas.broker.replicas.session_names import Key

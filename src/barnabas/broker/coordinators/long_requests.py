@@ -11,13 +11,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.broker.coordinators.coordinator_journal import KeyAndValue, as_coordinator_error, frame_records
+from barnabas.broker.coordinators.journal import KeyAndValue, as_coordinator_error, frame_records
 from barnabas.protocol import ErrorCode, KafkaError, Message
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.api.deferred import Deferred
-    from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+    from barnabas.broker.coordinators.host import CoordinatorHost
     from barnabas.metadata.steps import Steps
 
 log = logging.getLogger("barnabas.coordinator")

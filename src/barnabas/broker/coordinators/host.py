@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.api.large_requests import encoded_in_pieces
-from barnabas.broker.coordinators.coordinator_journal import (
+from barnabas.broker.coordinators.journal import (
     LOADING,
     NOT_HERE,
     CoordinatorJournal,
     KeyAndValue,
     as_coordinator_error,
 )
-from barnabas.broker.coordinators.coordinator_line import Line, later
-from barnabas.broker.coordinators.coordinator_long import LongRequest
-from barnabas.broker.coordinators.coordinator_uncommitted import FULL, Uncommitted
+from barnabas.broker.coordinators.long_requests import LongRequest
+from barnabas.broker.coordinators.uncommitted import FULL, Uncommitted
+from barnabas.broker.coordinators.work_queue import Line, later
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
@@ -34,7 +34,7 @@ from barnabas.protocol.errors import EncodingError
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.coordinators.coordinator import Coordinator
-    from barnabas.broker.coordinators.coordinator_loading import Loading
+    from barnabas.broker.coordinators.loading import Loading
     from barnabas.broker.partitions.partition import Partition
     from barnabas.metadata.image import MetadataImage
     from barnabas.metadata.steps import Steps

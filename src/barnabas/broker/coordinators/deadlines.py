@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
-    from barnabas.broker.coordinators.coordinator_host import CoordinatorHost
+    from barnabas.broker.coordinators.host import CoordinatorHost
 
 log = logging.getLogger(__name__)
 LATE_MS = 1000  # a timer as late as this says that the process stood still

@@ -1,4 +1,4 @@
-"""Tools as processes of their own, for tests that interrupt or kill them."""
+"""Runs tools in processes of their own, for tests that interrupt or kill them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools run as a person would, in this process: arguments in; output, errors and status out."""
+"""Runs tools in this process: arguments in; output, errors and status out."""
 
 import contextlib
 import itertools
@@ -37,7 +37,7 @@ class RunTool(Protocol):
 
 @pytest.fixture
 def run_tool(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> RunTool:
-    """`run_tool("kafka-topics", "--list", ...)`, or with `barnabas` in front."""
+    """Run a tool by either name: `run_tool("kafka-topics", "--list")`, `run_tool("barnabas", "topics")`."""
 
     def run(program: str, *arguments: str, input: str = "") -> Ran:
         capfd.readouterr()
@@ -52,7 +52,7 @@ def run_tool(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> RunTool:
 
 
 def without_clients(errors: str) -> str:
-    """Without what clients of tests before, whose brokers are gone, write to the process's standard error."""
+    """Standard error without the lines of clients that earlier tests left behind."""
     return "".join(line for line in errors.splitlines(keepends=True) if not LIBRDKAFKA.match(line))
 
 
@@ -71,7 +71,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a broker: ours, and Apache Kafka's too with --apache."""
+    """The address of a Barnabas broker, and with --apache also of an Apache Kafka broker."""
     if request.param == "apache":
         yield request.getfixturevalue("apache_kafka").bootstrap
         return

@@ -1,7 +1,7 @@
-"""Members of groups that live while tools look at them: real consumers, polled in threads of their own.
+"""Members of groups for tools to describe: real consumers, each polled in a thread of its own.
 
-`Members(bootstrap).join("readers", "letters", client_id="ann")` returns when the group is stable with that
-member in it; `leave` ends all of them. Does not know: what is looked at.
+`Members(bootstrap).join("readers", "letters", client_id="ann")` returns when the group is stable and contains
+the member; `leave` ends all members.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Members:
         self._consumers: list[Member] = []
 
     def join(self, group: str, topic: str, **settings: str) -> None:
-        """Settings in the words of Python: `client_id`, `group_instance_id`, `group_protocol`."""
+        """Add a member; settings are keywords: `client_id`, `group_instance_id`, `group_protocol`."""
         configuration: dict[str, Any] = {
             "bootstrap.servers": self._bootstrap,
             "group.id": group,
@@ -36,7 +36,9 @@ class Members:
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         if configuration.get("group.protocol") != "consumer":
-            configuration["session.timeout.ms"] = SESSION_TIMEOUT_MS  # a static member is missed only then
+            configuration["session.timeout.ms"] = (
+                SESSION_TIMEOUT_MS  # a static member stays until its session expires
+            )
         self._consumers.append(Member(configuration, topic))
         in_group = sum(member.group == group for member in self._consumers)
         asyncio.run(until_stable(self._bootstrap, group, in_group))
@@ -77,7 +79,7 @@ class Member:
 
 
 async def until_stable(bootstrap: str, group: str, members: int) -> None:
-    """Wait until a group has so many members, each with what it should have."""
+    """Wait until a group has this many members, each with its assignment."""
     async with Cluster(parse_bootstrap(bootstrap)) as cluster:
         admin = Admin(cluster)
 

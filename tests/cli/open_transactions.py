@@ -1,12 +1,12 @@
-"""Transactions for tools to look at: written by real producers, ended or left open while tools run.
+"""Transactions for tools to describe: real producers write them, and end them or leave them open.
 
-`Transactions(bootstrap).write("id", "topic", [0, 1], end="commit")`; without `end` it stays open until
-`close`, which leaves it behind as a producer that died would.
+`Transactions(bootstrap).write("id", "topic", [0, 1], end="commit")` writes one. Without `end` it stays open;
+`close` drops its producer without ending it, like a crash.
 """
 
 from typing import Any
 
-TIMEOUT_MS = 600_000  # what is left open outlives the test
+TIMEOUT_MS = 600_000  # an open transaction outlives the test
 FLUSH_S_MAX = 60.0
 
 

@@ -1,4 +1,4 @@
-"""Tools for clusters print what Kafka's own tools print of three nodes, on Apache Kafka and on Barnabas."""
+"""Tools for clusters print the same as Kafka's tools, on clusters of three nodes of both kinds."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ SEGMENTS = Path(__file__).parent / "segments"
 TALKS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 SETTLED_S = 60.0
 MEGABYTE = 1 << 20
-QUIET = {"auto.leader.rebalance.enable": "false"}  # nothing moves by itself
+QUIET = {"auto.leader.rebalance.enable": "false"}  # no leader moves by itself
 STACK = re.compile(
     r"(?m)^(Error: .*)\n(?:.+Exception.*\n|.+Error.*\n|\tat .*\n|Caused by.*\n|\t\.\.\..*\n|\n)*"
 )
@@ -42,7 +42,7 @@ def beside_the_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_no_tool(step: Step, broker: str) -> bool:
-    """Steps between the tools: wait until nothing moves, put something into a topic."""
+    """Steps between the tools: wait until no replica moves, write to a topic."""
     program, *arguments = step.arguments(broker)
     if program == "settled":
         asyncio.run(settle(broker))
@@ -75,8 +75,7 @@ async def fill(broker: str, topic: str, megabytes: int) -> None:
 
 
 def shown(output: str, errors: str, status: int, broker: str) -> str:
-    """Without the stack trace that Kafka's tool prints behind an error, and without the names of dirs; who is
-    in sync is a set."""
+    """The output without stack traces and names of log dirs; the order of in-sync replicas does not count."""
     output = ISR.sub(lambda isr: ",".join(sorted(isr[0].split(","))), output)
     return normal(DIR.sub('"<dir>"', STACK.sub(r"\1\n", output)), errors, status, broker).text()
 
@@ -86,7 +85,7 @@ def replay(talk: str, broker: str, run_tool: RunTool) -> None:
         if not is_no_tool(step, broker):
             printed = run(step, broker, run_tool)
             if any(look in step.command for look in LOOKS):
-                # Tools without a JVM to start are faster than metadata is on its way to the brokers.
+                # Our tools start faster than the brokers apply a change of the metadata.
                 deadline = time.monotonic() + SEEN_S
                 while printed != step.printed and time.monotonic() < deadline:
                     printed = run(step, broker, run_tool)
@@ -102,7 +101,7 @@ def run(step: Step, broker: str, run_tool: RunTool) -> str:
 @pytest.mark.recorded()
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("talk", TALKS)
-def test_our_tools_print_the_same_of_apache_kafka(talk: str, run_tool: RunTool, java: None) -> None:
+def test_our_tools_print_the_same_on_apache_kafka(talk: str, run_tool: RunTool, java: None) -> None:
     with ApacheCluster(3, overrides=QUIET) as cluster:
         replay(talk, cluster.bootstrap, run_tool)
 
@@ -135,6 +134,6 @@ def run_java(step: Step, broker: str) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("talk", TALKS)
-def test_our_tools_print_of_our_cluster_what_kafkas_do_of_theirs(talk: str, run_tool: RunTool) -> None:
+def test_our_tools_print_the_same_on_our_cluster(talk: str, run_tool: RunTool) -> None:
     with Nodes(combined=3, overrides=QUIET) as cluster:
         replay(talk, cluster.bootstrap, run_tool)

@@ -1,4 +1,4 @@
-"""Changes of settings as they are typed, numbers as Java prints them, and what is only ours."""
+"""`configs`: parsing of settings, numbers in Java's format, and behaviour that Kafka's tool does not have."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_pairs_are_split_outside_of_brackets(text: str, pairs: dict[str, str]) -
 
 
 @pytest.mark.parametrize("text", ["a", "a=1,b", "a=b=c", ""])
-def test_what_is_no_pair_is_refused(text: str) -> None:
+def test_a_text_that_is_no_pair_is_refused(text: str) -> None:
     with pytest.raises(ToolError, match="must be in the format"):
         parse_pairs(text)
 
@@ -66,7 +66,7 @@ def test_a_password_is_not_repeated_in_an_error(run_tool: RunTool, broker: str) 
     assert (ran.status, "hush" in ran.errors) == (1, False)
 
 
-def test_a_change_is_seen_at_once(
+def test_a_change_is_visible_at_once(
     broker: str, run_tool: RunTool, fresh_name: Callable[[], str], tmp_path: Path
 ) -> None:
     topic = fresh_name()
@@ -94,6 +94,6 @@ def test_the_level_of_a_logger_is_changed_and_described(broker: str, run_tool: R
         run_tool(*loggers, "--alter", "--add-config", f"{name}={before}")
 
 
-def test_a_broker_that_is_not_there_is_told(broker: str, run_tool: RunTool) -> None:
+def test_a_missing_broker_is_reported(broker: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-configs", "--bootstrap-server", broker, "--describe", "--broker", "77", "--all")
     assert (ran.status, ran.errors.splitlines()[-1]) == (1, "broker 77 is not there")

@@ -1,4 +1,4 @@
-"""The console tools beyond the transcripts: following, interrupts, pipes, files, what is not there yet."""
+"""The console tools beyond the transcripts: new records, interrupts, pipes, files, missing topics."""
 
 import signal
 import subprocess
@@ -46,10 +46,10 @@ def test_a_consumer_follows_and_an_interrupt_ends_it(
     assert (output, errors, child.returncode) == (b"", b"Processed a total of 2 messages\n", 130)
 
 
-def test_a_consumer_ends_when_nobody_reads_it_any_more(
+def test_a_consumer_ends_when_the_reader_of_its_pipe_closes(
     broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
-    """As in `| head -1`, and although no further record comes."""
+    """As in `| head -1`, although no further record arrives."""
     produce(run_tool, broker, topic, "first\n")
     child = start(children, "consume", "--bootstrap-server", broker, "--topic", topic, "--from-beginning")
     assert child.stdout is not None
@@ -83,7 +83,7 @@ def test_an_interrupted_producer_has_sent_what_it_read(
     assert (errors, child.returncode) == (b"", 130)
 
 
-def test_partitions_that_appear_are_followed(
+def test_a_consumer_reads_partitions_that_are_added(
     broker: str,
     topic: str,
     run_tool: RunTool,
@@ -112,7 +112,7 @@ def test_partitions_that_appear_are_followed(
     assert {child.stdout.readline() for _ in range(20)} == {b"%d\n" % number for number in range(20)}
 
 
-def test_a_topic_that_is_not_there_yet_is_waited_for(
+def test_a_consumer_waits_for_a_missing_topic(
     broker: str, run_tool: RunTool, fresh_name: Callable[[], str]
 ) -> None:
     base = ("--bootstrap-server", broker, "--timeout-ms", "200")
@@ -122,7 +122,7 @@ def test_a_topic_that_is_not_there_yet_is_waited_for(
     assert ran.errors.endswith("Processed a total of 0 messages\n")
 
 
-def test_without_its_engine_a_group_is_refused_with_the_way_out(
+def test_without_librdkafka_a_group_is_refused_with_a_hint(
     broker: str, run_tool: RunTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(librdkafka, "is_installed", lambda: False)
@@ -134,7 +134,7 @@ def test_without_its_engine_a_group_is_refused_with_the_way_out(
     )
 
 
-def test_whitelist_is_include(broker: str, topic: str, run_tool: RunTool) -> None:
+def test_whitelist_works_as_include(broker: str, topic: str, run_tool: RunTool) -> None:
     produce(run_tool, broker, topic, "x\n")
     base = ("--bootstrap-server", broker, "--from-beginning", "--max-messages", "1")
     ran = run_tool("kafka-console-consumer", *base, "--whitelist", topic)
@@ -142,14 +142,14 @@ def test_whitelist_is_include(broker: str, topic: str, run_tool: RunTool) -> Non
     assert "--whitelist is an old spelling: use --include" in ran.errors
 
 
-def test_lines_that_are_not_written_fail_the_producer(run_tool: RunTool) -> None:
+def test_the_producer_fails_if_lines_are_not_written(run_tool: RunTool) -> None:
     base = ("--bootstrap-server", f"127.0.0.1:{free_ports(1)[0]}", "--topic", "t")
     ran = run_tool("kafka-console-producer", *base, input="lost\n")
     assert ran.status == 1
     assert "connection refused" in ran.errors
 
 
-def test_a_record_that_is_too_large_for_the_topic_is_told(
+def test_a_record_that_is_too_large_for_the_topic_is_reported(
     broker: str, run_tool: RunTool, fresh_name: Callable[[], str]
 ) -> None:
     name = fresh_name()
@@ -162,14 +162,14 @@ def test_a_record_that_is_too_large_for_the_topic_is_told(
     assert f"1 records for {name}-0 were not written: " in ran.errors
 
 
-def test_a_last_line_without_its_end_is_sent_too(broker: str, topic: str, run_tool: RunTool) -> None:
+def test_a_last_line_without_a_line_end_is_sent(broker: str, topic: str, run_tool: RunTool) -> None:
     produce(run_tool, broker, topic, "one\r\ntwo")
     base = ("--bootstrap-server", broker, "--topic", topic, "--from-beginning", "--max-messages", "2")
     assert run_tool("kafka-console-consumer", *base).output == "one\ntwo\n"
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_every_compression_comes_back(broker: str, topic: str, codec: str, run_tool: RunTool) -> None:
+def test_records_of_every_codec_are_read_back(broker: str, topic: str, codec: str, run_tool: RunTool) -> None:
     produce(run_tool, broker, topic, "a\nb\n", "--compression-codec", codec)
     base = ("--bootstrap-server", broker, "--topic", topic, "--from-beginning", "--max-messages", "2")
     assert run_tool("kafka-console-consumer", *base).lines == ["a", "b"]
@@ -203,7 +203,7 @@ def test_a_record_that_cannot_be_printed_is_skipped_only_if_asked(
     assert (kind.status, kind.lines) == (0, [str(int.from_bytes(b"12345678"))])
 
 
-def test_a_security_protocol_that_is_not_there_yet_is_refused(broker: str, run_tool: RunTool) -> None:
+def test_an_unsupported_security_protocol_is_refused(broker: str, run_tool: RunTool) -> None:
     base = ("--bootstrap-server", broker, "--topic", "t")
     ran = run_tool("kafka-console-consumer", *base, "--command-property", "security.protocol=SASL_SSL")
     assert (ran.status, ran.errors) == (

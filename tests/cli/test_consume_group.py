@@ -1,4 +1,4 @@
-"""Consuming as a member of a group: what is printed is committed, members share, Ctrl-C leaves."""
+"""Consuming as a member of a group: printed records are committed, members share, Ctrl-C leaves the group."""
 
 import re
 import signal
@@ -61,14 +61,14 @@ def test_every_record_is_printed_once_over_several_runs(
     assert lag_of(run_tool, broker, topic) == 0
 
 
-def test_nothing_is_committed_if_that_is_asked_for(broker: str, topic: str, run_tool: RunTool) -> None:
+def test_nothing_is_committed_without_auto_commit(broker: str, topic: str, run_tool: RunTool) -> None:
     produce(run_tool, broker, topic, 1, 2)
     options = ("--from-beginning", "--max-messages", "2", "--command-property", "enable.auto.commit=false")
     for _ in range(2):
         assert sorted(consume(run_tool, broker, topic, topic, *options).lines) == ["1", "2"]
 
 
-def test_members_share_and_one_that_is_interrupted_leaves_at_once(
+def test_members_share_partitions_and_an_interrupted_one_leaves_at_once(
     broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     with Members(broker) as members:
@@ -99,7 +99,7 @@ def test_topics_by_expression_are_read_by_a_group_too(broker: str, topic: str, r
     assert ran.lines == ["7"]
 
 
-def test_under_kafkas_name_a_group_is_made_up_that_commits_nothing(
+def test_under_kafkas_name_a_generated_group_commits_nothing(
     broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     before = set(groups_of(run_tool, broker))
@@ -116,7 +116,7 @@ def test_under_kafkas_name_a_group_is_made_up_that_commits_nothing(
     assert topic not in ran.output
 
 
-def test_under_our_name_no_group_is_made_up(
+def test_under_our_name_no_group_is_generated(
     broker: str, topic: str, run_tool: RunTool, children: list[Child]
 ) -> None:
     before = groups_of(run_tool, broker)
@@ -127,7 +127,7 @@ def test_under_our_name_no_group_is_made_up(
     assert groups_of(run_tool, broker) == before
 
 
-def test_a_setting_that_only_kafkas_consumer_has_is_told(broker: str, topic: str, run_tool: RunTool) -> None:
+def test_a_setting_that_only_kafkas_consumer_has_is_noted(broker: str, topic: str, run_tool: RunTool) -> None:
     produce(run_tool, broker, topic, 1)
     more = ("--from-beginning", "--max-messages", "1", "--command-property", "interceptor.classes=x")
     ran = consume(run_tool, broker, topic, topic, *more)
@@ -135,7 +135,9 @@ def test_a_setting_that_only_kafkas_consumer_has_is_told(broker: str, topic: str
     assert "the consumer setting interceptor.classes has no effect in this tool\n" in ran.errors
 
 
-def test_records_come_as_without_a_group(broker: str, topic: str, run_tool: RunTool) -> None:
+def test_a_group_member_prints_records_as_a_consumer_without_a_group(
+    broker: str, topic: str, run_tool: RunTool
+) -> None:
     reader = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
     server = ("--bootstrap-server", broker, "--topic", topic)
     run_tool("kafka-console-producer", *server, *reader, input="h:1\tkey\tvalue\n")

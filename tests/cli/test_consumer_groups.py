@@ -1,4 +1,4 @@
-"""Consumer groups from the command line: a course's example with every form of reset, and plain errors."""
+"""`consumer-groups`: the example of a course with every form of reset, and errors of one line."""
 
 import asyncio
 import re
@@ -19,14 +19,14 @@ from .conftest import Ran, RunTool
 from .group_members import Members
 
 HOUR_MS = 3_600_000
-# 2024-01-01T00:00:00Z; a record an hour, from the first partition to the last.
+# 2024-01-01T00:00:00Z; one record for each hour, from the first partition to the last.
 BEGIN_MS = 1_704_067_200_000
 RECORDS = {0: 5, 1: 4, 2: 3}
 COMMITTED = {0: 3, 1: 3, 2: 2}  # so lags of 2, 1 and 1
 
 
 class Case:
-    """A group that is behind, and the tool pointed at it."""
+    """A group that lags, and the tool with its options."""
 
     def __init__(self, broker: str, run_tool: RunTool, name: str) -> None:
         self.broker = broker
@@ -59,7 +59,7 @@ class Case:
         return self._run_tool("kafka-consumer-groups", "--bootstrap-server", self.broker, *arguments)
 
     def reset(self, *arguments: str) -> dict[int, int]:
-        """What the tool says the new offsets are."""
+        """The new offsets in the output of the tool."""
         ran = self.tool("--reset-offsets", "--group", self.group, *arguments)
         assert ran.status == 0, ran.errors
         header, *rows = [line.split() for line in ran.lines if line and not line.startswith("Warn: ")]
@@ -68,7 +68,7 @@ class Case:
         return {int(row[2]): int(row[3]) for row in rows}
 
     def described(self) -> dict[int, tuple[int, int, int]]:
-        """Offset, end and lag of each partition."""
+        """Committed offset, log end offset and lag of each partition."""
         ran = self.tool("--describe", "--group", self.group)
         assert f"Consumer group '{self.group}' has no active members." in ran.errors
         rows = [line.split() for line in ran.lines if line.startswith(f"{self.group} ")]
@@ -107,7 +107,7 @@ ALL = ("--all-topics",)
     ],
     ids=lambda value: "-".join(value[:2]).strip("-") if isinstance(value, tuple) else "",
 )
-def test_a_form_of_reset_is_shown_by_a_dry_run_and_done_by_execute(
+def test_a_dry_run_shows_a_reset_and_execute_commits_it(
     case: Case, form: tuple[str, ...], expected: dict[int, int]
 ) -> None:
     assert case.reset(*form, "--dry-run") == expected
@@ -116,7 +116,7 @@ def test_a_form_of_reset_is_shown_by_a_dry_run_and_done_by_execute(
     assert case.offsets() == expected
 
 
-def test_without_execute_nothing_is_done_and_a_warning_says_so(case: Case) -> None:
+def test_without_execute_nothing_changes_and_a_warning_says_so(case: Case) -> None:
     ran = case.tool("--reset-offsets", "--group", case.group, "--all-topics", "--to-earliest")
     assert "WARN: No action will be performed as the --execute option is missing." in ran.errors
     assert case.offsets() == COMMITTED
@@ -127,7 +127,7 @@ def test_only_the_partitions_that_are_named_are_reset(case: Case) -> None:
     assert case.offsets() == {0: 0, 1: 3, 2: 0}
 
 
-def test_what_is_exported_can_be_brought_back_from_the_file(case: Case, tmp_path: Path) -> None:
+def test_an_exported_plan_can_be_applied_from_the_file(case: Case, tmp_path: Path) -> None:
     export = (
         "--reset-offsets",
         "--group",
@@ -148,7 +148,7 @@ def test_what_is_exported_can_be_brought_back_from_the_file(case: Case, tmp_path
     assert case.offsets() == COMMITTED
 
 
-def test_a_group_goes_on_from_where_it_was_reset_to(case: Case, run_tool: RunTool) -> None:
+def test_a_group_continues_at_its_reset_offsets(case: Case, run_tool: RunTool) -> None:
     case.reset("--all-topics", "--to-offset", "2", "--execute")
     ran = run_tool(
         "kafka-console-consumer",
@@ -161,7 +161,7 @@ def test_a_group_goes_on_from_where_it_was_reset_to(case: Case, run_tool: RunToo
     assert case.offsets() == {0: 5, 1: 4, 2: 3}
 
 
-def test_a_group_with_members_is_left_alone(case: Case, run_tool: RunTool) -> None:
+def test_a_group_with_members_is_not_reset(case: Case, run_tool: RunTool) -> None:
     with Members(case.broker) as members:
         members.join(case.group, case.topic, client_id="ann")
         base = ("consumer-groups", "--bootstrap-server", case.broker, "--group", case.group)
@@ -216,7 +216,7 @@ def test_under_kafkas_name_an_error_is_output_and_the_status_is_0(broker: str, r
     )
 
 
-def test_a_broker_that_is_not_there_is_told(run_tool: RunTool) -> None:
+def test_a_missing_broker_is_reported(run_tool: RunTool) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     ran = run_tool("barnabas", "consumer-groups", "--bootstrap-server", address, "--list")
     assert (ran.errors, ran.status) == (f"Error: cannot connect to {address}: connection refused\n", 1)

@@ -1,4 +1,4 @@
-"""Reset plans as CSV: what --export prints is what --from-file reads."""
+"""Reset plans as CSV: --from-file reads the output of --export."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ PLANS = st.dictionaries(
 
 
 @given(plan=PLANS)
-def test_a_plan_of_several_groups_comes_back(
+def test_a_plan_of_several_groups_is_read_back(
     plan: dict[str, dict[TopicPartition, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "plan.csv"
@@ -27,7 +27,7 @@ def test_a_plan_of_several_groups_comes_back(
     assert read_plan(str(path), None) == plan
 
 
-def test_a_plan_without_groups_is_for_the_one_that_was_asked_for(tmp_path: Path) -> None:
+def test_a_plan_without_groups_belongs_to_the_given_group(tmp_path: Path) -> None:
     path = tmp_path / "plan.csv"
     path.write_text(csv_text({"any": {TopicPartition("t", 1): 7}}, with_groups=False))
     assert path.read_text() == "t,1,7\n"
@@ -35,7 +35,7 @@ def test_a_plan_without_groups_is_for_the_one_that_was_asked_for(tmp_path: Path)
 
 
 @pytest.mark.parametrize("line", ["t;0;1", "t,0", "t,zero,1", "t,0,x", "g,t,0,1,2"])
-def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str) -> None:
+def test_an_error_names_the_malformed_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "plan.csv"
     path.write_text(f"t,0,5\n{line}\n")
     with pytest.raises(ToolError, match=rf"plan\.csv, line 2: '{line}' is not topic,partition,offset"):

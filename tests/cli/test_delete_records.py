@@ -1,4 +1,4 @@
-"""Records that cannot be deleted: told for each partition, without waiting. (The rest: the transcripts.)"""
+"""`delete-records` reports errors for each partition at once. (The transcripts test the rest.)"""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 from .conftest import RunTool
 
 
-def test_an_offset_behind_the_end_and_a_topic_that_is_not_there(
+def test_an_offset_beyond_the_end_and_a_missing_topic_are_reported(
     broker: str, run_tool: RunTool, fresh_name: Callable[[], str], tmp_path: Path
 ) -> None:
     topic, nowhere = fresh_name(), fresh_name()

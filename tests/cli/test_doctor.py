@@ -1,4 +1,4 @@
-"""The doctor: facts judged, advice given, and the exit status that a script can use."""
+"""`doctor`: verdicts, advice, and the exit status for scripts."""
 
 import json
 from dataclasses import replace
@@ -88,7 +88,7 @@ def test_a_good_machine_has_nothing_to_change() -> None:
         ),
     ],
 )
-def test_what_is_not_good_is_told_with_its_remedy(
+def test_a_bad_value_is_reported_with_its_remedy(
     change: dict[str, object], check: str, verdict: Verdict, told: str
 ) -> None:
     found = findings(replace(GOOD, **change))[check]  # type: ignore[arg-type]
@@ -97,12 +97,12 @@ def test_what_is_not_good_is_told_with_its_remedy(
     assert found.why
 
 
-def test_what_cannot_be_found_out_is_no_complaint() -> None:
+def test_an_unknown_fact_is_no_problem() -> None:
     found = examine(HostFacts(system="darwin"))
     assert {finding.verdict for finding in found} == {Verdict.GOOD, Verdict.UNKNOWN}
 
 
-def test_facts_of_this_machine_are_gathered_without_a_trace(tmp_path: Path) -> None:
+def test_gathering_facts_leaves_no_files(tmp_path: Path) -> None:
     facts = host_facts.gather(str(tmp_path))
     assert facts.open_files is not None and facts.open_files > 0
     assert facts.folder_writable
@@ -110,7 +110,7 @@ def test_facts_of_this_machine_are_gathered_without_a_trace(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_yet_is_judged_by_where_it_would_be(tmp_path: Path) -> None:
+def test_a_missing_folder_is_checked_by_its_parent(tmp_path: Path) -> None:
     facts = host_facts.gather(str(tmp_path / "not" / "yet"))
     assert facts.folder_writable and facts.sync_ms is None and facts.partitions is None
 
@@ -136,7 +136,7 @@ def test_a_table_and_advice_are_printed(
     ("change", "flags", "status"),
     [({}, (), 0), ({"swappiness": 60}, ("--strict",), 1), ({"open_files": 256}, (), 1)],
 )
-def test_the_exit_status_tells_whether_to_go_on(
+def test_the_exit_status_depends_on_the_verdicts(
     change: dict[str, object],
     flags: tuple[str, ...],
     status: int,
@@ -147,7 +147,7 @@ def test_the_exit_status_tells_whether_to_go_on(
     assert run_tool("barnabas", "doctor", *flags).status == status
 
 
-def test_json_is_for_programs(run_tool: RunTool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_has_a_line_for_each_check(run_tool: RunTool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.cli.node.doctor.gather", lambda folder: replace(GOOD, swappiness=60))
     rows = [json.loads(line) for line in run_tool("barnabas", "doctor", "--json").lines]
     [bad] = [row for row in rows if row["verdict"] != "ok"]

@@ -1,4 +1,4 @@
-"""Damaged and odd files, told and survived. (What whole files print is in the transcripts.)"""
+"""`dump-log` reports damaged files and continues. (The transcripts test intact files.)"""
 
 import json
 import shutil
@@ -24,14 +24,16 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def test_a_batch_that_fails_its_checksum_is_shown_as_not_valid(folder: Path, run_tool: RunTool) -> None:
+def test_a_batch_that_fails_its_checksum_is_printed_as_invalid(folder: Path, run_tool: RunTool) -> None:
     flip(folder / f"{FIRST}.log", 100)
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/{FIRST}.log", "--print-data-log")
     validity = [line.rpartition(" ")[2] for line in ran.lines if line.startswith("baseOffset")]
     assert (ran.status, validity) == (0, ["false"] + ["true"] * 6)
 
 
-def test_records_that_cannot_be_unpacked_do_not_end_the_dump(folder: Path, run_tool: RunTool) -> None:
+def test_the_dump_continues_after_records_that_cannot_be_decompressed(
+    folder: Path, run_tool: RunTool
+) -> None:
     flip(folder / f"{FIRST}.log", 214 + 61 + 20)  # within the gzip data of the second batch
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/{FIRST}.log", "--print-data-log")
     assert ran.status == 0
@@ -59,7 +61,7 @@ def test_an_empty_segment_is_fine(folder: Path, run_tool: RunTool) -> None:
     assert (ran.status, ran.lines[-1]) == (0, "Log starting offset: 0")
 
 
-def test_gaps_between_offsets_are_told_at_the_end(folder: Path, run_tool: RunTool) -> None:
+def test_gaps_between_offsets_are_listed_at_the_end(folder: Path, run_tool: RunTool) -> None:
     log = folder / f"{FIRST}.log"
     data = log.read_bytes()
     log.write_bytes(data[:214] + data[356:])
@@ -67,7 +69,7 @@ def test_gaps_between_offsets_are_told_at_the_end(folder: Path, run_tool: RunToo
     assert ran.errors.splitlines() == [f"Non-consecutive offsets in {log}", "  2 is followed by 6"]
 
 
-def test_an_index_that_does_not_fit_is_told(folder: Path, run_tool: RunTool) -> None:
+def test_a_mismatch_of_index_and_log_is_reported(folder: Path, run_tool: RunTool) -> None:
     flip(folder / f"{FIRST}.index", 3)
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/{FIRST}.index", "--verify-index-only")
     assert ran.errors.splitlines() == [
@@ -76,7 +78,7 @@ def test_an_index_that_does_not_fit_is_told(folder: Path, run_tool: RunTool) -> 
     ]
 
 
-def test_a_time_index_that_does_not_fit_is_told(folder: Path, run_tool: RunTool) -> None:
+def test_a_mismatch_of_time_index_and_log_is_reported(folder: Path, run_tool: RunTool) -> None:
     flip(folder / f"{FIRST}.timeindex", 7)
     flip(folder / f"{FIRST}.timeindex", 12 + 11)
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/{FIRST}.timeindex")
@@ -96,13 +98,13 @@ def test_a_corrupt_index_fails_the_sanity_check(folder: Path, run_tool: RunTool)
     assert ran.errors.startswith(f"Corrupt index found, index file ({index}): ")
 
 
-def test_an_index_without_its_log_is_told(folder: Path, run_tool: RunTool) -> None:
+def test_an_index_without_its_log_is_reported(folder: Path, run_tool: RunTool) -> None:
     (folder / f"{FIRST}.log").unlink()
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/{FIRST}.index")
     assert (ran.status, f"there is no {FIRST}.log beside it" in ran.errors) == (1, True)
 
 
-def test_the_room_in_a_running_brokers_index_is_not_shown(folder: Path, run_tool: RunTool) -> None:
+def test_reserved_space_in_an_index_is_not_printed(folder: Path, run_tool: RunTool) -> None:
     index = folder / f"{FIRST}.index"
     index.write_bytes(index.read_bytes() + bytes(10 * 1024 * 1024 - 24))
     ran = run_tool("kafka-dump-log", "--files", str(index))
@@ -113,13 +115,13 @@ def test_the_room_in_a_running_brokers_index_is_not_shown(folder: Path, run_tool
     ]
 
 
-def test_a_corrupt_producer_snapshot_is_told(folder: Path, run_tool: RunTool) -> None:
+def test_a_corrupt_producer_snapshot_is_reported(folder: Path, run_tool: RunTool) -> None:
     flip(folder / "00000000000000000025.snapshot", 20)
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/00000000000000000025.snapshot")
     assert (ran.status, "producer snapshot is corrupt" in ran.errors) == (1, True)
 
 
-def test_checkpoints_are_shown_too(folder: Path, run_tool: RunTool) -> None:
+def test_checkpoints_are_printed(folder: Path, run_tool: RunTool) -> None:
     offsets = folder / "recovery-point-offset-checkpoint"
     offsets.write_text("0\n2\nb 0 7\na 1 5\n")
     ran = run_tool("kafka-dump-log", "--files", f"{folder}/leader-epoch-checkpoint,{offsets}")
@@ -136,7 +138,7 @@ def test_checkpoints_are_shown_too(folder: Path, run_tool: RunTool) -> None:
     ("files", "problem"),
     [("nope.log", "--files: nope.log does not exist"), (".", "--files: . is a folder: name the files in it")],
 )
-def test_a_file_that_is_none_is_named(files: str, problem: str, run_tool: RunTool) -> None:
+def test_a_path_that_is_no_file_is_named(files: str, problem: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-dump-log", "--files", files)
     assert (ran.status, ran.errors) == (1, f"{problem}\n")
 

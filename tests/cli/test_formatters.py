@@ -1,4 +1,4 @@
-"""Records become lines."""
+"""Formatters turn records into lines."""
 
 import struct
 
@@ -26,13 +26,13 @@ def test_every_column_has_its_place() -> None:
     assert shown == b"CreateTime:99\tPartition:2\tOffset:7\tEpoch:3\th:x,n:null\tk\tv\n"
 
 
-def test_nulls_and_missing_headers_have_words() -> None:
+def test_nulls_and_missing_headers_are_printed_as_words() -> None:
     empty = RECORD._replace(key=None, value=None, headers=(), timestamp_type=TimestampType.LOG_APPEND_TIME)
     shown = written(empty, print_key="true", print_headers="true", print_timestamp="true", null_literal="-")
     assert shown == b"LogAppendTime:99\tNO_HEADERS\t-\t-\n"
 
 
-def test_separators_are_free() -> None:
+def test_separators_can_be_chosen() -> None:
     shown = written(RECORD, print_key="true", key_separator="|", line_separator=";", print_value="true")
     assert shown == b"k|v;"
 

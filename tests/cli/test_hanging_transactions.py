@@ -1,4 +1,4 @@
-"""Which open transactions hang: those that no coordinator will end, told from those that one knows."""
+"""An open transaction hangs if no coordinator knows it."""
 
 import asyncio
 import time
@@ -19,12 +19,12 @@ ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def producer(producer_id: int, *, start: int | None, age_ms: int = HOUR_MS) -> ActiveProducer:
-    """As of now, not of when this file was imported: a run of all tests lasts longer than the limit here."""
+    """The current time; a constant would be too old at the end of a long test run."""
     return ActiveProducer(producer_id, 3, -1, 0, int(time.time() * 1000) - age_ms, start)
 
 
 class Known:
-    """An Admin that answers out of a few values."""
+    """An Admin that returns prepared values."""
 
     def __init__(self, **producers: list[ActiveProducer] | KafkaError) -> None:
         self.producers = {TopicPartition("t", int(name[1:])): found for name, found in producers.items()}
@@ -80,7 +80,7 @@ def test_a_producer_that_no_coordinator_knows_hangs() -> None:
 @pytest.mark.parametrize(
     "answer", [description(ONE), KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)], ids=["elsewhere", "gone"]
 )
-def test_a_partition_that_the_coordinator_has_forgotten_hangs(answer: Any) -> None:
+def test_a_transaction_hangs_if_its_coordinator_does_not_know_the_partition(answer: Any) -> None:
     admin = Known(p0=[producer(5, start=42)])
     admin.ids, admin.descriptions = {5: "orders"}, {"orders": answer}
     assert [row[:3] for row in find(admin, EVERYWHERE)] == [("t", "0", "5")]
@@ -92,12 +92,12 @@ def test_a_transaction_that_its_coordinator_will_end_does_not_hang() -> None:
     assert find(admin, EVERYWHERE) == []
 
 
-def test_young_transactions_and_idle_producers_are_left_alone() -> None:
+def test_young_transactions_and_idle_producers_do_not_hang() -> None:
     admin = Known(p0=[producer(5, start=42, age_ms=60_000), producer(6, start=None)])
     assert find(admin, EVERYWHERE) == []
 
 
-def test_a_broker_is_asked_about_its_replicas_only() -> None:
+def test_the_search_of_a_broker_covers_its_replicas_only() -> None:
     admin = Known(p0=[producer(5, start=1)], p1=[producer(6, start=2)])
     assert [row[1] for row in find(admin, Search(None, None, 2, MINUTES_15_MS))] == ["1"]
     assert admin.asked_of == [2]
@@ -115,7 +115,7 @@ def test_one_partition_may_be_named() -> None:
         (Search("t", 1, None, 0), "Failed to describe producers of t-1: not here"),
     ],
 )
-def test_what_cannot_be_searched_is_told(search: Search, problem: str) -> None:
+def test_a_failed_search_is_reported(search: Search, problem: str) -> None:
     admin = Known(p1=KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not here"))
     with pytest.raises(ToolError, match=problem):
         find(admin, search)

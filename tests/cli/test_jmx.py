@@ -1,4 +1,4 @@
-"""Metrics under the names of MBeans: what a name means in a scrape, and the tool on a real endpoint."""
+"""`jmx`: the samples that an MBean name selects, and the tool on a real endpoint."""
 
 import urllib.request
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_names_of_mbeans_find_their_samples(name: str, found: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("name", ["", "kafka.server", "kafka.server:", "kafka.server:type", "a:=b"])
-def test_what_is_no_name_is_refused(name: str) -> None:
+def test_a_text_that_is_no_mbean_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is no name of an MBean"):
         ObjectName.parse(name)
 
@@ -111,7 +111,7 @@ def test_one_row_and_its_header(metrics_url: str, run_tool: RunTool) -> None:
         ("TSV", "kafka.server:type=ReplicaManager,name=PartitionCount:Value\t2"),
     ],
 )
-def test_other_formats_are_a_line_a_value(
+def test_other_formats_print_a_line_for_each_value(
     report_format: str, line: str, metrics_url: str, run_tool: RunTool
 ) -> None:
     ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, *PARTITIONS, "--report-format", report_format)
@@ -157,12 +157,12 @@ def test_attributes_are_chosen(metrics_url: str, run_tool: RunTool) -> None:
         (("--object-name", "nothing"), "--object-name: 'nothing' is no name of an MBean"),
         (
             ("--jmx-url", "service:jmx:rmi:///jndi/rmi://:9999/jmxrmi"),
-            "there is no JMX: a broker shows its metrics",
+            "there is no JMX: a broker serves its metrics",
         ),
-        (("--jmx-url", "ftp://x"), "--jmx-url ftp://x: it starts with http://"),
+        (("--jmx-url", "ftp://x"), "--jmx-url ftp://x: the URL must start with http://"),
     ],
 )
-def test_what_is_wrong_is_one_clear_line(
+def test_an_error_is_one_line(
     arguments: tuple[str, ...], problem: str, metrics_url: str, run_tool: RunTool
 ) -> None:
     ran = run_tool("kafka-jmx", "--jmx-url", metrics_url, "--one-time", *arguments)
@@ -170,7 +170,7 @@ def test_what_is_wrong_is_one_clear_line(
     assert ran.errors.startswith(problem)
 
 
-def test_an_endpoint_that_is_not_there_is_told(run_tool: RunTool) -> None:
+def test_an_unreachable_endpoint_is_reported(run_tool: RunTool) -> None:
     [port] = free_ports(1)
     ran = run_tool("kafka-jmx", "--jmx-url", f"http://127.0.0.1:{port}/metrics", "--one-time")
     assert (ran.status, ran.errors) == (
@@ -179,9 +179,9 @@ def test_an_endpoint_that_is_not_there_is_told(run_tool: RunTool) -> None:
     )
 
 
-def test_a_page_that_is_not_there_is_told(metrics_url: str, run_tool: RunTool) -> None:
+def test_a_missing_page_is_reported(metrics_url: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-jmx", "--jmx-url", f"{metrics_url}/nothing", "--one-time")
-    assert (ran.status, " answers 404 " in ran.errors) == (1, True)
+    assert (ran.status, " returned 404 " in ran.errors) == (1, True)
 
 
 def test_times_have_the_format_of_java() -> None:

@@ -1,4 +1,4 @@
-"""`barnabas lag`: lines, totals, watching, and how time is shown."""
+"""`lag`: lines, totals, --watch, and the format of durations."""
 
 import os
 import pty
@@ -39,7 +39,7 @@ def test_durations_are_short(span_ms: int | None, shown: str) -> None:
     assert duration(span_ms) == shown
 
 
-def test_a_line_a_partition_and_a_total_a_group() -> None:
+def test_there_is_a_line_for_each_partition_and_a_total_for_each_group() -> None:
     group = GroupLag(
         "readers",
         "Stable",
@@ -60,7 +60,7 @@ def test_a_line_a_partition_and_a_total_a_group() -> None:
 
 @pytest.fixture
 def behind(broker: str, run_tool: RunTool, fresh_name: Callable[[], str]) -> str:
-    """A group, named as its topic, that did not read three records."""
+    """A group with the name of its topic and a lag of three records."""
     name = fresh_name()
     server = ("--bootstrap-server", broker)
     run_tool("kafka-topics", *server, "--create", "--topic", name)
@@ -89,7 +89,7 @@ def test_members_are_shown_and_all_groups_are_the_default(
     assert (row[-1], total[-1]) == ("ann", "Stable")
 
 
-def test_watching_prints_again_and_again(broker: str, behind: str, run_tool: RunTool) -> None:
+def test_watching_prints_repeatedly(broker: str, behind: str, run_tool: RunTool) -> None:
     base = ("lag", "--bootstrap-server", broker, "--group", behind)
     ran = run_tool("barnabas", *base, "--watch", "0.1", "--count", "3")
     assert len(re.findall(rf"(?m)^{MOMENT}\nGROUP .*\n{behind} .*\n{behind} +\(total\)", ran.output)) == 3
@@ -109,7 +109,7 @@ def test_a_terminal_shows_a_table_that_refreshes(broker: str, behind: str) -> No
     while True:
         try:
             part = os.read(ours, 65_536)
-        except OSError:  # how Linux says that the other side closed
+        except OSError:  # Linux raises it when the other side has closed
             break
         if not part:
             break
@@ -127,15 +127,15 @@ def test_a_terminal_shows_a_table_that_refreshes(broker: str, behind: str) -> No
     [
         (("--watch", "0"), "Error: --watch 0: give at least 0.1 seconds"),
         (("--watch", "nan"), "Error: --watch nan: give at least 0.1 seconds"),
-        (("--count", "2"), "Error: --count takes a number of looks from 1 on, and only with --watch"),
+        (("--count", "2"), "Error: --count needs --watch, and a number of at least 1"),
         (("--watch", "soon"), "Cannot parse argument 'soon' of option watch (see `barnabas lag --help`)"),
     ],
 )
-def test_what_cannot_be_is_one_line(run_tool: RunTool, arguments: tuple[str, ...], line: str) -> None:
+def test_a_wrong_option_is_one_line(run_tool: RunTool, arguments: tuple[str, ...], line: str) -> None:
     ran = run_tool("barnabas", "lag", *arguments)
     assert (ran.errors, ran.status) == (f"{line}\n", 1)
 
 
-def test_a_group_that_nobody_knows_is_one_line(broker: str, run_tool: RunTool) -> None:
+def test_an_unknown_group_is_one_line(broker: str, run_tool: RunTool) -> None:
     ran = run_tool("barnabas", "lag", "--bootstrap-server", broker, "--group", "nobody")
     assert (ran.output, ran.errors, ran.status) == ("", "Error: Group nobody not found.\n", 1)

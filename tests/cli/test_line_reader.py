@@ -1,4 +1,4 @@
-"""Lines become records."""
+"""The line reader turns lines into records."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_line_is_a_value() -> None:
     assert read(b"a\tb:c") == Line(None, b"a\tb:c", ())
 
 
-def test_bytes_that_are_no_text_pass_through() -> None:
+def test_bytes_that_are_not_utf8_stay_unchanged() -> None:
     assert read(b"\xff\x00").value == b"\xff\x00"
 
 
@@ -34,7 +34,7 @@ def test_the_null_marker_stands_for_null_everywhere() -> None:
     assert reader.read(b"h:NULL\tk\tNULL") == Line(b"k", None, (("h", None),))
 
 
-def test_a_line_that_does_not_fit_is_a_value_when_errors_are_ignored() -> None:
+def test_a_malformed_line_is_a_value_if_errors_are_ignored() -> None:
     assert read(b"no key", parse_key="true", ignore_error="true") == Line(None, b"no key", ())
     assert read(b"bad\tv", parse_headers="true", ignore_error="true").headers == (("bad", None),)
 
@@ -52,7 +52,7 @@ def test_a_line_that_does_not_fit_is_a_value_when_errors_are_ignored() -> None:
         ),
     ],
 )
-def test_a_line_that_does_not_fit_is_named(properties: dict[str, str], line: bytes, problem: str) -> None:
+def test_an_error_names_a_malformed_line(properties: dict[str, str], line: bytes, problem: str) -> None:
     with pytest.raises(ToolError, match=problem):
         LineReader(properties).read(line)
 
@@ -66,6 +66,6 @@ def test_a_line_that_does_not_fit_is_named(properties: dict[str, str], line: byt
         ({"parse.keys": "true"}, "the line reader has no property parse.keys"),
     ],
 )
-def test_separators_that_cannot_be_told_apart_are_refused(properties: dict[str, str], problem: str) -> None:
+def test_equal_separators_are_refused(properties: dict[str, str], problem: str) -> None:
     with pytest.raises(ToolError, match=problem):
         LineReader(properties)

@@ -1,4 +1,4 @@
-"""The command itself: names, help, errors, and how little it imports."""
+"""The entry point: names, help, errors, and imports."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ def test_help_lists_every_tool(run_tool: RunTool) -> None:
         assert (f"  {tool.name} " in ran.output) == (tool.name not in HIDDEN)
 
 
-def test_nothing_at_all_shows_the_help_and_fails(run_tool: RunTool) -> None:
+def test_without_arguments_the_help_is_printed_and_the_status_is_1(run_tool: RunTool) -> None:
     ran = run_tool("barnabas")
     assert (ran.status, "usage: barnabas TOOL" in ran.output) == (1, True)
 
@@ -44,17 +44,17 @@ def test_kafkas_names_work_behind_barnabas_too(run_tool: RunTool) -> None:
 
 
 @pytest.mark.parametrize("program", ["kafka-topics", "/usr/bin/kafka-topics.sh"])
-def test_a_command_knows_itself_by_its_name(program: str, run_tool: RunTool) -> None:
+def test_a_command_is_known_by_its_name(program: str, run_tool: RunTool) -> None:
     assert run_tool(program, "--version").output.startswith("4.3.1 ")
 
 
-def test_a_misspelt_tool_is_guessed(run_tool: RunTool) -> None:
+def test_the_closest_name_is_proposed_for_a_misspelt_tool(run_tool: RunTool) -> None:
     ran = run_tool("barnabas", "topic")
     assert ran.status == 1
     assert ran.errors == "barnabas: there is no tool 'topic': did you mean 'topics'?\n"
 
 
-def test_a_broker_that_is_not_there_is_one_line(run_tool: RunTool) -> None:
+def test_an_unreachable_broker_is_one_line(run_tool: RunTool) -> None:
     port = free_ports(1)[0]
     ran = run_tool("kafka-topics", "--bootstrap-server", f"127.0.0.1:{port}", "--list")
     assert ran.status == 1
@@ -64,10 +64,10 @@ def test_a_broker_that_is_not_there_is_one_line(run_tool: RunTool) -> None:
     )
 
 
-def test_zookeeper_is_answered_with_what_to_use_instead(run_tool: RunTool) -> None:
+def test_zookeeper_ends_with_the_command_to_use(run_tool: RunTool) -> None:
     ran = run_tool("kafka-topics", "--zookeeper", "localhost:2181", "--list")
     assert ran.status == 1
-    assert "--zookeeper is gone since Kafka 3" in ran.errors
+    assert "--zookeeper was removed in Kafka 3" in ran.errors
     assert "--bootstrap-server localhost:9092" in ran.errors
 
 
@@ -109,7 +109,7 @@ def test_a_missing_file_is_one_line(broker: str, run_tool: RunTool) -> None:
         ),
     ],
 )
-def test_only_what_is_needed_is_imported(code: str, absent: list[str]) -> None:
+def test_only_the_modules_of_the_tool_are_imported(code: str, absent: list[str]) -> None:
     check = f"import sys; {code}; print([name for name in {absent!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
@@ -123,7 +123,7 @@ def test_only_what_is_needed_is_imported(code: str, absent: list[str]) -> None:
         ("kafka-transactions", "list"),
     ],
 )
-def test_where_to_connect_may_be_said_behind_a_command_too(
+def test_the_address_may_follow_the_subcommand(
     command: tuple[str, ...], broker: str, run_tool: RunTool
 ) -> None:
     program, *words = command
@@ -132,7 +132,7 @@ def test_where_to_connect_may_be_said_behind_a_command_too(
     assert run_tool(program, *words, f"--bootstrap-server={broker}").status == 0
 
 
-def test_a_misspelt_command_names_the_right_ones(run_tool: RunTool) -> None:
+def test_the_error_of_a_misspelt_command_lists_the_commands(run_tool: RunTool) -> None:
     ran = run_tool("kafka-cluster", "foo")
     assert ran.status == 1
     assert re.match(

@@ -1,4 +1,4 @@
-"""Controllers that join and leave the quorum: what is read of their files, and what is wrong with them."""
+"""Controllers that join and leave the quorum: their description from files, and errors in these files."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def test_the_metadata_log_dir_comes_first_and_advertised_addresses_win(
         ({"listeners": "nonsense"}, "Error creating broker listeners"),
     ],
 )
-def test_what_is_missing_is_told(
+def test_missing_properties_are_reported(
     change: dict[str, str | None], problem: str, properties: dict[str, str]
 ) -> None:
     changed = {name: value for name, value in {**properties, **change}.items() if value is not None}
@@ -113,7 +113,7 @@ def test_a_dry_run_says_what_would_be_added(
         (("describe", "--status", "--human-readable"), "", "The option --human-readable is only supported"),
     ],
 )
-def test_removing_and_what_is_wrong(
+def test_removing_a_controller_and_its_errors(
     arguments: tuple[str, ...], printed: str, problem: str, broker: str, run_tool: RunTool
 ) -> None:
     ran = run_tool("kafka-metadata-quorum", "--bootstrap-server", broker, *arguments)

@@ -1,4 +1,4 @@
-"""The metadata shell: Kafka's tree of names and texts, paths and globs, commands given and typed."""
+"""The metadata shell: Kafka's tree of names and texts, paths, globs, and commands."""
 
 import shutil
 from pathlib import Path
@@ -26,7 +26,7 @@ SMALL = Folder(
 
 
 def walk(run_tool: RunTool, *where: str) -> list[str]:
-    """Every file of the tree with its text, by `find` and `cat`."""
+    """Every file of the tree with its text, read with `find` and `cat`."""
     paths = run_tool("kafka-metadata-shell", *where, "find", "/image").lines
     typed = "".join(f"cat '{path}'\n" for path in paths)
     texts = run_tool("kafka-metadata-shell", *where, input=typed).lines
@@ -150,19 +150,19 @@ def test_names_fill_the_screen_in_columns() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("ls",), "either --snapshot or --directory is needed"),
-        (("-s", LOG, "-d", "x", "ls"), "either --snapshot or --directory is needed"),
+        (("ls",), "--snapshot or --directory is required"),
+        (("-s", LOG, "-d", "x", "ls"), "--snapshot or --directory is required"),
         (("-s", "/no/such.checkpoint", "ls"), "/no/such.checkpoint: no such file or directory"),
         (("-d", "/no/such", "ls"), "/no/such: no such directory"),
     ],
 )
-def test_what_is_wrong_is_one_clear_line(arguments: tuple[str, ...], problem: str, run_tool: RunTool) -> None:
+def test_an_error_is_one_line(arguments: tuple[str, ...], problem: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-metadata-shell", *arguments)
     assert ran.status == 1
     assert ran.errors.startswith(problem)
 
 
-def test_an_empty_folder_is_told(tmp_path: Path, run_tool: RunTool) -> None:
+def test_an_empty_folder_is_reported(tmp_path: Path, run_tool: RunTool) -> None:
     ran = run_tool("kafka-metadata-shell", "-d", str(tmp_path), "ls")
     assert (ran.status, ran.errors) == (1, f"{tmp_path}: there is no metadata log and no snapshot in it\n")
 

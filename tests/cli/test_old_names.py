@@ -1,8 +1,8 @@
-"""What people remember from older Kafkas: it works, or the answer is the command to use now."""
+"""Names from older Kafka releases work, or end with an error that names the command to use now."""
 
 import pytest
 
-from barnabas.cli.old_names import CLASSES, INSTEAD, tool_of_class
+from barnabas.cli.old_names import CLASSES, REPLACEMENTS, tool_of_class
 from barnabas.cli.tools import BY_KAFKA_NAME
 
 from .conftest import RunTool
@@ -34,14 +34,14 @@ def test_other_names_of_tools_work(command: tuple[str, ...], run_tool: RunTool) 
     assert (ran.status, ran.output[:6]) == (0, "4.3.1 ")
 
 
-@pytest.mark.parametrize("name", sorted(INSTEAD))
-def test_commands_that_are_gone_name_their_successor(name: str, run_tool: RunTool) -> None:
+@pytest.mark.parametrize("name", sorted(REPLACEMENTS))
+def test_removed_commands_name_their_replacement(name: str, run_tool: RunTool) -> None:
     ran = run_tool("barnabas", f"{name}.sh")
     assert ran.status == 1
-    assert ran.errors.startswith(f"barnabas: {name} is gone: ")
+    assert ran.errors.startswith(f"barnabas: {name} no longer exists: ")
 
 
-def test_a_class_that_is_no_tool_is_told(run_tool: RunTool) -> None:
+def test_a_class_that_is_no_tool_is_reported(run_tool: RunTool) -> None:
     ran = run_tool("kafka-run-class", "kafka.Nothing")
     assert (ran.status, ran.errors.startswith("kafka-run-class: kafka.Nothing is no tool here")) == (1, True)
 
@@ -56,23 +56,23 @@ def test_a_class_that_is_no_tool_is_told(run_tool: RunTool) -> None:
         ),
     ],
 )
-def test_zookeeper_is_answered_with_the_whole_command(
+def test_the_error_for_zookeeper_has_the_complete_command(
     arguments: tuple[str, ...], use: str, run_tool: RunTool
 ) -> None:
     ran = run_tool("kafka-topics.sh", *arguments)
     assert ran.status == 1
     assert ran.errors.startswith(
-        f"--zookeeper is gone since Kafka 3: tools talk to a broker. Use: {use} (see "
+        f"--zookeeper was removed in Kafka 3: tools connect to a broker. Use: {use} (see "
     )
 
 
 @pytest.mark.parametrize(
     "tool", ["kafka-configs", "kafka-consumer-groups", "kafka-console-consumer", "kafka-features"]
 )
-def test_every_tool_answers_zookeeper(tool: str, run_tool: RunTool) -> None:
+def test_every_tool_reports_zookeeper(tool: str, run_tool: RunTool) -> None:
     assert f"Use: {tool} --bootstrap-server localhost:9092" in run_tool(tool, "--zookeeper", "x:1").errors
 
 
-def test_lists_of_brokers_are_no_old_spelling_where_they_are_ids(broker: str, run_tool: RunTool) -> None:
+def test_broker_list_of_ids_is_no_old_spelling(broker: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-log-dirs", "--bootstrap-server", broker, "--describe", "--broker-list", "1")
     assert (ran.status, ran.errors) == (0, "")

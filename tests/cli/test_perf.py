@@ -1,4 +1,4 @@
-"""The performance tools: their columns, with either engine. Nothing here measures."""
+"""The performance tools: their columns, with either client. These tests measure nothing."""
 
 import re
 from collections.abc import Callable
@@ -59,9 +59,7 @@ def test_producing_and_consuming(broker: str, topic: str, engine: str, run_tool:
     assert f"engine: {'librdkafka' if engine == 'librdkafka' else 'barnabas'}" in consumed.errors
 
 
-def test_a_consumer_that_waits_in_vain_says_so(
-    broker: str, topic: str, engine: str, run_tool: RunTool
-) -> None:
+def test_a_consumer_that_times_out_warns(broker: str, topic: str, engine: str, run_tool: RunTool) -> None:
     produce(run_tool, broker, topic, "--record-size", "10")
     base = ("--bootstrap-server", broker, "--topic", topic, "--num-records", "501", "--timeout", "300")
     ran = run_tool("kafka-consumer-perf-test", *base, "--hide-header")
@@ -72,7 +70,7 @@ def test_a_consumer_that_waits_in_vain_says_so(
     assert ran.lines[1].split(", ")[4] == "500"
 
 
-def test_a_warm_up_is_counted_apart(broker: str, topic: str, engine: str, run_tool: RunTool) -> None:
+def test_the_warm_up_has_a_total_of_its_own(broker: str, topic: str, engine: str, run_tool: RunTool) -> None:
     lines = produce(run_tool, broker, topic, "--record-size", "10", "--warmup-records", "100")
     assert lines[:2] == [
         "Warmup first 100 records. Steady state results will print after the complete test summary.",
@@ -130,9 +128,7 @@ def test_latency_in_the_old_form(broker: str, run_tool: RunTool, fresh_name: Cal
         ),
     ],
 )
-def test_what_cannot_be_measured_is_refused(
-    arguments: tuple[str, ...], problem: str, run_tool: RunTool
-) -> None:
+def test_wrong_options_are_refused(arguments: tuple[str, ...], problem: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-producer-perf-test", *arguments)
     assert ran.status == 1
     assert ran.errors.startswith(problem)
@@ -152,7 +148,7 @@ def test_windows_are_printed_as_they_pass() -> None:
     ]
 
 
-def test_percentiles_of_nothing_are_zero() -> None:
+def test_percentiles_without_records_are_zero() -> None:
     assert percentiles([], (0.5, 0.99)) == [0, 0]
 
 
@@ -163,6 +159,6 @@ def test_the_throttle_keeps_the_rate() -> None:
     assert Throttle(-1, 0.0).wait_s(10**9, 0.0) == 0.0
 
 
-def test_dates_follow_javas_letters() -> None:
+def test_dates_follow_javas_patterns() -> None:
     moment = datetime(2026, 1, 2, 3, 4, 5, 67_000)
     assert format_date("yyyy-MM-dd HH:mm:ss:SSS", moment) == "2026-01-02 03:04:05:067"

@@ -1,4 +1,4 @@
-"""Candidates of `reassign-partitions` and plans of `drain`: replicas are spread, racks are kept apart."""
+"""Proposals of `reassign-partitions` and plans of `drain`: replicas are spread over brokers and racks."""
 
 from collections import Counter
 from random import Random
@@ -66,7 +66,7 @@ def test_drained_replicas_go_to_the_emptiest_broker_of_a_new_rack() -> None:
     assert plan == {WHERE: [3, 2]}
 
 
-def test_a_replica_that_nobody_can_take_stays_or_is_given_up() -> None:
+def test_a_replica_that_no_broker_can_hold_stays_or_is_removed() -> None:
     racks = dict.fromkeys((1, 2, 3))
 
     assert plan_of({WHERE: (1, 2, 3)}, 1, racks, fewer=False) == {}

@@ -1,4 +1,4 @@
-"""Replicas compared: by values made up here, and by the tool on a broker with one replica of each."""
+"""`replica-verification`: the comparison on prepared values, and the tool on a single broker."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def test_equal_replicas_are_compared_up_to_the_high_watermark() -> None:
     assert (compared.positions[WHERE], compared.lag_max, compared.is_done) == (6, 0, True)
 
 
-def test_a_replica_behind_is_lag_and_no_difference() -> None:
+def test_a_replica_that_lags_is_no_difference() -> None:
     compared = comparison()
     found = {1: batches(6, (2, 7), (5, 8)), 2: batches(3, (2, 7))}
     assert list(compared.compare(WHERE, found)) == []
@@ -39,7 +39,7 @@ def test_a_replica_behind_is_lag_and_no_difference() -> None:
     assert (compared.positions[WHERE], compared.lag_max, compared.is_done) == (3, 3, False)
 
 
-def test_different_bytes_are_told_and_the_comparison_goes_on() -> None:
+def test_different_checksums_are_reported_and_the_comparison_continues() -> None:
     compared = comparison()
     found = {1: batches(6, (2, 7), (5, 8)), 2: batches(6, (2, 1), (5, 8))}
     [line] = compared.compare(WHERE, found)
@@ -49,7 +49,7 @@ def test_different_bytes_are_told_and_the_comparison_goes_on() -> None:
     assert (compared.positions[WHERE], compared.differences) == (6, 1)
 
 
-def test_different_offsets_end_it() -> None:
+def test_different_offsets_end_the_comparison() -> None:
     told = []
     with pytest.raises(ToolError, match="do not have the same batches"):
         for line in comparison().compare(WHERE, {1: batches(6, (2, 7)), 2: batches(6, (3, 7))}):

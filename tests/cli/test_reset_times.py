@@ -1,4 +1,4 @@
-"""Moments and durations as `consumer-groups --reset-offsets` takes them."""
+"""Times and durations of `consumer-groups --reset-offsets`."""
 
 from datetime import UTC, datetime
 
@@ -20,19 +20,19 @@ from barnabas.cli.groups.reset_times import parse_datetime, parse_duration
         ("2024-02-29T23:59:59.999", int(datetime(2024, 3, 1, tzinfo=UTC).timestamp() * 1000) - 1),
     ],
 )
-def test_moments(text: str, expected: int) -> None:
+def test_times(text: str, expected: int) -> None:
     assert parse_datetime(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["2000-01-01T00:00:00", "2000-13-01T00:00:00.000", "2000-01-01T25:00:00.000", "T", "10000-01-01T"]
 )
-def test_a_moment_that_cannot_be_is_told_with_the_right_form(text: str) -> None:
+def test_the_error_of_a_malformed_time_shows_the_format(text: str) -> None:
     with pytest.raises(ToolError, match=r'^Unparseable date: ".*" \(give YYYY-MM-DDThh:mm:ss\.sss'):
         parse_datetime(text)
 
 
-def test_a_day_alone_is_no_moment() -> None:
+def test_a_day_without_a_time_is_refused() -> None:
     with pytest.raises(ToolError, match="does not contain a 'T'"):
         parse_datetime("2000-01-01")
 
@@ -55,6 +55,6 @@ def test_durations(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1h", "P1Y", "PT1D", "P1H", "PTS", "P1.5D"])
-def test_a_duration_that_cannot_be_is_told_with_the_right_form(text: str) -> None:
+def test_the_error_of_a_malformed_duration_shows_the_format(text: str) -> None:
     with pytest.raises(ToolError, match=r"^Text cannot be parsed to a Duration \(give PnDTnHnMnS"):
         parse_duration(text)

@@ -1,4 +1,4 @@
-"""What courses on Kafka let people type, typed here."""
+"""Command sequences of courses on Kafka."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_orders_stay_in_order_per_shop_until_partitions_are_added(
     assert any(len(partitions) == 2 for partitions in homes.values())
 
 
-def test_no_warning_where_no_record_has_a_key(
+def test_there_is_no_warning_if_no_record_has_a_key(
     broker: str, run_tool: RunTool, fresh_name: Callable[[], str]
 ) -> None:
     topic = fresh_name()

@@ -40,9 +40,7 @@ def test_a_folder_is_formatted_once(properties: Path, tmp_path: Path, run_tool: 
     assert ignored.lines == ["All of the log directories are already formatted."]
 
 
-def test_info_tells_what_is_there_and_what_is_wrong(
-    properties: Path, tmp_path: Path, run_tool: RunTool
-) -> None:
+def test_info_shows_the_dirs_and_their_problems(properties: Path, tmp_path: Path, run_tool: RunTool) -> None:
     info = ("kafka-storage", "info", "-c", str(properties))
     missing = run_tool(*info)
     assert (missing.status, missing.output) == (1, f"Found problem:\n  {tmp_path}/data does not exist\n\n")
@@ -56,14 +54,14 @@ def test_info_tells_what_is_there_and_what_is_wrong(
     )
 
 
-def test_a_folder_of_another_cluster_is_left_alone(properties: Path, run_tool: RunTool) -> None:
+def test_a_folder_of_another_cluster_is_not_formatted(properties: Path, run_tool: RunTool) -> None:
     run_tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(properties))
     ran = run_tool("kafka-storage", "format", "-g", "-t", "AAAAAAAAAAAAAAAAAAAAAg", "-c", str(properties))
     assert ran.status == 1
     assert "Expected AAAAAAAAAAAAAAAAAAAAAg, but read AAAAAAAAAAAAAAAAAAAAAQ" in ran.errors
 
 
-def test_ids_are_made(run_tool: RunTool) -> None:
+def test_random_uuid_prints_a_new_id(run_tool: RunTool) -> None:
     one, other = (run_tool("kafka-storage", "random-uuid").output for _ in range(2))
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}\n", one)
     assert one != other
@@ -92,7 +90,7 @@ def test_releases_have_their_features(run_tool: RunTool) -> None:
         (("feature-dependencies", "-f", "foo=1"), "Unknown feature: foo"),
     ],
 )
-def test_what_is_wrong_is_one_clear_line(arguments: tuple[str, ...], problem: str, run_tool: RunTool) -> None:
+def test_an_error_is_one_line(arguments: tuple[str, ...], problem: str, run_tool: RunTool) -> None:
     ran = run_tool("kafka-storage", *arguments)
     assert ran.status == 1
     assert ran.errors.startswith(problem)
@@ -108,7 +106,7 @@ def test_a_broker_starts_and_stops_from_the_command_line(tmp_path: Path, run_too
         assert child.stdout.readline() == b"Barnabas is ready: bootstrap.servers=127.0.0.1:%d\n" % port
         listed = run_tool("kafka-topics", "--bootstrap-server", f"127.0.0.1:{port}", "--list")
         assert listed.status == 0
-        # It is our child: until we wait for it its entry stays, and counts as ended.
+        # The broker is our child: it stays a zombie until we wait for it, and a zombie counts as ended.
         stopped = run_tool("kafka-server-stop", "--data", f"{tmp_path}/data")
         assert stopped.output == f"Stopped the broker with process id {child.pid}.\n"
         assert child.wait(START_TIMEOUT_S) == 0

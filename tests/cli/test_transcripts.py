@@ -1,4 +1,4 @@
-"""Our tools print what Kafka's own tools printed, and Kafka's own tools still print it."""
+"""Our tools print the recorded output of Kafka's tools, and Kafka's tools still print it."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ async def delete_everything(bootstrap: str) -> None:
         async def has_no_groups() -> bool:
             groups = [listing.group_id for listing in await admin.list_groups()]
             if groups:
-                await admin.delete_groups(groups)  # static members may be waited for
+                await admin.delete_groups(groups)  # static members stay until their sessions expire
             return not groups
 
         async def has_no_topics() -> bool:
@@ -63,7 +63,7 @@ async def delete_everything(bootstrap: str) -> None:
 
 
 def replay(talk: str, broker: str, run_tool: RunTool) -> None:
-    """Types what the transcript says, and compares all of it at once."""
+    """Runs the commands of a transcript and compares all output at the end."""
     steps = load(FOLDER / f"{talk}.txt")
     printed = []
     with clients_of(broker) as clients:
@@ -79,7 +79,7 @@ def replay(talk: str, broker: str, run_tool: RunTool) -> None:
 
 
 class Clients:
-    """Members of groups and transactions that come and go, where a step is about them."""
+    """Starts and stops the group members and transactions that steps of a transcript name."""
 
     def __init__(self, broker: str, members: Members, transactions: Transactions) -> None:
         self._broker = broker
@@ -113,7 +113,7 @@ def clients_of(broker: str) -> Iterator[Clients]:
 
 
 def difference(expected: list[str], ours: list[str]) -> str:
-    """Only the steps that differ."""
+    """The steps whose output differs."""
     pairs = [(one, other) for one, other in zip(expected, ours, strict=True) if one != other]
     lines = (unified_diff(one.splitlines(), other.splitlines(), "Kafka", "ours") for one, other in pairs)
     return "\n\n".join("\n".join(each) for each in lines)
@@ -135,7 +135,7 @@ def test_our_tools_print_what_kafkas_do(talk: str, empty_barnabas: str, run_tool
 @pytest.mark.java
 @pytest.mark.recorded("topics")
 @pytest.mark.parametrize("talk", TALKS)
-def test_our_tools_print_the_same_of_apache_kafka(talk: str, empty_apache: str, run_tool: RunTool) -> None:
+def test_our_tools_print_the_same_on_apache_kafka(talk: str, empty_apache: str, run_tool: RunTool) -> None:
     replay(talk, empty_apache, run_tool)
 
 
@@ -161,7 +161,7 @@ def test_the_transcripts_are_what_kafkas_tools_print(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("talk", [talk for talk in TALKS if talk not in NOT_BUILT])
-def test_kafkas_tools_print_the_same_of_our_broker(
+def test_kafkas_tools_print_the_same_on_our_broker(
     talk: str, java: None, empty_barnabas: str, request: pytest.FixtureRequest
 ) -> None:
     if not request.config.getoption("--apache"):

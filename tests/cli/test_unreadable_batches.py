@@ -1,4 +1,4 @@
-"""Batches with a right checksum and records that are none, in logs that tools and clients read."""
+"""Batches with a correct checksum and malformed records, in logs that tools and clients read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECOND = "offsets 3 to 5 of poisoned-0 cannot be read"
 
 @pytest.fixture(scope="module")
 def poisoned() -> Iterator[Broker]:
-    """Partition 0 holds a, poison, b, poison, c; the others are sound."""
+    """Partition 0 holds a, poison, b, poison, c; the other partitions are intact."""
     with Broker() as broker, Conversation(broker) as talk:
         configs = {"barnabas.produce.validation": "none", "retention.ms": -1}
         broker.create_topic(TOPIC, partitions=3, configs=configs)
@@ -41,7 +41,7 @@ def poisoned() -> Iterator[Broker]:
 
 
 async def read(broker: Broker, expected: int) -> tuple[list[bytes | None], list[str]]:
-    """All values of the topic, and what could not be read."""
+    """All values of the topic, and the unreadable batches."""
     values: list[bytes | None] = []
     problems: list[str] = []
     async with Cluster(parse_bootstrap(broker.bootstrap)) as cluster, asyncio.timeout(60):
@@ -76,7 +76,9 @@ def test_the_console_consumer_stops_and_names_the_batch(
 
 
 @pytest.mark.parametrize("start", [["--partition", "0", "--offset", "0"], ["--from-beginning"]])
-def test_the_console_consumer_goes_on_if_asked(poisoned: Broker, run_tool: RunTool, start: list[str]) -> None:
+def test_the_console_consumer_skips_unreadable_batches_if_asked(
+    poisoned: Broker, run_tool: RunTool, start: list[str]
+) -> None:
     base = ("kafka-console-consumer", "--bootstrap-server", poisoned.bootstrap, "--topic", TOPIC)
     count = "3" if "--partition" in start else "13"
     ran = run_tool(*base, *start, "--skip-message-on-error", "--max-messages", count, "--timeout-ms", "60000")
@@ -95,7 +97,7 @@ def test_a_dump_of_the_log_shows_what_can_be_read(poisoned: Broker, run_tool: Ru
 
 
 def test_offsets_are_found_by_time(poisoned: Broker, run_tool: RunTool) -> None:
-    """A batch that has the time and cannot be read is where a reader begins."""
+    """A lookup by time finds an unreadable batch whose header has the time."""
     with Conversation(poisoned) as talk:
         assert list_offset(talk, TOPIC, TIME_MS + 1) == 2
         assert list_offset(talk, TOPIC, TIME_MS) == 0
@@ -105,7 +107,7 @@ def test_offsets_are_found_by_time(poisoned: Broker, run_tool: RunTool) -> None:
     assert run_tool(*base, "--time", str(TIME_MS + 2)).lines[0] == f"{TOPIC}:0:2"
 
 
-def test_a_broker_that_was_killed_comes_back_with_them(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_killed_broker_restarts_with_unreadable_batches(tmp_path_factory: pytest.TempPathFactory) -> None:
     data = tmp_path_factory.mktemp("killed")
     with Broker(data, in_process=False) as broker:
         broker.create_topic(TOPIC, configs={"barnabas.produce.validation": "none", "retention.ms": -1})
@@ -119,12 +121,12 @@ def test_a_broker_that_was_killed_comes_back_with_them(tmp_path_factory: pytest.
             assert answer.responses[0].partition_responses[0].base_offset == 6
 
 
-def test_the_configs_tool_sets_how_closely_records_are_looked_at(run_tool: RunTool) -> None:
-    """For a topic, and for all brokers, while they run."""
+def test_the_configs_tool_sets_the_validation_level(run_tool: RunTool) -> None:
+    """The level can change for a topic and for all brokers while they run."""
     name = "barnabas.produce.validation"
     inside = bytearray(good(300))
     inside[1000] ^= 0xFF
-    hidden = batch_around(bytes(inside), 300)  # sound at both ends
+    hidden = batch_around(bytes(inside), 300)  # well-formed at both ends
     with Broker() as broker, Conversation(broker) as talk:
         broker.create_topic("own")
         broker.create_topic("inheriting")

@@ -1,13 +1,14 @@
-"""Transcripts of Kafka's own tools: what was typed, and what they printed.
+"""Transcripts of Kafka's own tools: commands and their output.
 
     kafka-topics --bootstrap-server $BROKER --create --topic orders
     ----
     Created topic orders.
 
-Lines behind the command that start with `<` are its standard input. `!` marks standard error, `exit` the
-status where it is not 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`,
-`members-leave` and `transaction --id I --topic T --partition 0,1 --end commit` are no tools: clients that
-live while the tools behind them run. `pytest tests/cli --record` writes transcripts anew.
+Lines after the command that start with `<` are its standard input. `!` marks standard error, `exit` a status
+other than 0, and `(empty line)` an empty line. `member-joins --group G --topic T --client-id C`,
+`members-leave` and `transaction --id I --topic T --partition 0,1 --end commit` are no tools: they start and
+stop clients that live while the following tools run. `pytest tests/cli --record` records the transcripts
+again.
 """
 
 import re
@@ -41,7 +42,7 @@ JAVA_CLASSES = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
-# What the two print differently on purpose, or by chance of the moment.
+# Differences between the tools that are intended, or that vary between runs.
 NOISE = re.compile(
     r"SLF4J|The consumer rebalance protocol \(KIP-848\)|^engine: |^\s*$|^New offset \(-?\d+\) is "
 )
@@ -67,15 +68,15 @@ MOMENTS = (
     (re.compile(r'(?<="logDir":)"[^"]*"'), '"<dir>"'),
     (re.compile(r"(?<=Epoch: )\d+$", re.MULTILINE), "<epoch>"),
 )
-# Sets are printed in whatever order they have.
+# Java prints sets in an arbitrary order.
 ANY_ORDER = re.compile(r"(?<=options: )\[.*\]$|(?<=scenarios: \[)\[.*\](?=\]$)|(?<=Valid states are: ).*$")
 ANY_ORDER_OF_TYPES = re.compile(r"(?<=Valid types are: ).*$")
 TABLE = re.compile(r"^GROUP +\S")
 BY_CHANCE = {"ProducerId", "LastTimestamp", "CurrentTransactionStartTimeMs", "TransactionDurationMs"}
 
 
-CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in no order that means anything
-CREDENTIALS = re.compile(r"(?<=' are )SCRAM-.*")  # nor these
+CONFIGS = re.compile(r"(?<=\tConfigs: ).*")  # in arbitrary order
+CREDENTIALS = re.compile(r"(?<=' are )SCRAM-.*")  # in arbitrary order
 
 
 def in_order(match: re.Match[str]) -> str:
@@ -83,7 +84,7 @@ def in_order(match: re.Match[str]) -> str:
 
 
 def with_rows_in_order(lines: list[str]) -> list[str]:
-    """Rows of a table of groups come in no order that means anything."""
+    """Sort the rows of a table of groups, because their order is arbitrary."""
     shown: list[str] = []
     rows: list[str] | None = None
     for line in [*lines, ""]:
@@ -96,7 +97,7 @@ def with_rows_in_order(lines: list[str]) -> list[str]:
 
 
 def with_tables_in_order(lines: list[str]) -> list[str]:
-    """Tables about producers (cells and tabs): rows in order, no padding, no numbers of the moment."""
+    """Tables of producers with sorted rows, without padding and without numbers that vary between runs."""
     shown: list[str] = []
     columns: list[str] = []
     rows: list[str] = []
@@ -161,7 +162,7 @@ def load(path: Path) -> list[Step]:
 
 
 def normal(output: str, errors: str, status: int, broker: str) -> Printed:
-    """What counts when two tools are compared."""
+    """The part of the output that counts in a comparison of two tools."""
 
     def clean(text: str) -> list[str]:
         text = CONFIGS.sub(sorted_configs, text.replace(broker, "$BROKER"))
@@ -170,16 +171,16 @@ def normal(output: str, errors: str, status: int, broker: str) -> Printed:
             text = pattern.sub(shown, text)
         return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
 
-    told = [line for line in clean(errors) if not NOISE.search(line)]
-    own = "  barnabas."  # settings that only we have
+    error_lines = [line for line in clean(errors) if not NOISE.search(line)]
+    own = "  barnabas."  # settings that only Barnabas has
     lines = [line for line in clean(output) if not line.startswith(own)]
     shown = with_tables_in_order([HINT.sub("", EXCEPTION.sub("", line)) for line in lines])
     shown = with_rows_in_order(shown)
     if not status:
-        told = [line for line in told if not TRACE.search(line)]
-    told = [line for line in shown if TO_ERRORS.match(line)] + told
+        error_lines = [line for line in error_lines if not TRACE.search(line)]
+    error_lines = [line for line in shown if TO_ERRORS.match(line)] + error_lines
     if status:
-        told = told[:1]  # Kafka's tools go on with their help or a stack trace
-    told = [BAD_BOOTSTRAP.sub("", HINT.sub("", EXCEPTION.sub("", line))) for line in told]
-    told = [ANY_ORDER_OF_TYPES.sub(in_order, ANY_ORDER.sub(in_order, line)) for line in told]
-    return Printed(tuple(line for line in shown if not TO_ERRORS.match(line)), tuple(told), status)
+        error_lines = error_lines[:1]  # after the first line Kafka's tools print their help or a stack trace
+    error_lines = [BAD_BOOTSTRAP.sub("", HINT.sub("", EXCEPTION.sub("", line))) for line in error_lines]
+    error_lines = [ANY_ORDER_OF_TYPES.sub(in_order, ANY_ORDER.sub(in_order, line)) for line in error_lines]
+    return Printed(tuple(line for line in shown if not TO_ERRORS.match(line)), tuple(error_lines), status)

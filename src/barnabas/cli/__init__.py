@@ -1,1 +1,1 @@
-"""The command line: one module a tool, each under Kafka's name too. `main` imports only the one asked for."""
+"""The command line: one module for each tool. `main` imports only the tool that it runs."""

@@ -1,7 +1,7 @@
-"""`barnabas TOOL ...`, and the same tools under Kafka's names: picks the tool and imports only that one.
+"""The entry point of `barnabas TOOL ...` and of Kafka's command names: picks one tool and imports only that.
 
-In: the arguments, and the name that the command was called by. Out: the exit status. Every error that a
-person can cause or mend ends as one line on standard error; interrupts and closed pipes end quietly.
+In: the arguments, and the name of the command. Out: the exit status. An error that the user can cause or fix
+becomes one line on standard error. An interrupt or a closed pipe ends the tool without a message.
 """
 
 import inspect
@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
-from barnabas.cli.old_names import INSTEAD, RUN_CLASS, tool_named, tool_of_class
+from barnabas.cli.old_names import REPLACEMENTS, RUN_CLASS, tool_named, tool_of_class
 from barnabas.cli.tools import BY_KAFKA_NAME, BY_NAME, HIDDEN, TOOLS, Tool
 
-INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
+INTERRUPTED = 130  # the status that a shell reports for a program ended by Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
@@ -39,15 +39,18 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
         return run_class(arguments[1:])
     tool = tool_named(name)
     if tool is None:
-        told = INSTEAD.get(name) or INSTEAD.get(f"kafka-{name}")
-        text = f"{name} is gone: {told}" if told else f"there is no tool {name!r}{suggestion(name)}"
+        replacement = REPLACEMENTS.get(name) or REPLACEMENTS.get(f"kafka-{name}")
+        if replacement:
+            text = f"{name} no longer exists: {replacement}"
+        else:
+            text = f"there is no tool {name!r}{suggestion(name)}"
         print(f"barnabas: {text}", file=sys.stderr)
         return 1
     return run_tool(tool, arguments[1:], f"barnabas {tool.name}", strict=name in BY_KAFKA_NAME)
 
 
 def run_class(arguments: list[str]) -> int:
-    """`kafka-run-class.sh kafka.tools.GetOffsetShell ...`: the tool that the class is."""
+    """Run the tool that replaces a Java class: `kafka-run-class.sh kafka.tools.GetOffsetShell ...`."""
     tool = tool_of_class(arguments[0]) if arguments else None
     if tool is None or tool.kafka_name is None:
         given = arguments[0] if arguments else "no class"
@@ -57,8 +60,8 @@ def run_class(arguments: list[str]) -> int:
 
 
 def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) -> int:
-    """Read the options, run the tool, and turn what goes wrong into a line and a status."""
-    from barnabas.cli.frame.output import Output, abandon_output
+    """Read the options and run the tool. Errors become one line on standard error and an exit status."""
+    from barnabas.cli.frame.output import Output, discard_output
     from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, version_text
 
     module = import_module(f"barnabas.cli.{tool.module}")
@@ -83,7 +86,7 @@ def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) ->
         if options.version:
             out.line(version_text())
             return 0
-        status = finish(module.run(options, out))
+        status = run_to_end(module.run(options, out))
         out.flush()
         return status or 0
     except UsageError as error:
@@ -96,7 +99,7 @@ def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) ->
         out.flush()
         return end.code if isinstance(end.code, int) else 1
     except BrokenPipeError:
-        abandon_output()
+        discard_output()
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -108,8 +111,8 @@ def run_tool(tool: Tool, arguments: list[str], program: str, *, strict: bool) ->
         return 1
 
 
-def finish(result: Any) -> int | None:
-    """Run an async tool to its end; a plain one is there already."""
+def run_to_end(result: Any) -> int | None:
+    """Run the coroutine of an async tool; the result of a plain tool is its status already."""
     if inspect.iscoroutine(result):
         import asyncio
 
@@ -118,7 +121,7 @@ def finish(result: Any) -> int | None:
 
 
 def one_line(error: Exception) -> str | None:
-    """What to tell a person of an error that is not a bug of ours; None for a bug."""
+    """The text for an error that is not a bug of ours; None for a bug."""
     from barnabas.client.core.errors import ClientError
     from barnabas.protocol import KafkaError, ProtocolError
 
@@ -127,7 +130,7 @@ def one_line(error: Exception) -> str | None:
     if isinstance(error, ClientError):
         return str(error)
     if isinstance(error, ProtocolError):
-        return f"the answer of the broker cannot be read: {error}"
+        return f"the broker's response cannot be decoded: {error}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or str(error)).lower()}"
     return None

@@ -1,13 +1,13 @@
-"""Commands that people remember from older Kafkas, and Java classes that they ran: which tool it is now.
+"""Commands and Java classes of older Kafka releases, and the tools that replace them.
 
-In: a name. Out: the tool, or a line with the command to use instead. Does not know: options.
+In: a name. Out: the tool, or a text with the command to use instead. Does not know: options.
 """
 
 from barnabas.cli.tools import BY_KAFKA_NAME, BY_NAME, Tool
 
 RUN_CLASS = "kafka-run-class"
 
-# Without the package: it changed over the years.
+# Without the package, because Kafka has moved the classes between packages.
 CLASSES = {
     "TopicCommand": "kafka-topics",
     "ConfigCommand": "kafka-configs",
@@ -39,7 +39,7 @@ CLASSES = {
 }
 
 NO_ZOOKEEPER = "there is no ZooKeeper any more: the metadata is in the brokers' own log. {instead}"
-INSTEAD = {
+REPLACEMENTS = {
     "kafka-preferred-replica-election": (
         "use `barnabas leader-election --election-type preferred --all-topic-partitions`"
     ),
@@ -62,6 +62,6 @@ def tool_named(name: str) -> Tool | None:
 
 
 def tool_of_class(class_name: str) -> Tool | None:
-    """The tool that a Java class of Kafka's is now."""
+    """The tool that replaces a Java class of Kafka."""
     known = CLASSES.get(class_name.rpartition(".")[2])
     return None if known is None else BY_KAFKA_NAME[known]

@@ -1,7 +1,7 @@
-"""The table of tools: the name of each, the module that holds it, and the names that Kafka gave it.
+"""The table of tools: the name of each, its module, and Kafka's name for it.
 
-A tool's module has `add_arguments(parser)`, `run(options, out)` (plain or async, returning the exit status or
-None), and `EXAMPLES`; `PREFIX` goes in front of its errors where Kafka's tool has one. See `cli.main`.
+A tool's module has `add_arguments(parser)`, `run(options, out)` (plain or async; it returns the exit status
+or None) and `EXAMPLES`. `PREFIX`, if Kafka's tool has one, is put before its errors. See `cli.main`.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Tool(NamedTuple):
 TOOLS = (
     Tool("start", "node.start", "start a broker in the foreground", "kafka-server-start"),
     Tool("stop", "node.stop", "stop a broker that runs on this machine", "kafka-server-stop"),
-    Tool("storage", "node.storage", "format a data folder, or say what is in it", "kafka-storage"),
+    Tool("storage", "node.storage", "format a data folder, or show what is in it", "kafka-storage"),
     Tool("topics", "topics.topics", "create, list, describe, alter and delete topics", "kafka-topics"),
     Tool(
         "produce",
@@ -29,7 +29,7 @@ TOOLS = (
     Tool(
         "get-offsets",
         "topics.get_offsets",
-        "print first, last or timed offsets of partitions",
+        "print the first or last offsets of partitions, or those at a time",
         "kafka-get-offsets",
     ),
     Tool(
@@ -39,7 +39,7 @@ TOOLS = (
         "kafka-consumer-groups",
     ),
     Tool("groups", "groups.groups", "list groups of all kinds", "kafka-groups"),
-    Tool("lag", "groups.lag", "show how far groups are behind, in messages and in time"),
+    Tool("lag", "groups.lag", "show the consumer lag of groups, in records and in time"),
     Tool(
         "dump-log",
         "files.dump_log",
@@ -49,7 +49,7 @@ TOOLS = (
     Tool(
         "api-versions",
         "cluster.api_versions",
-        "print which APIs each broker speaks",
+        "print the API versions that each broker supports",
         "kafka-broker-api-versions",
     ),
     Tool(
@@ -70,7 +70,7 @@ TOOLS = (
         "describe and alter settings, quotas and credentials",
         "kafka-configs",
     ),
-    Tool("log-dirs", "cluster.log_dirs", "show what brokers keep in their log dirs", "kafka-log-dirs"),
+    Tool("log-dirs", "cluster.log_dirs", "show the partitions in brokers' log dirs", "kafka-log-dirs"),
     Tool(
         "delete-records",
         "topics.delete_records",
@@ -95,7 +95,7 @@ TOOLS = (
         "move replicas to other brokers or log dirs",
         "kafka-reassign-partitions",
     ),
-    Tool("drain", "topics.drain", "move everything away from a broker"),
+    Tool("drain", "topics.drain", "move all replicas away from a broker"),
     Tool(
         "client-metrics",
         "cluster.client_metrics",
@@ -134,6 +134,6 @@ TOOLS = (
     ),
 )
 
-HIDDEN = {"producer-perf-test", "consumer-perf-test", "e2e-latency"}  # `perf` shows the same
+HIDDEN = {"producer-perf-test", "consumer-perf-test", "e2e-latency"}  # the overview lists `perf` instead
 BY_NAME = {tool.name: tool for tool in TOOLS}
 BY_KAFKA_NAME = {tool.kafka_name: tool for tool in TOOLS if tool.kafka_name}

@@ -1,1 +1,1 @@
-"""Tools for a cluster as a whole: its brokers, its quorum, settings, features, log dirs."""
+"""Tools for a whole cluster: its brokers, quorum, settings, features and log dirs."""

@@ -1,4 +1,4 @@
-"""api-versions: which APIs each broker speaks, in which versions, and which of them we would use."""
+"""api-versions: print the APIs and versions of each broker, and the version that our client would use."""
 
 import argparse
 
@@ -40,7 +40,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
 
 
 def lines(versions: ApiRanges) -> list[str]:
-    """One for each API that brokers offer to clients, and for those that we do not know."""
+    """One line for each API that brokers offer to clients, and for each API that we do not know."""
     known = {int(api.key): api for api in APIS.values() if api.broker}
     return [line(key, known.get(key), versions.get(key)) for key in sorted(known.keys() | versions.keys())]
 

@@ -1,4 +1,4 @@
-"""client-metrics: which metrics clients are asked to send, how often, and which clients (KIP-714)."""
+"""client-metrics: choose which clients push which metrics, and how often (KIP-714)."""
 
 import argparse
 import secrets
@@ -38,13 +38,13 @@ def add_arguments(parser: ToolParser) -> None:
     actions.add_argument("--describe", action="store_true", help="show subscriptions")
     actions.add_argument("--list", action="store_true", help="list the names of subscriptions")
     parser.add_argument("--name", help="the name of a subscription")
-    parser.add_argument("--generate-name", action="store_true", help="make a name up")
-    parser.add_argument("--interval", metavar="MS", help="how often clients send (empty: the default)")
+    parser.add_argument("--generate-name", action="store_true", help="use a generated name")
+    parser.add_argument("--interval", metavar="MS", help="how often clients push (empty: the default)")
     parser.add_argument(
         "--match",
         action="append",
         metavar="K1=V1,K2=V2",
-        help=f"clients, by regular expressions (empty: all): {SELECTORS}",
+        help=f"select clients by regular expressions (empty: all): {SELECTORS}",
     )
     parser.add_argument(
         "--metrics", action="append", metavar="M1,M2", help="prefixes of metric names (empty: none)"
@@ -65,8 +65,8 @@ async def run(options: argparse.Namespace, out: Output) -> None:
             else:
                 await describe(options.name, admin, out)
     except (KafkaError, ClientError) as error:
-        told = error.message if isinstance(error, KafkaError) else str(error)
-        raise ToolError(f"Error while executing client metrics command : {told}") from None
+        shown = error.message if isinstance(error, KafkaError) else str(error)
+        raise ToolError(f"Error while executing client metrics command : {shown}") from None
 
 
 def check_options(options: argparse.Namespace) -> None:

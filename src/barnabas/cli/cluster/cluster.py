@@ -1,5 +1,8 @@
-"""cluster: the cluster's id, the endpoints of its brokers or controllers, and unregistering a broker; and a
-cluster of its own on this machine (see `cluster_up`), which Kafka's tool does not have."""
+"""cluster: print the cluster's id and endpoints, unregister a broker.
+
+`cluster up`, `down` and `status` run a cluster on this machine (see `cluster_up`); Kafka's tool cannot do
+that.
+"""
 
 import argparse
 
@@ -42,7 +45,7 @@ def add_arguments(parser: ToolParser) -> None:
             command.add_argument(
                 "--include-fenced-brokers",
                 action="store_true",
-                help="show brokers that are not in service too",
+                help="show fenced brokers, too",
             )
     if not parser.strict:
         cluster_up.add_commands(commands)
@@ -100,7 +103,7 @@ async def unregister(admin: Admin, broker_id: int, out: Output) -> int:
 
 
 def endpoint_lines(nodes: tuple[Node, ...], kind: EndpointType) -> list[str]:
-    """Kafka's columns: the host as wide as the longest, the rest ten wide."""
+    """A table in Kafka's columns: the host column is as wide as the longest host, the others are ten wide."""
     width = (
         max([COLUMN, *(len(node.host) for node in nodes)]) if not nodes else max(len(n.host) for n in nodes)
     )

@@ -1,7 +1,7 @@
-"""Whose settings the options of `configs` mean, and whether they go together.
+"""The entities (topics, brokers, users, ...) that the options of `configs` name, and the options' checks.
 
-In: options. Out: kinds and names in the order given, an empty name for the default of a kind. The checks,
-their order and their words are those of kafka-configs.
+In: options. Out: entity types and names in the order of the command line; an empty name is the default of a
+type. The checks, their order and their messages are those of kafka-configs.
 """
 
 import argparse
@@ -43,7 +43,7 @@ class Entities:
 
 
 def check_entities(options: argparse.Namespace) -> Entities:
-    """The entities of the options; UsageError or ToolError where they do not go together."""
+    """The entities that the options name; raises UsageError or ToolError if the options are inconsistent."""
     flags = [
         (ENTITY_FLAGS[flag][0], one_value(options, flag)) for flag in ENTITY_FLAGS if given(options, flag)
     ]
@@ -144,7 +144,7 @@ def is_whole_number(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """An IP address, or a host name that has one."""
+    """Whether a text is an IP address, or a host name that resolves to one."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

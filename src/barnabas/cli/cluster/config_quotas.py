@@ -1,6 +1,6 @@
-"""Quotas and SCRAM credentials of users, clients and IP addresses: the part of `configs` without settings.
+"""The part of `configs` that handles quotas and SCRAM credentials of users, clients and IP addresses.
 
-In: an Admin, entities, names with values to add, names to remove. Out: changes made, or lines to print.
+In: an Admin, entities, names with values to add, names to remove. Out: changes in the cluster, or lines.
 """
 
 import math
@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from barnabas.cli.cluster.config_entities import CLIENTS, DEFAULT, IPS, USERS, Entities
 from barnabas.cli.frame.parsing import ToolError
-from barnabas.cli.frame.settling import settled
+from barnabas.cli.frame.visibility import wait_until_visible
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.quotas import CLIENT_ID, IP, USER, Match, QuotaEntry
 from barnabas.client.admin.scram import NewCredential, ScramMechanism
@@ -43,17 +43,17 @@ async def alter(admin: Admin, entities: Entities, added: Mapping[str, str], remo
     changes |= dict.fromkeys(removed)
     await admin.alter_quotas(entity, changes)
 
-    async def shows() -> bool:
+    async def is_visible() -> bool:
         now: dict[str, float] = {}
         for entry in await admin.describe_quotas(parts_of(entities)):
             now |= entry.values
         return all(now.get(name) == value for name, value in changes.items())
 
-    await settled(admin, shows)
+    await wait_until_visible(admin, is_visible)
 
 
 def check_names(entities: Entities, added: Mapping[str, str], removed: Sequence[str]) -> bool:
-    """Whether the change is about credentials; names that fit no entity of this kind are refused."""
+    """Whether the change is about credentials; raises ToolError for names that these entities cannot have."""
     kind = entities.types[0]
     if kind == IPS:
         unknown = [name for name in (*added, *removed) if name not in IP_QUOTAS]
@@ -110,7 +110,7 @@ def quota(name: str, text: str) -> float:
 
 
 def parts_of(entities: Entities) -> dict[str, tuple[Match, str | None]]:
-    """What to ask for: kinds without a name stand for all of their kind."""
+    """The filter to describe quotas with: an entity type without a name matches all entities of the type."""
     parts: dict[str, tuple[Match, str | None]] = {}
     for place, kind in enumerate(entities.types):
         if place >= len(entities.names):
@@ -138,7 +138,7 @@ def quota_line(entry: QuotaEntry) -> str:
 
 
 def number(value: float) -> str:
-    """A double as Java prints it: with an exponent from ten million on and below a thousandth."""
+    """A double as Java prints it: with an exponent if it is at least ten million or below a thousandth."""
     if math.isinf(value) or math.isnan(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -150,13 +150,13 @@ def number(value: float) -> str:
 
 
 async def describe_credentials(admin: Admin, entities: Entities) -> list[str]:
-    """Credentials are shown beside quotas of users, not where clients or defaults are asked for."""
+    """Lines about credentials of users; none if the options name clients or defaults."""
     if CLIENTS in entities.types or DEFAULT in entities.names:
         return []
     try:
         described = await admin.describe_scram(entities.names)
     except UnsupportedApi:
-        return []  # a broker without credentials: users have quotas only
+        return []  # the broker has no credentials API: users have quotas only
     lines = []
     for user, found in described.items():
         if isinstance(found, KafkaError):

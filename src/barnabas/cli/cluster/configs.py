@@ -1,7 +1,7 @@
-"""configs: settings of topics, brokers, loggers, groups and client metrics; quotas; SCRAM credentials.
+"""configs: describe and alter settings of topics, brokers, loggers, groups and client metrics.
 
-In: options. Out: lines in the words of kafka-configs. Which options go together, and the order in which that
-is checked, is Kafka's (`config_entities`); quotas and SCRAM credentials are in `config_quotas`.
+In: options. Out: the lines of kafka-configs. `config_entities` checks the options, in Kafka's order;
+`config_quotas` handles quotas and SCRAM credentials.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from barnabas.cli.frame.connecting import (
 from barnabas.cli.frame.output import Output
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError
 from barnabas.cli.frame.progress import progress
-from barnabas.cli.frame.settling import settled
+from barnabas.cli.frame.visibility import wait_until_visible
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.cluster import EndpointType
 from barnabas.client.admin.configs import ConfigEntry, ConfigResource, ConfigSource, ResourceType
@@ -93,8 +93,8 @@ def add_arguments(parser: ToolParser) -> None:
     changes.add_argument(
         "--add-config",
         metavar="NAME=VALUE,...",
-        help="settings to add or change (--describe --all shows their names); brackets around values with "
-        "commas: k1=v1,k2=[v1,v2]",
+        help="settings to add or change (--describe --all lists their names); put brackets around a value "
+        "with commas: k1=v1,k2=[v1,v2]",
     )
     changes.add_argument("--add-config-file", metavar="FILE", help="the same from a properties file")
     changes.add_argument("--delete-config", action="append", metavar="NAME,...", help="settings to remove")
@@ -105,21 +105,24 @@ def add_arguments(parser: ToolParser) -> None:
     for kind in ("client", "user", "broker", "ip"):
         what.add_argument(f"--{kind}-defaults", action="store_true", help=f"the defaults of all {kind}s")
     what.add_argument(
-        "--entity-type", action="append", metavar="TYPE", help=f"the long way: {', '.join(ENTITY_TYPES)}"
+        "--entity-type",
+        action="append",
+        metavar="TYPE",
+        help=f"type of the entity: {', '.join(ENTITY_TYPES)}",
     )
     what.add_argument(
         "--entity-name",
         dest="entity_names",
         action="append",
         metavar="NAME",
-        help="the name of the entity of the type before it",
+        help="name of the entity whose type precedes it",
     )
     what.add_argument(
         "--entity-default",
         dest="entity_names",
         action="append_const",
         const=DEFAULT,
-        help="the default of all",
+        help="the default entity of the type",
     )
 
 
@@ -142,7 +145,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
 
 
 def failed(options: argparse.Namespace, reason: str) -> ToolError:
-    """Kafka's first line and the reason; passwords are nobody's business."""
+    """An error with Kafka's first line and the reason; passwords in the command line are masked."""
     command = re.sub(r"password=[^],\s]*", "password=...", options.command_line)
     return ToolError(f"Error while executing config command with args '{command}'\n{reason}")
 
@@ -164,15 +167,15 @@ async def alter(options: argparse.Namespace, entities: Entities, admin: Admin, o
                 raise ToolError(f"Invalid broker logger(s): {','.join(unknown)}")
         changes: dict[str, str | None] = {**added, **dict.fromkeys(removed)}
         await admin.alter_configs(resource, changes)
-        await settled(admin, lambda: shows(admin, kind, name, changes))
+        await wait_until_visible(admin, lambda: is_visible(admin, kind, name, changes))
     if name == DEFAULT:
         out.line(f"Completed updating default config for {kind} in the cluster.")
     else:
         out.line(f"Completed updating config for {kind[:-1]} {name}.")
 
 
-async def shows(admin: Admin, kind: str, name: str, changes: Mapping[str, str | None]) -> bool:
-    """Whether brokers know of a change already; controllers answer a moment before."""
+async def is_visible(admin: Admin, kind: str, name: str, changes: Mapping[str, str | None]) -> bool:
+    """Whether brokers have applied a change; the controller acknowledges it a moment before."""
     if kind == BROKER_LOGGERS or admin.cluster.is_quorum:
         return True
     found = (await settings_of(admin, kind, [name], everything=False))[name]
@@ -203,7 +206,7 @@ def to_add(options: argparse.Namespace) -> dict[str, str]:
 
 
 def parse_pairs(text: str) -> dict[str, str]:
-    """`k1=v1,k2=[v1,v2]`: commas and equals signs inside brackets belong to the value."""
+    """Parse `k1=v1,k2=[v1,v2]`: commas and equals signs inside brackets belong to the value."""
     found = {}
     for part in re.split(f",{OUTSIDE_BRACKETS}", text):
         pair = re.split(rf"\s*=\s*{OUTSIDE_BRACKETS}", part)
@@ -263,7 +266,7 @@ async def exists(admin: Admin, kind: str, name: str) -> bool:
 
 
 async def every_name(admin: Admin, kind: str) -> Sequence[str]:
-    """Everything of a kind that may have settings."""
+    """The names of all entities of a type that may have settings."""
     if kind == TOPICS:
         return [topic.name for topic in await admin.list_topics()]
     if kind in (BROKERS, BROKER_LOGGERS):
@@ -284,7 +287,7 @@ async def every_name(admin: Admin, kind: str) -> Sequence[str]:
 async def settings_of(
     admin: Admin, kind: str, names: Sequence[str], *, everything: bool
 ) -> dict[str, list[ConfigEntry]]:
-    """Settings by name: all of them, or those that were set for the entity itself."""
+    """The settings of an entity by name: all of them, or only those set for the entity itself."""
     resources = {name: ConfigResource(RESOURCE_TYPES[kind], name) for name in names}
     described = await admin.describe_configs(resources.values(), synonyms=True)
     found = {}

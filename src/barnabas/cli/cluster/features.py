@@ -1,4 +1,4 @@
-"""features: the feature levels of a cluster; raise, lower, disable them; levels of releases."""
+"""features: show, raise, lower and disable the feature levels of a cluster; list the levels of releases."""
 
 import argparse
 
@@ -38,26 +38,32 @@ def add_arguments(parser: ToolParser) -> None:
     add_bootstrap_controller(parser)
     add_command_config(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("describe", help="show levels that brokers support and that are in use")
+    commands.add_parser("describe", help="show supported and finalized levels")
     for name, summary in (("upgrade", "raise levels"), ("downgrade", "lower levels")):
         command = commands.add_parser(name, help=summary, description=summary)
         command.add_argument("--feature", action="append", metavar="NAME=LEVEL", help="may be repeated")
-        command.add_argument("--release-version", metavar="VERSION", help="all levels of a release, as 4.3")
-        command.add_argument("--metadata", metavar="VERSION", help="old: the level of metadata.version")
+        command.add_argument(
+            "--release-version", metavar="VERSION", help="all levels of a release, such as 4.3"
+        )
+        command.add_argument(
+            "--metadata", metavar="VERSION", help="deprecated: the level of metadata.version"
+        )
         add_switches(command, unsafe=name == "downgrade")
     disable = commands.add_parser("disable", help="lower levels to zero")
     disable.add_argument("--feature", action="append", metavar="NAME", help="may be repeated")
     add_switches(disable, unsafe=True)
     mapping = commands.add_parser("version-mapping", help="the levels of a release")
     mapping.add_argument("--release-version", metavar="VERSION", help="default: the newest")
-    needs = commands.add_parser("feature-dependencies", help="what a level needs")
+    needs = commands.add_parser("feature-dependencies", help="the dependencies of a level")
     needs.add_argument("--feature", action="append", metavar="NAME=LEVEL", help="may be repeated")
 
 
 def add_switches(command: argparse.ArgumentParser, *, unsafe: bool) -> None:
-    command.add_argument("--dry-run", action="store_true", help="only say whether it could be done")
+    command.add_argument("--dry-run", action="store_true", help="only say whether the change is possible")
     if unsafe:
-        command.add_argument("--unsafe", action="store_true", help="even where metadata is lost")
+        command.add_argument(
+            "--unsafe", action="store_true", help="change the level even if metadata is lost"
+        )
 
 
 async def run(options: argparse.Namespace, out: Output) -> int:
@@ -105,11 +111,11 @@ def shown(name: str, level: int) -> str:
 
 
 def wanted_levels(options: argparse.Namespace, out: Output) -> dict[str, int]:
-    """The features to change, with their new levels."""
+    """The features to change, with their new levels, from the options."""
     levels: dict[str, int] = {}
     if options.command == "disable":
         for name in options.feature or ():
-            put(levels, name, 0)
+            add_level(levels, name, 0)
     else:
         if options.release_version is not None and (options.metadata is not None or options.feature):
             raise ToolError("Can not specify `release-version` with other feature flags.")
@@ -121,13 +127,13 @@ def wanted_levels(options: argparse.Namespace, out: Output) -> dict[str, int]:
             out.line(" `metadata` flag is deprecated and may be removed in a future release.")
             levels[versions.METADATA_VERSION] = level_of_release(options.metadata)
         for text in options.feature or ():
-            put(levels, *name_and_level(text))
+            add_level(levels, *name_and_level(text))
     if not levels:
         raise ToolError(f"You must specify at least one feature to {options.command}")
     return dict(sorted(levels.items()))
 
 
-def put(levels: dict[str, int], name: str, level: int) -> None:
+def add_level(levels: dict[str, int], name: str, level: int) -> None:
     if name in levels:
         raise ToolError(f"Feature {name} was specified more than once.")
     levels[name] = level

@@ -1,4 +1,4 @@
-"""log-dirs: which partitions each broker keeps in which of its log dirs, and how large they are, as JSON."""
+"""log-dirs: print the partitions in each log dir of each broker, with their sizes, as JSON."""
 
 import argparse
 from typing import Any
@@ -16,7 +16,7 @@ ERROR_CLASSES = {ErrorCode.KAFKA_STORAGE_ERROR: "KafkaStorageException"}
 
 
 def add_arguments(parser: ToolParser) -> None:
-    parser.old_spellings.pop("--broker-list")  # here it is no old spelling: ids of brokers
+    parser.old_spellings.pop("--broker-list")  # in this tool --broker-list is a list of broker ids
     add_bootstrap(parser)
     add_command_config(parser)
     parser.add_argument("--describe", action="store_const", const=True, help="show the log dirs (required)")

@@ -1,4 +1,4 @@
-"""metadata-quorum: leader, voters and observers of the metadata quorum; add a controller, remove one."""
+"""metadata-quorum: describe the leader, voters and observers of the quorum; add and remove a controller."""
 
 import argparse
 import time
@@ -47,7 +47,7 @@ def add_arguments(parser: ToolParser) -> None:
     remove.add_argument("-i", "--controller-id", type=int, required=True, metavar="N")
     remove.add_argument("-d", "--controller-directory-id", required=True, metavar="ID")
     for command in (add, remove):
-        command.add_argument("--dry-run", action="store_true", help="only say what would be done")
+        command.add_argument("--dry-run", action="store_true", help="only say what would change")
 
 
 async def run(options: argparse.Namespace, out: Output) -> None:

@@ -1,7 +1,7 @@
-"""A controller that is to join the quorum, as its own server.properties and log dir describe it.
+"""A controller that shall join the quorum, as its own server.properties and log dir describe it.
 
-In: the properties. Out: its id, the id of its metadata log dir, and where its controller listeners are
-advertised. What is missing raises with Kafka's words.
+In: the properties. Out: its id, the id of its metadata log dir, and the advertised addresses of its
+controller listeners. A missing value raises ToolError with Kafka's message.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""dump-log: print what log, index, snapshot and checkpoint files hold, line for line as Kafka does."""
+"""dump-log: print the content of log, index, snapshot and checkpoint files, line for line as Kafka does."""
 
 import argparse
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from barnabas.cli.files import index_dump, record_decoders
-from barnabas.cli.files.index_dump import Findings
+from barnabas.cli.files.index_dump import IndexProblems
 from barnabas.cli.files.record_decoders import Decoder
 from barnabas.cli.files.segment_dump import BYTES_MAX, SegmentDump, SegmentView
 from barnabas.cli.frame.output import Output
@@ -39,25 +39,27 @@ DECODERS: dict[str, Decoder] = {
 
 def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--files", metavar="FILE,...", help="the files to print (required)")
-    parser.add_argument("--print-data-log", action="store_true", help="keys and values of records too")
-    parser.add_argument("--deep-iteration", action="store_true", help="a line for each record")
-    parser.add_argument("--skip-record-metadata", action="store_true", help="only keys and values of records")
+    parser.add_argument("--print-data-log", action="store_true", help="print keys and values of records, too")
+    parser.add_argument("--deep-iteration", action="store_true", help="print a line for each record")
     parser.add_argument(
-        "--max-bytes", type=int, default=BYTES_MAX, metavar="N", help="stop after so many bytes"
+        "--skip-record-metadata", action="store_true", help="print only keys and values of records"
+    )
+    parser.add_argument(
+        "--max-bytes", type=int, default=BYTES_MAX, metavar="N", help="stop after this many bytes"
     )
     parser.add_argument(
         "--index-sanity-check", action="store_true", help="only check indexes as a broker does"
     )
     parser.add_argument("--verify-index-only", action="store_true", help="only compare indexes with the log")
     parser.add_argument(
-        "--cluster-metadata-decoder", action="store_true", help="records of __cluster_metadata"
+        "--cluster-metadata-decoder", action="store_true", help="decode records of __cluster_metadata"
     )
-    parser.add_argument("--offsets-decoder", action="store_true", help="records of __consumer_offsets")
+    parser.add_argument("--offsets-decoder", action="store_true", help="decode records of __consumer_offsets")
     parser.add_argument(
-        "--transaction-log-decoder", action="store_true", help="records of __transaction_state"
+        "--transaction-log-decoder", action="store_true", help="decode records of __transaction_state"
     )
     parser.add_argument(
-        "--share-group-state-decoder", action="store_true", help="records of __share_group_state"
+        "--share-group-state-decoder", action="store_true", help="decode records of __share_group_state"
     )
     parser.add_argument("--remote-log-metadata-decoder", action="store_true", help="of __remote_log_metadata")
     parser.add_argument(
@@ -111,7 +113,7 @@ def by_class(key_class: str | None, value_class: str | None) -> Decoder:
 def dump_file(
     path: Path, view: SegmentView, options: argparse.Namespace, out: Output, problems: list[str]
 ) -> None:
-    findings = Findings()
+    findings = IndexProblems()
     checks = {"sanity_only": options.index_sanity_check, "verify_only": options.verify_index_only}
     kinds: dict[str, Callable[[], Iterator[str]]] = {
         ".index": lambda: index_dump.offset_index(path, findings, **checks),

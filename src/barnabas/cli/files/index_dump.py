@@ -1,7 +1,7 @@
-"""Lines about the small files beside a segment: indexes, producer snapshots, checkpoints.
+"""Prints the small files beside a segment: indexes, producer snapshots, checkpoints.
 
-In: one file. Out: Kafka's lines, and what does not fit the segment beside it, for a summary at the end.
-Does not know: options, the content of records.
+In: one file. Out: Kafka's lines, and the contradictions between an index and its segment, for a summary at
+the end. Does not know: options, the content of records.
 """
 
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ NO_OFFSET = -1
 
 
 @dataclass(slots=True)
-class Findings:
-    """What is wrong with an index, in Kafka's three kinds and its own one of the offset index."""
+class IndexProblems:
+    """The contradictions between an index and its segment: three kinds of Kafka, and one of our own."""
 
     mismatches: list[tuple[int, int]] = field(default_factory=list)
     time_mismatches: list[tuple[int, int]] = field(default_factory=list)
@@ -71,7 +71,9 @@ def log_beside(path: Path) -> Path:
     return log
 
 
-def offset_index(path: Path, findings: Findings, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
+def offset_index(
+    path: Path, findings: IndexProblems, *, sanity_only: bool, verify_only: bool
+) -> Iterator[str]:
     data = path.read_bytes()
     index = OffsetIndex(base_offset(path), whole_entries(data, OFFSET_ENTRY_BYTES))
     log = log_beside(path)
@@ -85,7 +87,7 @@ def offset_index(path: Path, findings: Findings, *, sanity_only: bool, verify_on
         for slot in range(len(index)):
             offset, position = index.entry(slot)
             if offset == index.base_offset and slot > 0:
-                return  # the room that a file of a running broker has left
+                return  # the rest is space that a running broker has reserved
             header = batch_at(buffer, position)
             found = header.last_offset if header else NO_OFFSET
             if found != offset:
@@ -94,7 +96,7 @@ def offset_index(path: Path, findings: Findings, *, sanity_only: bool, verify_on
                 yield f"offset: {offset} position: {position}"
 
 
-def time_index(path: Path, findings: Findings, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
+def time_index(path: Path, findings: IndexProblems, *, sanity_only: bool, verify_only: bool) -> Iterator[str]:
     data = path.read_bytes()
     index = TimeIndex(base_offset(path), whole_entries(data, TIME_ENTRY_BYTES))
     log = log_beside(path)
@@ -117,9 +119,9 @@ def time_index(path: Path, findings: Findings, *, sanity_only: bool, verify_only
 
 
 def compare_time(
-    buffer: Buffer, position: int, entry: tuple[int, int], previous: int, findings: Findings
+    buffer: Buffer, position: int, entry: tuple[int, int], previous: int, findings: IndexProblems
 ) -> None:
-    """An entry must name the last offset of a batch and the largest timestamp in it."""
+    """Check that an entry holds the last offset of a batch and the largest timestamp in it."""
     timestamp, offset = entry
     view = memoryview(buffer)[position:]
     try:
@@ -177,7 +179,7 @@ def producer_snapshot(path: Path) -> Iterator[str]:
 
 
 def text_checkpoint(path: Path) -> Iterator[str]:
-    """Checkpoints of offsets or of leader epochs (Kafka's own tool ignores them)."""
+    """Lines of a checkpoint of offsets or leader epochs (Kafka's own tool ignores these files)."""
     data = path.read_bytes()
     try:
         if path.name == "leader-epoch-checkpoint":
@@ -195,7 +197,7 @@ def whole_entries(data: bytes, size: int) -> bytes:
 
 
 def trimmed(data: bytes) -> bytes:
-    """Without the empty room at the end of a running broker's file."""
+    """The entries without the reserved space that a running broker has at the end of the file."""
     return data if len(data) < 1 << 16 else data.rstrip(b"\0")
 
 

@@ -1,7 +1,7 @@
-"""A metadata image out of files: a snapshot, segments of the log, or the newest of both in a folder.
+"""Loads a metadata image from files: a snapshot, segments of the log, or the newest of both in a folder.
 
-In: a path. Out: the image. Only reads: a running node's folder may be looked at, and what it is writing at
-this moment is left out. Does not know: the quorum, what is committed.
+In: a path. Out: the image. Only reads, so the folder may belong to a running node; a batch that the node has
+not written completely is left out. Does not know: the quorum, what is committed.
 """
 
 import re
@@ -25,7 +25,7 @@ SEGMENT = re.compile(r"\d{20}")
 
 
 def load(path: Path) -> MetadataImage:
-    """The image that a snapshot, a segment or a folder of them holds."""
+    """Load the image from a snapshot, a segment or a folder of them."""
     if path.is_dir():
         return load_folder(folder_of(path))
     if not path.is_file():
@@ -34,7 +34,7 @@ def load(path: Path) -> MetadataImage:
 
 
 def folder_of(path: Path) -> Path:
-    """The folder of the metadata log: the path itself, or inside a log dir."""
+    """The folder of the metadata log: the path itself, or a folder in it if the path is a log dir."""
     inside = path / f"{METADATA_TOPIC}-0"
     return inside if inside.is_dir() else path
 
@@ -57,13 +57,13 @@ def load_folder(folder: Path) -> MetadataImage:
 
 
 def as_of(image: MetadataImage, snapshot: SnapshotId) -> MetadataImage:
-    """Offsets inside a snapshot are its own; what it holds is the log up to the offset in its name."""
+    """Set the image's offset to the one in the snapshot's name; the offsets of its batches mean nothing."""
     at = Provenance(snapshot.end_offset - 1, snapshot.epoch, image.provenance.timestamp_ms)
     return MetadataDelta(image).apply(at)
 
 
 def load_files(image: MetadataImage, paths: list[Path], start: int) -> MetadataImage:
-    """The image after the records of some files, from an offset on."""
+    """Apply the records of files to an image, from an offset on."""
     delta = MetadataDelta(image)
     transactions = TransactionFilter()
     last: BatchHeader | None = None
@@ -94,6 +94,6 @@ def batches(path: Path, start: int, advance: Advance) -> Iterator[tuple[BatchHea
                     [serde.decode(each.value or b"") for each in iter_records(view, position=position)],
                 )
         except KafkaError:
-            return  # the end of what is written
+            return  # the node has not written the rest yet
         finally:
             view.release()

@@ -1,7 +1,7 @@
 """metadata-shell: browse a metadata snapshot, a log or a data folder as if it were a file system.
 
-With a command it prints what the command prints; without one it reads commands until `exit`, with history
-and completion of paths on a terminal.
+With a command the tool runs it and ends. Without one it reads commands until `exit`, with history and
+completion of paths on a terminal.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def add_arguments(parser: ToolParser) -> None:
     where = parser.add_argument_group("what to browse (exactly one)")
     where.add_argument("-s", "--snapshot", metavar="FILE", help="a snapshot, or a segment of the log")
     where.add_argument(
-        "-d", "--directory", metavar="DIR", help="a data folder: its newest snapshot and the log behind it"
+        "-d", "--directory", metavar="DIR", help="a data folder: its newest snapshot and the log after it"
     )
     parser.add_argument(
         "words", nargs="*", metavar="COMMAND", help="ls, cat, find or tree, with paths (default: a shell)"
@@ -35,7 +35,7 @@ def add_arguments(parser: ToolParser) -> None:
 
 def run(options: argparse.Namespace, out: Output) -> None:
     if (options.snapshot is None) == (options.directory is None):
-        raise UsageError("either --snapshot or --directory is needed: what to browse")
+        raise UsageError("--snapshot or --directory is required")
     if options.directory is not None and not Path(options.directory).is_dir():
         raise ToolError(f"{options.directory}: no such directory")
     if not options.words and sys.stdin.isatty():
@@ -64,14 +64,14 @@ def interact(shell: Shell, out: Output) -> None:
             return
         if line.strip():
             shell.remember(line)
-        for text in answer(shell, line):
+        for text in run_line(shell, line):
             out.line(text)
         out.flush()
 
 
-def answer(shell: Shell, line: str) -> list[str]:
+def run_line(shell: Shell, line: str) -> list[str]:
     try:
-        # A backslash belongs to a glob here, as quotes do to the words.
+        # Backslashes stay as they are, because globs use them; quotes group words.
         lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
         lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
         words = list(lexer)

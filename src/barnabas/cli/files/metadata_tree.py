@@ -1,7 +1,7 @@
 """A metadata image as a tree of folders and files, with the names and texts of Kafka's metadata shell.
 
-In: an image. Out: nodes, made by need. Kafka gives quotas of defaults no name; here they are `<default>`.
-Does not know: paths, printing.
+In: an image. Out: nodes, created when they are first needed. Default quotas have the name `<default>`; Kafka
+gives them none. Does not know: paths, printing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keys and values of records as text: plain, or as what Kafka's internal topics hold.
+"""Turns keys and values of records into text: as plain text, or decoded as records of an internal topic.
 
-In: key and value of one record. Out: the text for each that is there. A record that cannot be understood is
-told in place, and never ends a dump. Does not know: files, batches.
+In: one record. Out: the text of its key and of its value, each None if it is absent. If a record cannot be
+decoded, the text says so; the dump continues. Does not know: files, batches.
 """
 
 import base64
@@ -28,7 +28,7 @@ def as_text(record: Record) -> Decoded:
 
 
 def reader_of_class(name: str | None) -> Callable[[bytes], str]:
-    """A decoder of Kafka's by its class name, for keys or for values."""
+    """The decoder for keys or values with the name of a class of Kafka's."""
     short = (name or "StringDecoder").rpartition(".")[2]
     numbers = {"IntegerDecoder": ">i", "LongDecoder": ">q"}
     if short not in (*numbers, "StringDecoder", "DefaultDecoder"):
@@ -96,7 +96,7 @@ def remote_log_metadata(record: Record) -> Decoded:
 def by_key_type(
     declarations: ModuleType, record: Record, value_json: Callable[[Any, int], dict[str, Any]]
 ) -> Decoded:
-    """Two bytes in front of a key name its type, two in front of a value its version."""
+    """Decode by the type in the first two bytes of the key and the version in the first two of the value."""
     key, value = record.key, record.value
     if key is None or len(key) < _version.size:
         return None, f"Failed to decode message at offset {record.offset} using the decoder: it has no type"
@@ -118,7 +118,7 @@ def by_key_type(
 
 
 def group_value(message: Message, version: int) -> dict[str, Any]:
-    """Members of a classic consumer group carry two messages of their own inside."""
+    """A group's record as JSON, with the subscription and assignment of members decoded, too."""
     data = to_json(message, version)
     if data.get("protocolType") != CONSUMER_PROTOCOL:
         return data
@@ -135,7 +135,7 @@ def group_value(message: Message, version: int) -> dict[str, Any]:
                 (inner_version,) = _version.unpack_from(inner)
                 member[name] = to_json(cls.decode(inner[2:], inner_version), inner_version)
             except (ProtocolError, KafkaError, struct.error):
-                continue  # not ours to read: the bytes stay as they are
+                continue  # bytes that cannot be decoded stay base64
     return data
 
 

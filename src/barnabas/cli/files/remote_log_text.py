@@ -1,7 +1,7 @@
-"""Records of `__remote_log_metadata` as text, in the words of Kafka's own classes.
+"""Records of `__remote_log_metadata` as text, in the format of Kafka's own classes.
 
-In: the value of a record: frame version, type and version as varints, then the fields. Out: one line; a value
-that is none of these raises ValueError. Does not know: files, offsets.
+In: the value of a record: frame version, type and version as varints, then the fields. Out: one line; any
+other value raises ValueError. Does not know: files, offsets.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Lines about a log segment or a snapshot: one for each batch, and one for each record if asked for.
+"""Prints a log segment or a snapshot: a line for each batch and, with `--deep-iteration`, for each record.
 
-In: a `.log` or `.checkpoint` file. Out: Kafka's lines, damage included: a batch that fails its checksum is
-shown as not valid, bytes that are no batch are counted. Does not know: options, other files.
+In: a `.log` or `.checkpoint` file. Out: Kafka's lines. A batch that fails its checksum is printed as invalid;
+bytes that are no batch are counted. Does not know: options, other files.
 """
 
 import mmap
@@ -32,7 +32,7 @@ CONTROL_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:
-    """What to show of a segment."""
+    """Which parts of a segment to print, and how."""
 
     records: bool = False
     content: bool = False
@@ -42,7 +42,7 @@ class SegmentView:
 
 
 class SegmentDump:
-    """The lines of one file; `gaps` are pairs of offsets that do not follow each other."""
+    """The lines of one file; `gaps` holds pairs of neighbouring offsets that are not consecutive."""
 
     def __init__(self, path: Path, view: SegmentView) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class SegmentDump:
                     yield from self._records(buffer, position, header)
                 self.position = position + header.size
         except KafkaError:
-            return  # what is left is counted as invalid bytes
+            return  # `lines` reports the rest as invalid bytes
 
     def _records(self, buffer: Buffer, position: int, header: BatchHeader) -> Iterator[str]:
         try:
@@ -98,7 +98,7 @@ class SegmentDump:
 
 @contextmanager
 def mapped(path: Path) -> Iterator[Buffer]:
-    """The bytes of a file without reading them all into memory."""
+    """Map a file into memory instead of reading it."""
     with path.open("rb") as file:
         if path.stat().st_size == 0:
             yield b""

@@ -1,7 +1,7 @@
 """The commands of the metadata shell: ls, cd, pwd, cat, find, tree, man, help, history, exit.
 
-In: words, and a Shell with the tree and the working folder. Out: lines; what is wrong with a command is a
-line too, in Kafka's words. Does not know: where lines come from and go to.
+In: words, and a Shell with the tree and the working folder. Out: lines; an error of a command is a line, too,
+with Kafka's text. Does not know: where lines come from and go to.
 """
 
 import os
@@ -21,7 +21,7 @@ class Shell:
     tree: Folder
     working: str = "/"
     history: list[str] = field(default_factory=list)
-    screen_width: int | None = None  # None: one name a line, as for a pipe
+    screen_width: int | None = None  # None: print one name on each line, as for a pipe
     ended: bool = False
 
     def remember(self, line: str) -> None:
@@ -34,12 +34,12 @@ class Command:
     run: Callable[[Shell, list[str]], Iterator[str]]
     summary: str
     argument: str
-    counts: tuple[int, int | None]  # of words behind it: at least, at most
+    counts: tuple[int, int | None]  # smallest and largest number of arguments
     interactive_only: bool = False
 
 
 def run(shell: Shell, words: list[str], *, interactive: bool) -> Iterator[str]:
-    """The lines that a command prints."""
+    """Run a command; yield the lines that it prints."""
     if not words:
         return
     known = {name: each for name, each in COMMANDS.items() if interactive or not each.interactive_only}
@@ -80,7 +80,7 @@ def ls(shell: Shell, targets: list[str]) -> Iterator[str]:
 
 
 def columns(names: list[str], width: int | None) -> Iterator[str]:
-    """Names below each other in as many columns as the screen has room for."""
+    """Arrange names in as many columns as fit on the screen."""
     if not names:
         return
     count, rows, widths = 1, len(names), [0]

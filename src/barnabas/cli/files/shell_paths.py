@@ -1,7 +1,7 @@
 """Paths and globs in a tree of metadata: `/image/topics/byName/orders-*`, `../{a,b}`, relative to a folder.
 
-In: a tree, a working folder, a glob. Out: the nodes that it names, in order. `*`, `?` and `{a,b}` match
-within one part of a path; a backslash takes the next letter as it is.
+In: a tree, a working folder, a glob. Out: the nodes that match, in order. `*`, `?` and `{a,b}` match within
+one part of a path; a backslash makes the next character literal.
 """
 
 import re
@@ -26,7 +26,7 @@ class Found:
 
 
 def find(tree: Folder, working: str, glob: str) -> list[Found]:
-    """All nodes that a glob names; none where there is nothing of that name."""
+    """All nodes that match a glob."""
     whole = glob if glob.startswith("/") else f"{working}/{glob}"
     return list(_below(tree, (), _without_dots(whole)))
 
@@ -59,7 +59,7 @@ def _below(node: Node, path: tuple[str, ...], parts: list[str]) -> Iterator[Foun
 
 
 def expression(glob: str) -> str | None:
-    """A glob as a regular expression; None for one that can only mean itself, or is none."""
+    """A glob as a regular expression; None if it has no wildcards or is malformed."""
     parts: list[str] = []
     literal, in_group = True, False
     letters = iter(glob)
@@ -85,7 +85,7 @@ def expression(glob: str) -> str | None:
 
 
 def completions(tree: Folder, working: str, start: str) -> list[str]:
-    """What a path that was begun may go on with."""
+    """The paths that begin with the given text."""
     before, slash, last = start.rpartition("/")
     folder = (before or "/") if slash else "."
     found = find(tree, working, folder)

@@ -1,1 +1,1 @@
-"""What tools share: reading options, printing, progress, connecting to a cluster."""
+"""Shared parts of all tools: reading options, printing, progress, connecting to a cluster."""

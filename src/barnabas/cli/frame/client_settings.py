@@ -1,7 +1,7 @@
-"""Producer and consumer settings of the tools: Kafka's names, values checked, onto our client's fields.
+"""Producer and consumer settings of the tools: translates Kafka's names to the fields of our client.
 
-In: name=value pairs. Out: settings of the light producer and consumer; a wrong value raises with Kafka's
-words. Names that our client has no use for are returned, for a note to the person.
+In: name=value pairs. Out: settings of our own producer and consumer. A wrong value raises with Kafka's
+message. `PRODUCER_NAMES` and `CONSUMER_NAMES` are the names that have an effect; tools note all others.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
-"""The options that every tool of a cluster has, and the Cluster that they describe.
+"""The options of every tool that connects to a cluster, and the Cluster that they describe.
 
-In: --bootstrap-server, --command-config and name=value properties. Out: a Cluster. Called as `barnabas
-TOOL` the address has a default: $BARNABAS_BOOTSTRAP, else localhost:9092; under Kafka's names it is
-required, as there.
+In: --bootstrap-server, --command-config and name=value properties. Out: a Cluster. For `barnabas TOOL` the
+address has a default: $BARNABAS_BOOTSTRAP, else localhost:9092. Under Kafka's names it is required, as there.
 """
 
 import argparse
@@ -21,7 +20,7 @@ BOOTSTRAP_VARIABLE = "BARNABAS_BOOTSTRAP"
 
 
 class DefaultAddress(str):
-    """An address that nobody typed."""
+    """An address that comes from the default, not from the command line."""
 
 
 def default_bootstrap(parser: ToolParser) -> str | None:
@@ -45,7 +44,7 @@ def add_bootstrap_controller(parser: ToolParser) -> None:
 
 
 def is_server_given(options: argparse.Namespace) -> bool:
-    """Whether somebody typed --bootstrap-server."""
+    """Whether --bootstrap-server is on the command line."""
     server = options.bootstrap_server
     return server is not None and not isinstance(server, DefaultAddress)
 
@@ -57,7 +56,7 @@ def add_command_config(parser: ToolParser) -> None:
 
 
 def load_properties(path: str | None) -> dict[str, str]:
-    """A properties file named by an option; none is empty."""
+    """Read the properties file that an option names; without a file there are no properties."""
     if path is None:
         return {}
     from barnabas.settings.properties import parse
@@ -72,7 +71,7 @@ def load_properties(path: str | None) -> dict[str, str]:
 def cluster_from(
     options: argparse.Namespace, properties: Mapping[str, str] | None = None, *, client_id: str = "admin"
 ) -> Cluster:
-    """The cluster that a tool's options name."""
+    """A client of the cluster that the options of a tool name."""
     known = dict(properties) if properties is not None else load_properties(options.command_config)
     controllers = getattr(options, "bootstrap_controller", None)
     bootstrap = controllers or options.bootstrap_server or known.get("bootstrap.servers")

@@ -1,4 +1,4 @@
-"""What `features` and `storage` both tell of feature levels: those of a release, and what one depends on.
+"""Feature levels, for `features` and `storage`: the levels of a release, and the dependencies of a level.
 
 In: a release, `name=level` texts. Out: lines. Does not know: clusters.
 """
@@ -21,7 +21,7 @@ LEVEL_MAX = 2**15 - 1
 
 
 def level_of_release(release: str) -> int:
-    """The `metadata.version` of `4.3`, `4.3-IV0`."""
+    """The `metadata.version` level of a release, such as `4.3` or `4.3-IV0`."""
     level = versions.release_level(release)
     if level is None:
         known = ", ".join(versions.RELEASES)
@@ -30,14 +30,14 @@ def level_of_release(release: str) -> int:
 
 
 def defaults(level: int) -> dict[str, int]:
-    """The features beside `metadata.version` that a new cluster of this level has."""
+    """The other features, with their levels, of a new cluster with this `metadata.version`."""
     found = {name: versions.FEATURES[name].default_level(level) for name in ORDER}
     found[versions.KRAFT_VERSION] = 1 if level >= versions.RELEASES["3.9-IV0"] else 0
     return found
 
 
 def mapping_lines(release: str | None) -> Iterator[str]:
-    """The features of a release, or of the newest."""
+    """The feature levels of a release (default: the newest)."""
     level = versions.LATEST_LEVEL if release is None else level_of_release(release)
     yield f"{versions.METADATA_VERSION}={level} ({release or versions.release_name(level)})"
     for name, default in defaults(level).items():
@@ -45,7 +45,7 @@ def mapping_lines(release: str | None) -> Iterator[str]:
 
 
 def name_and_level(text: str) -> tuple[str, int]:
-    """`metadata.version=30`, as `features` takes it."""
+    """Parse `metadata.version=30`, as `features` accepts it."""
     name, equals, level = text.partition("=")
     if not equals:
         raise ToolError(f"Can't parse feature=level string {text}: equals sign not found.")
@@ -61,7 +61,7 @@ def name_and_level(text: str) -> tuple[str, int]:
 
 
 def dependency_lines(name: str, level: int, unknown_level: str) -> Iterator[str]:
-    """What a level of a feature needs; `unknown_level` is what to say of one that does not exist."""
+    """The dependencies of a feature level; `unknown_level` is the message for a level that does not exist."""
     if name == versions.METADATA_VERSION:
         if level not in versions.RELEASES.values():
             raise ToolError(f"Unknown metadata.version {level}")

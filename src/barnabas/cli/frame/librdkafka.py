@@ -1,6 +1,6 @@
-"""librdkafka (the package confluent-kafka) as the engine of heavy tools, where it is installed.
+"""librdkafka (the package confluent-kafka, if installed) as the client of tools that need speed.
 
-In: Kafka's setting names. Out: the same as librdkafka spells them, and errors as one line.
+In: settings under Kafka's names. Out: settings under librdkafka's names, and errors as one line.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def engine_name() -> str:
 
 
 def settings(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Kafka's settings in librdkafka's words."""
+    """Translate Kafka's settings to librdkafka's names, without those that librdkafka does not have."""
     found: dict[str, Any] = {}
     for name, value in properties.items():
         if name == "buffer.memory":

@@ -1,7 +1,7 @@
-"""A message as JSON, in the words and order of Kafka's own JSON converters.
+"""Protocol messages as JSON, with the names and the order of Kafka's own JSON converters.
 
-In: a message and its version. Out: plain Python values that `json` can write. Names are camelCase, ids are
-base64 text, bytes are base64, tagged fields are there only when they differ from their default.
+In: a message and its version. Out: plain Python values that `json` can write. Names are camelCase, ids and
+bytes are base64, and a tagged field appears only if it differs from its default.
 """
 
 import base64
@@ -15,7 +15,7 @@ from barnabas.protocol.schema import Field
 
 
 def to_json(message: Struct, version: int) -> dict[str, Any]:
-    """The fields of a message (or of a struct in it) that its version has."""
+    """The fields of a message, or of a struct in it, that exist in this version."""
     found = {}
     for field in message.schema.fields:
         if version not in field.versions:

@@ -1,7 +1,7 @@
-"""Where a tool prints: results to standard output, everything else to standard error.
+"""The output of a tool: results go to standard output, everything else to standard error.
 
-In: lines or bytes. A reader that went away (`| head`) shows as BrokenPipeError, which `main` turns into a
-quiet end. Does not know: what is printed.
+In: lines or bytes. If the reader of a pipe has closed it (`| head`), writing raises BrokenPipeError, and
+`main` ends the tool without a message. Does not know: what is printed.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 
 class Output:
-    """Text and bytes to standard output in the order they were written."""
+    """Writes text and bytes to standard output in the order of the calls."""
 
     def line(self, text: str = "") -> None:
         sys.stdout.write(text + "\n")
@@ -23,7 +23,7 @@ class Output:
         sys.stdout.buffer.write(data)
 
     def note(self, text: str) -> None:
-        """Something a person should know that is not part of the result."""
+        """Print a line that is not part of the result to standard error."""
         sys.stdout.flush()
         with contextlib.suppress(BrokenPipeError):
             sys.stderr.write(text + "\n")
@@ -35,10 +35,10 @@ class Output:
 
 
 @contextlib.contextmanager
-def cancelled_when_unread() -> Iterator[None]:
-    """Ends the current task with BrokenPipeError as soon as the reader of our pipe is gone (`| head`).
+def end_when_reader_closes() -> Iterator[None]:
+    """End the current task with BrokenPipeError as soon as the reader of our pipe closes it (`| head`).
 
-    A consumer that waits for records would else notice only when the next one comes.
+    Otherwise a consumer that waits for records would notice it only when the next record arrives.
     """
     descriptor = pipe_descriptor()
     task = asyncio.current_task()
@@ -54,7 +54,8 @@ def cancelled_when_unread() -> Iterator[None]:
         loop.remove_reader(descriptor)
         task.cancel()
 
-    loop.add_reader(descriptor, reader_gone)  # a pipe's writing end is never readable, only broken
+    # The write end of a pipe becomes readable only when its reader has closed.
+    loop.add_reader(descriptor, reader_gone)
     try:
         yield
     except asyncio.CancelledError:
@@ -67,7 +68,7 @@ def cancelled_when_unread() -> Iterator[None]:
 
 
 def pipe_descriptor() -> int | None:
-    """Standard output, if it is a pipe."""
+    """The descriptor of standard output, if it is a pipe."""
     try:
         descriptor = sys.stdout.fileno()
         return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
@@ -75,8 +76,8 @@ def pipe_descriptor() -> int | None:
         return None
 
 
-def abandon_output() -> None:
-    """Nobody reads any more: keep the interpreter from complaining when it flushes at its end."""
+def discard_output() -> None:
+    """Send further output to /dev/null, so that the interpreter's last flush does not fail."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

@@ -1,7 +1,7 @@
-"""Options as Kafka's tools read them: long names, clear one-line errors, old spellings understood.
+"""Command lines as Kafka's tools read them: long option names, errors of one line, old spellings.
 
-In: arguments. Out: an argparse Namespace, or a UsageError whose text is that of Kafka's tools where they
-have one. Nothing here ends the process or prints, help and version apart.
+In: arguments. Out: an argparse Namespace, or a UsageError with the text of Kafka's tools if they have one.
+Apart from --help, nothing here prints or ends the process.
 """
 
 import argparse
@@ -18,20 +18,22 @@ BAD_BOOTSTRAP = "Please provide valid host:port like host1:9091,host2:9092"
 
 
 class ToolError(Exception):
-    """A tool cannot go on; the text is one line for a person."""
+    """A tool cannot continue; the text is one line for the user."""
 
 
 class UsageError(ToolError):
     """The command line is wrong."""
 
 
-class GoneOption(str):
-    """An old option that has no successor: the text to answer with."""
+class RemovedOption(str):
+    """The error text for an old option that nothing replaces."""
 
 
-ZOOKEEPER_IS_GONE = GoneOption("--zookeeper is gone since Kafka 3: tools talk to a broker. Use: {command}")
-OF_EVERY_COMMAND = {"--bootstrap-server", "--bootstrap-controller", "--command-config"}
-OLD_SPELLINGS: Mapping[str, str] = {"--broker-list": "--bootstrap-server", "--zookeeper": ZOOKEEPER_IS_GONE}
+ZOOKEEPER_REMOVED = RemovedOption(
+    "--zookeeper was removed in Kafka 3: tools connect to a broker. Use: {command}"
+)
+COMMON_OPTIONS = {"--bootstrap-server", "--bootstrap-controller", "--command-config"}
+OLD_SPELLINGS: Mapping[str, str] = {"--broker-list": "--bootstrap-server", "--zookeeper": ZOOKEEPER_REMOVED}
 
 
 class ToolParser(argparse.ArgumentParser):
@@ -41,15 +43,15 @@ class ToolParser(argparse.ArgumentParser):
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(exit_on_error=False, **settings)
         self.old_spellings: dict[str, str] = dict(OLD_SPELLINGS)
-        self.signed: set[str] = set()  # options whose value may start with a minus and is no number
-        self.strict = False  # whether what Kafka requires has no default of ours
+        self.signed: set[str] = set()  # options whose value may start with a minus without being a number
+        self.strict = False  # whether options that Kafka requires are required, without our defaults
 
     def read(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-        """Options, and notes on old spellings to show."""
-        modern, notes = modernise(arguments, self.old_spellings, self.prog)
-        modern = with_signed_values(modern, self.signed)
+        """The options, and a note for each old spelling."""
+        modern, notes = replace_old_spellings(arguments, self.old_spellings, self.prog)
+        modern = join_signed_values(modern, self.signed)
         if self._subparsers is not None:
-            modern = with_first(modern, OF_EVERY_COMMAND & set(self._option_string_actions))
+            modern = move_to_front(modern, COMMON_OPTIONS & set(self._option_string_actions))
         try:
             options, unknown = self.parse_known_args(modern)
         except argparse.ArgumentError as error:
@@ -67,16 +69,16 @@ class ToolParser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def modernise(
+def replace_old_spellings(
     arguments: Sequence[str], spellings: Mapping[str, str], program: str = ""
 ) -> tuple[list[str], list[str]]:
-    """Arguments with old option names replaced, and a note for each that was."""
+    """The arguments with new option names instead of old ones, and a note for each change."""
     modern, notes = [], []
     for argument in arguments:
         name, equals, value = argument.partition("=")
         newer = spellings.get(name)
-        if isinstance(newer, GoneOption):
-            raise UsageError(newer.format(command=f"{program} {without_zookeeper(arguments)}"))
+        if isinstance(newer, RemovedOption):
+            raise UsageError(newer.format(command=f"{program} {with_bootstrap_server(arguments)}"))
         if newer is not None:
             notes.append(f"{name} is an old spelling: use {newer}")
             argument = f"{newer}{equals}{value}"
@@ -84,8 +86,8 @@ def modernise(
     return modern, notes
 
 
-def without_zookeeper(arguments: Sequence[str]) -> str:
-    """The same command, asked of a broker."""
+def with_bootstrap_server(arguments: Sequence[str]) -> str:
+    """The same command with --bootstrap-server instead of --zookeeper."""
     kept = [*arguments]
     for place, argument in enumerate(arguments):
         if argument.partition("=")[0] == "--zookeeper":
@@ -95,8 +97,8 @@ def without_zookeeper(arguments: Sequence[str]) -> str:
     return shlex.join(kept)
 
 
-def with_first(arguments: Sequence[str], names: Collection[str]) -> list[str]:
-    """Options that belong in front of a command, wherever they were typed."""
+def move_to_front(arguments: Sequence[str], names: Collection[str]) -> list[str]:
+    """Move options that argparse expects before a subcommand to the front, wherever the user typed them."""
     first, rest = [], []
     left = iter(arguments)
     for argument in left:
@@ -108,8 +110,8 @@ def with_first(arguments: Sequence[str], names: Collection[str]) -> list[str]:
     return first + rest
 
 
-def with_signed_values(arguments: Sequence[str], signed: Collection[str]) -> list[str]:
-    """`--by-duration -PT1H` as `--by-duration=-PT1H`: argparse would take the value for an option."""
+def join_signed_values(arguments: Sequence[str], signed: Collection[str]) -> list[str]:
+    """Turn `--by-duration -PT1H` into `--by-duration=-PT1H`: argparse would read the value as an option."""
     joined: list[str] = []
     for argument in arguments:
         if joined and joined[-1] in signed:
@@ -120,7 +122,7 @@ def with_signed_values(arguments: Sequence[str], signed: Collection[str]) -> lis
 
 
 def explain(error: argparse.ArgumentError, arguments: Sequence[str]) -> str:
-    """Kafka's words for what argparse found."""
+    """Kafka's message for an error that argparse found."""
     names = (error.argument_name or "").split("/")
     name = names[0].split(" ")[0]
     bare = name.lstrip("-") or "command"
@@ -153,7 +155,7 @@ def exactly_one(options: argparse.Namespace, *names: str) -> None:
 
 
 def key_values(pairs: Iterable[str] | None) -> dict[str, str]:
-    """`name=value` options; a missing value is empty, as Kafka has it."""
+    """Parse `name=value` options; a missing value is an empty text, as in Kafka's tools."""
     found = {}
     for pair in pairs or ():
         name, _, value = pair.partition("=")

@@ -1,7 +1,7 @@
-"""Files that name partitions, as Kafka's tools read them: `{"partitions": [{"topic": "a", "partition": 0}]}`.
+"""Reads files that list partitions: `{"partitions": [{"topic": "a", "partition": 0}]}`.
 
-In: a file. Out: its entries, checked field by field, with Kafka's words for what is wrong.
-Does not know: what is done with the partitions.
+In: a file. Out: its entries. Each field is checked; errors have the text of Kafka's tools.
+Does not know: what the tool does with the partitions.
 """
 
 import json
@@ -17,7 +17,7 @@ KINDS = {str: "String", int: "Integer"}
 
 
 def load(path: str) -> dict[str, Any] | None:
-    """The object in a file; None where there is no JSON in it."""
+    """The JSON object in a file; None if the file is no JSON."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:

@@ -1,6 +1,6 @@
-"""A progress bar for long work: on standard error, only when a person looks at it, and imported only then.
+"""A progress bar for long work, on standard error, only if that is a terminal. `rich` is imported only then.
 
-In: what is being done and how much there is. Out: a function to tell how much more is done.
+In: a title and the total amount. Out: a function to call with each amount that is done.
 """
 
 import contextlib
@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 Advance = Callable[[int], None]
 
 
-def nothing(amount: int) -> None:
-    """Progress that nobody watches."""
+def ignore_progress(amount: int) -> None:
+    """The function to call if there is no bar."""
 
 
 @contextlib.contextmanager
 def progress(
     title: str, total: int | None, *, size_bytes: bool = False, beside_output: bool = True
 ) -> Iterator[Advance]:
-    """`with progress("sending", total) as advance:` shows a bar while standard error is a terminal.
+    """Show a bar if standard error is a terminal: `with progress("sending", total) as advance:`.
 
-    With `beside_output` false there is none where output itself scrolls by on the terminal.
+    With `beside_output=False` there is no bar if the tool's output goes to a terminal, too.
     """
     if not sys.stderr.isatty() or (sys.stdout.isatty() and not beside_output):
-        yield nothing
+        yield ignore_progress
         return
     from rich.console import Console
     from rich.progress import (
@@ -37,7 +37,7 @@ def progress(
 
     amount = DownloadColumn() if size_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-    # What a tool prints meanwhile goes above the bar, but never from a file or pipe into the terminal.
+    # On a terminal, rich prints the tool's output above the bar. Output to a file or pipe must stay there.
     redirect = sys.stdout.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task(title, total=total)

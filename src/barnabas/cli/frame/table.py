@@ -1,4 +1,4 @@
-"""Tables as Kafka's tools print them: cells as wide as their column, each followed by a tab.
+"""Tables as Kafka's tools print them: each cell is as wide as its column and followed by a tab.
 
 In: a header and rows of text. Out: lines.
 """

@@ -1,4 +1,4 @@
-"""Topic names by regular expression, as Kafka's tools read one: commas mean `or`, quotes are dropped."""
+"""Filters topic names by regular expression, as Kafka's tools do: a comma means `or`, quotes are dropped."""
 
 import re
 from collections.abc import Iterable

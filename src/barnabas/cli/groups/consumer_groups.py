@@ -1,7 +1,8 @@
-"""consumer-groups: list, describe and delete groups, and move their offsets, as kafka-consumer-groups.
+"""consumer-groups: list, describe and delete groups, and reset their offsets, as kafka-consumer-groups.
 
 In: options. Out: tables in Kafka's columns. The checks of options and their order are Kafka's. Under Kafka's
-name a failed command ends with status 0 and its error in the output, as there; else with status 1.
+name a failed command prints its error to the output and ends with status 0, as Kafka's tool does. Under our
+name it ends with status 1.
 """
 
 import argparse
@@ -32,7 +33,7 @@ EXAMPLES = (
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 ONE_ACTION = f"Command must include exactly one action: {', '.join(f'--{each}' for each in ACTIONS)}"
 TIMEOUT_MS = 30_000
-ALL = "all"  # an option whose value is left out
+ALL = "all"  # the value of an option that is given without one
 STATES = (
     "PreparingRebalance",
     "CompletingRebalance",
@@ -65,8 +66,8 @@ def add_arguments(parser: ToolParser) -> None:
     actions.add_argument("--list", action="store_true", help="list groups")
     actions.add_argument("--describe", action="store_true", help="offsets and lag, members, or state")
     actions.add_argument("--delete", action="store_true", help="delete groups that have no members")
-    actions.add_argument("--reset-offsets", action="store_true", help="move offsets of inactive groups")
-    actions.add_argument("--delete-offsets", action="store_true", help="forget offsets of a group")
+    actions.add_argument("--reset-offsets", action="store_true", help="reset offsets of inactive groups")
+    actions.add_argument("--delete-offsets", action="store_true", help="delete offsets of a group")
     actions.add_argument("--validate-regex", metavar="REGEX", help="check a regular expression (RE2 syntax)")
     parser.add_argument("--group", action="append", metavar="ID", help="a group; may be repeated")
     parser.add_argument("--all-groups", action="store_true", help="every group")
@@ -84,7 +85,7 @@ def add_arguments(parser: ToolParser) -> None:
         nargs="?",
         const=ALL,
         metavar="STATE,...",
-        help="describe the state; with --list show it, and only groups in the given ones",
+        help="describe the state; with --list: show states, and only groups in the given states",
     )
     parser.add_argument(
         "--type", nargs="?", const=ALL, metavar="TYPE,...", help="with --list: classic, consumer or both"
@@ -92,16 +93,16 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="describe more: epochs and assignments")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be reset")
     parser.add_argument("--execute", action="store_true", help="reset")
-    parser.add_argument("--export", action="store_true", help="print what is reset as CSV")
-    forms = parser.add_argument_group("where --reset-offsets goes (exactly one)")
+    parser.add_argument("--export", action="store_true", help="print the new offsets as CSV")
+    forms = parser.add_argument_group("new offsets of --reset-offsets (exactly one)")
     forms.add_argument("--to-earliest", action="store_true", help="the first record")
-    forms.add_argument("--to-latest", action="store_true", help="behind the last record")
-    forms.add_argument("--to-current", action="store_true", help="where the group is, else the end")
-    forms.add_argument("--to-offset", metavar="N", help="an offset, moved into the log where it is outside")
-    forms.add_argument("--shift-by", metavar="N", help="so many records further, or back if negative")
-    forms.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="first record at that time")
-    forms.add_argument("--by-duration", metavar="PnDTnHnMnS", help="first record of the last while")
-    forms.add_argument("--from-file", metavar="CSV", help="as the file says, one that --export wrote")
+    forms.add_argument("--to-latest", action="store_true", help="the end of the log")
+    forms.add_argument("--to-current", action="store_true", help="the committed offset, else the end")
+    forms.add_argument("--to-offset", metavar="N", help="an offset, or the nearer end of the log")
+    forms.add_argument("--shift-by", metavar="N", help="forward by this many offsets, or back")
+    forms.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="first record at this time")
+    forms.add_argument("--by-duration", metavar="PnDTnHnMnS", help="first record of this recent time")
+    forms.add_argument("--from-file", metavar="CSV", help="offsets in a file that --export wrote")
     parser.add_argument(
         "--timeout", default=str(TIMEOUT_MS), metavar="MS", help=f"how long to wait ({TIMEOUT_MS})"
     )
@@ -124,7 +125,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
         reason = reason_of(error) if isinstance(error, KafkaError) else str(error)
         if not options.as_kafka:
             raise ToolError(reason) from error
-        problems.tell(f"Executing consumer group command failed due to {reason}")
+        problems.report(f"Executing consumer group command failed due to {reason}")
     return problems.status
 
 
@@ -146,7 +147,7 @@ async def act(options: argparse.Namespace, admin: Admin, out: Output, problems: 
 
 
 def check_options(options: argparse.Namespace, out: Output) -> None:
-    """Which options go together, in the order in which Kafka checks them."""
+    """Check which options may be combined, in Kafka's order."""
     needs_describe = [name for name in ("members", "verbose", "offsets") if given(options, name)]
     unavailable = needs_describe if not options.describe else []
     if options.state is not None and not (options.describe or options.list):
@@ -225,7 +226,7 @@ def validate_regex(text: str, out: Output, problems: Problems) -> None:
 async def consumer_groups(
     admin: Admin, *, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> list[GroupListing]:
-    """Groups of consumers of both protocols, and those that only hold offsets."""
+    """Groups of the classic and the consumer protocol, and groups that only hold offsets."""
     return [
         listing
         for listing in await admin.list_groups(states=states, types=types)
@@ -253,7 +254,7 @@ async def list_groups(options: argparse.Namespace, admin: Admin, out: Output) ->
 
 
 def chosen(text: str | None, known: tuple[str, ...], what: str, listed: str) -> list[str]:
-    """The names of a comma separated list, spelt as brokers spell them."""
+    """The names of a comma-separated list, in the spelling of brokers."""
     if text in (None, ALL, ""):
         return []
     assert text is not None
@@ -271,7 +272,7 @@ async def delete(groups: list[str], admin: Admin, out: Output, problems: Problem
     if not failed:
         out.line(f"Deletion of requested consumer groups ({deleted}) was successful.")
         return
-    problems.tell("Deletion of some consumer groups failed:")
+    problems.report("Deletion of some consumer groups failed:")
     for group, error in failed.items():
         out.line(f"* Group '{group}' could not be deleted due to: {reason_of(error)}")
     if deleted:
@@ -296,9 +297,9 @@ async def delete_offsets(
     if worst is None:
         out.line(f"Request succeeded for deleting offsets from group {group}.")
     elif worst.code in PARTITION_ERRORS:
-        problems.tell("Encountered some partition-level error, see the follow-up details.")
+        problems.report("Encountered some partition-level error, see the follow-up details.")
     else:
-        problems.tell(reason_of(worst))
+        problems.report(reason_of(worst))
     problems.count += len(missing)
     width = max([15, *(len(where.topic) for where in results)])
     out.line(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}")

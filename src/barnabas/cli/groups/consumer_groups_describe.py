@@ -1,7 +1,7 @@
-"""What `consumer-groups --describe` prints: offsets and lag, members, or the state of groups.
+"""The output of `consumer-groups --describe`: offsets and lag, members, or the state of groups.
 
-In: groups to look at. Out: a table a group, in Kafka's columns; what a person should know of the group's
-state goes to standard error. Does not know: options other than which table, and whether it is the long one.
+In: group ids. Out: a table for each group, in Kafka's columns; notes on the state of a group go to standard
+error. Does not know: options other than the kind of table and --verbose.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from barnabas.protocol import KafkaError
 
 MISSING = "-"
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
-WIDE = 15  # the least width of most columns
-LAST = 0  # of a column that is not filled up
+WIDE = 15  # the minimum width of most columns
+LAST = 0  # the width of a column without padding
 
 Row = Sequence[str]
-Columns = dict[str, int]  # name: least width
+Columns = dict[str, int]  # name: minimum width
 
 OFFSET_COLUMNS: Columns = {
     "GROUP": WIDE,
@@ -70,19 +70,19 @@ async def describe(options: argparse.Namespace, groups: Iterable[str], admin: Ad
     for _, group in sorted(described.items()):
         assert isinstance(group, GroupDescription)
         if options.members:
-            tell_state(group, out)
+            note_state(group, out)
             show(member_table(group, long=options.verbose), out)
         elif options.state is not None:
-            tell_state(group, out)
+            note_state(group, out)
             show(state_table(group, long=options.verbose), out)
         else:
             rows = await offset_rows(group, admin)
-            tell_state(group, out)
+            note_state(group, out)
             if rows:
                 show(table(OFFSET_COLUMNS, rows, () if options.verbose else LONG_OFFSETS), out)
 
 
-def tell_state(group: GroupDescription, out: Output) -> None:
+def note_state(group: GroupDescription, out: Output) -> None:
     if group.state == "Empty":
         out.note(f"\nConsumer group '{group.group_id}' has no active members.")
     elif group.state in REBALANCING:
@@ -96,7 +96,7 @@ def show(lines: Iterable[str], out: Output) -> None:
 
 
 def table(columns: Columns, rows: Sequence[Row], hidden: Collection[str] = ()) -> list[str]:
-    """Each column as wide as its widest cell, and at least as wide as given."""
+    """Make each column as wide as its widest cell, and at least as wide as its minimum."""
     lines = [""] * (len(rows) + 1)
     for index, (name, least) in enumerate(columns.items()):
         if name in hidden:
@@ -112,7 +112,7 @@ def number(value: int | None) -> str:
 
 
 async def offset_rows(group: GroupDescription, admin: Admin) -> list[Row]:
-    """Members with the most partitions first, then what is committed and nobody has."""
+    """A row for each partition: those of members first (most partitions first), then unassigned ones."""
     committed = await admin.committed_offsets(group.group_id)
     owners: list[tuple[Sequence[TopicPartition], Row]] = [
         (sorted(member.assignment), (member.member_id, member.host, member.client_id))
@@ -149,7 +149,9 @@ def member_table(group: GroupDescription, *, long: bool) -> list[str]:
     if not long or not any(member.is_classic for member in members):
         hidden.add("UPGRADED")
     lines = table(MEMBER_COLUMNS, [member_row(group, member) for member in members], hidden)
-    return lines if long else [f"{line} " for line in lines]  # a space that Kafka's short table has too
+    return (
+        lines if long else [f"{line} " for line in lines]
+    )  # Kafka's short table ends each line with a space
 
 
 def member_row(group: GroupDescription, member: GroupMember) -> Row:

@@ -1,9 +1,9 @@
-"""The CSV of reset plans: what `--export` prints and `--from-file` reads.
+"""The CSV of reset plans: `--export` prints it, `--from-file` reads it.
 
     topic,partition,offset               for one group
     group,topic,partition,offset         for several
 
-In: text, or a plan. Out: the other. A line that cannot be read is named with its number.
+In: CSV or a plan. Out: the other one. An error names the line that cannot be parsed.
 """
 
 import csv
@@ -28,10 +28,10 @@ def csv_text(plan: Mapping[str, Mapping[TopicPartition, int]], *, with_groups: b
 
 
 def read_plan(path: str, group: str | None) -> Plan:
-    """The plan of a file; lines without a group are for the one that was asked for."""
+    """Read a plan from a file; a line without a group belongs to `group`."""
     try:
         if Path(path).stat().st_size > PLAN_BYTES_MAX:
-            raise ToolError(f"{path} is larger than {PLAN_BYTES_MAX} bytes: no reset plan")
+            raise ToolError(f"{path} is larger than {PLAN_BYTES_MAX} bytes, the limit of a reset plan")
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise ToolError(f"Unable to read file {path}") from None

@@ -1,13 +1,14 @@
-"""What goes wrong in consumer-groups without ending it: told, and counted for the exit status.
+"""Problems that do not stop consumer-groups: they are printed, and they decide the exit status.
 
-In: one line a problem. Under Kafka's name it stands in the output behind an empty line and the status stays
-0, as scripts around Kafka's tool expect; else it goes to standard error and the status is 1.
+In: one line for each problem. Under Kafka's name the line goes to standard output after an empty line, and
+the status stays 0, because scripts around Kafka's tool expect that. Otherwise the line goes to standard
+error, and the status is 1.
 """
 
 from barnabas.cli.frame.output import Output
 from barnabas.protocol import ErrorCode, KafkaError
 
-# What Kafka's tool says of a bare error code, where scripts may look for it.
+# Kafka's messages for error codes that come without one; scripts may look for them.
 KAFKAS_WORDS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
@@ -18,7 +19,7 @@ KAFKAS_WORDS = {
 
 
 def reason_of(error: KafkaError) -> str:
-    """The message that came with an error, else Kafka's for its code, else ours."""
+    """The message in the response, else Kafka's message for the error code, else ours."""
     if error.message != error.code.message:
         return error.message
     return KAFKAS_WORDS.get(error.code, error.message)
@@ -30,7 +31,7 @@ class Problems:
         self._as_kafka = as_kafka
         self.count = 0
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         self.count += 1
         if self._as_kafka:
             self._out.line(f"\nError: {text}")

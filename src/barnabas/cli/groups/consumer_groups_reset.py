@@ -1,7 +1,7 @@
-"""`consumer-groups --reset-offsets`: where each form leads, as a table or CSV, and committed if told to.
+"""`consumer-groups --reset-offsets`: computes new offsets, prints them, and commits them with --execute.
 
-In: options and groups. Out: the new offsets. Groups with members are left alone. An offset outside a log is
-moved to its nearer end. Does not know: how options are checked against each other.
+In: options and groups. Out: the new offsets, as a table or CSV. Groups with members are left unchanged. An
+offset outside of the log is moved to the nearer end of the log. Does not know: how options are checked.
 """
 
 import argparse
@@ -45,7 +45,7 @@ async def reset(
         if isinstance(found, KafkaError) and found.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise found
         if isinstance(found, GroupDescription) and found.state not in INACTIVE:
-            problems.tell(
+            problems.report(
                 f"Assignments can only be reset if the group '{group}' is inactive, "
                 f"but the current state is {found.state}."
             )
@@ -81,7 +81,7 @@ def plan_table(plan: Plan) -> list[str]:
 
 
 class Planner:
-    """The form that was chosen, applied to one group after another."""
+    """Computes the new offsets of one group after the other, by the form that the options choose."""
 
     def __init__(self, options: argparse.Namespace, admin: Admin, out: Output, problems: Problems) -> None:
         self._options = options
@@ -130,16 +130,16 @@ class Planner:
         return []
 
     async def _log_offsets(self, partitions: Iterable[TopicPartition], spec: int) -> Offsets:
-        """What ListOffsets says of all of them, or an error; -1 where there is no such record."""
+        """Look up offsets with ListOffsets; -1 means that there is no such record."""
         found: Offsets = {}
         absent: list[TopicPartition] = []
-        for where, answer in (await self._admin.list_offsets(dict.fromkeys(partitions, spec))).items():
-            if not isinstance(answer, KafkaError):
-                found[where] = answer.offset
-            elif answer.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        for where, result in (await self._admin.list_offsets(dict.fromkeys(partitions, spec))).items():
+            if not isinstance(result, KafkaError):
+                found[where] = result.offset
+            elif result.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 absent.append(where)
             else:
-                raise KafkaError(answer.code, f"{where}: {answer.message}")
+                raise KafkaError(result.code, f"{where}: {result.message}")
         if absent:
             names = ",".join(map(str, sorted(absent)))
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'The partitions "{names}" do not exist')
@@ -168,12 +168,12 @@ class Planner:
             groups = self._options.group or []
             self._file = read_plan(self._options.from_file, groups[0] if len(groups) == 1 else None)
         if group not in self._file:
-            self._problems.tell(f"No reset plan for group {group} found")
+            self._problems.report(f"No reset plan for group {group} found")
             return {}
         return await self._within_logs(self._file[group])
 
     async def _within_logs(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
-        """Offsets outside of what a log holds, moved to its nearer end."""
+        """Move offsets outside of a log to the nearer end of the log."""
         starts = await self._log_offsets(offsets, OffsetSpec.EARLIEST)
         ends = await self._log_offsets(offsets, OffsetSpec.LATEST)
         moved: Offsets = {}

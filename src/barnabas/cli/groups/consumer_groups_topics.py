@@ -1,7 +1,7 @@
-"""The partitions that `--topic orders --topic payments:0,2` names.
+"""Parses the partitions in `--topic orders --topic payments:0,2`.
 
-In: the values of --topic. Out: partitions, and the topics that do not exist; a value that cannot be read
-raises with Kafka's words.
+In: the values of --topic. Out: partitions, and the topics that do not exist. A malformed value raises with
+Kafka's message.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ async def partitions_named(
 
 
 def parse_partitions(argument: str) -> list[TopicPartition]:
-    """`orders:0,2`."""
+    """Parse `orders:0,2`."""
     parts = argument.split(":")
     if len(parts) != 2 or not parts[1]:
         raise UsageError(f"Invalid topic arg '{argument}', expected topic name and partitions")

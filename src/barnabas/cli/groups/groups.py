@@ -1,4 +1,4 @@
-"""groups: list the groups of all kinds, with their type and protocol, as kafka-groups."""
+"""groups: list groups of all types, with their type and protocol, as kafka-groups."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def add_arguments(parser: ToolParser) -> None:
         "--group-type", metavar="TYPE", help="only classic, consumer, share or streams groups"
     )
     parser.add_argument("--protocol", metavar="PROTOCOL", help="only groups of this protocol type")
-    parser.add_argument("--consumer", action="store_true", help="only groups of consumers, old and new ones")
+    parser.add_argument("--consumer", action="store_true", help="only groups of consumers, of both protocols")
     parser.add_argument("--share", action="store_true", help="only share groups")
     parser.add_argument("--streams", action="store_true", help="only streams groups")
 

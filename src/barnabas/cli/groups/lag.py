@@ -1,7 +1,7 @@
-"""lag: how far groups are behind, in messages and in time, once or again and again.
+"""lag: show the consumer lag of groups, in records and in time, once or repeatedly.
 
-In: groups, or all of them. Out: a line a partition and a total a group, those furthest behind first; with
---watch a table that refreshes on a terminal, else lines under a line with the time.
+In: group ids (default: all groups). Out: a line for each partition and a total for each group, the largest
+lag first. With --watch the table refreshes on a terminal; elsewhere each look prints the time and the lines.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from barnabas.cli.frame.connecting import add_bootstrap, add_command_config, cluster_from
-from barnabas.cli.frame.output import Output, cancelled_when_unread
+from barnabas.cli.frame.output import Output, end_when_reader_closes
 from barnabas.cli.frame.parsing import ToolError, ToolParser
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.errors import Unreachable
@@ -39,23 +39,25 @@ Row = tuple[str, ...]
 def add_arguments(parser: ToolParser) -> None:
     add_bootstrap(parser)
     add_command_config(parser)
-    parser.add_argument("--group", action="append", metavar="ID", help="a group; may be repeated (all)")
+    parser.add_argument(
+        "--group", action="append", metavar="ID", help="a group; may be repeated (default: all)"
+    )
     parser.add_argument(
         "--watch",
         nargs="?",
         type=float,
         const=WATCH_S,
         metavar="SECONDS",
-        help=f"look again and again, every so many seconds ({WATCH_S:g})",
+        help=f"repeat after this many seconds (default: {WATCH_S:g})",
     )
-    parser.add_argument("--count", type=int, metavar="N", help="with --watch: stop after so many looks")
+    parser.add_argument("--count", type=int, metavar="N", help="with --watch: stop after N repetitions")
 
 
 async def run(options: argparse.Namespace, out: Output) -> None:
     if options.watch is not None and not options.watch >= WATCH_S_MIN:
         raise ToolError(f"--watch {options.watch:g}: give at least {WATCH_S_MIN:g} seconds")
     if options.count is not None and (options.watch is None or options.count < 1):
-        raise ToolError("--count takes a number of looks from 1 on, and only with --watch")
+        raise ToolError("--count needs --watch, and a number of at least 1")
     async with cluster_from(options) as cluster:
         reader = LagReader(Admin(cluster))
         if options.watch is None:
@@ -65,7 +67,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
         elif sys.stdout.isatty():
             await watch_on_terminal(options, reader)
         else:
-            with cancelled_when_unread():
+            with end_when_reader_closes():
                 await watch_in_lines(options, reader, out)
 
 
@@ -98,28 +100,28 @@ async def watch_on_terminal(options: argparse.Namespace, reader: LagReader) -> N
     looks = 0
     problem = ""
     groups: list[GroupLag] = []
-    with Live(picture(groups, problem), auto_refresh=False) as live:
+    with Live(terminal_table(groups, problem), auto_refresh=False) as live:
         while True:
             try:
                 groups, problem = await reader.read(options.group, now_ms()), ""
             except Unreachable as error:
                 problem = str(error)
-            live.update(picture(groups, problem), refresh=True)
+            live.update(terminal_table(groups, problem), refresh=True)
             looks += 1
             if looks >= (options.count or inf):
                 return
             await asyncio.sleep(options.watch)
 
 
-def picture(groups: Sequence[GroupLag], problem: str) -> "Table":
-    """The table of a terminal; what does not fit on the screen is cut at its end, where lags are small."""
+def terminal_table(groups: Sequence[GroupLag], problem: str) -> "Table":
+    """The table for a terminal; rows with small lags come last and are cut if the screen is too small."""
     from rich.table import Table
 
     table = Table(caption=problem or f"{datetime.now():%H:%M:%S}", box=None, pad_edge=False)
     for name in COLUMNS:
         if name in NUMBERS:
             table.add_column(name, justify="right", no_wrap=True)
-        else:  # gives way first on a narrow screen
+        else:  # this column shrinks first on a narrow screen
             table.add_column(name, overflow="ellipsis")
     for group in groups:
         table.add_row(*total_row(group), style="bold")
@@ -169,7 +171,7 @@ def number(value: int | None) -> str:
 
 
 def duration(span_ms: int | None) -> str:
-    """Two units at most: `4d2h`, `3m5s`, `12s`, `350ms`."""
+    """A duration in at most two units: `4d2h`, `3m5s`, `12s`, `350ms`."""
     if span_ms is None:
         return MISSING
     if span_ms == 0:

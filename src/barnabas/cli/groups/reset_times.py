@@ -1,7 +1,7 @@
-"""Moments and durations as Kafka's tools read them: ISO 8601 with milliseconds, and `PnDTnHnMnS`.
+"""Parses times and durations as Kafka's tools do: ISO 8601 with milliseconds, and `PnDTnHnMnS`.
 
-In: text. Out: milliseconds, since 1970 or as a length; what cannot be read raises with Kafka's words and
-the form that is expected. Without a zone a moment is in UTC.
+In: text. Out: milliseconds since 1970, or milliseconds. A malformed text raises with Kafka's message and the
+expected format. A time without a zone is in UTC.
 """
 
 import re
@@ -27,7 +27,7 @@ YEAR_MAX = 9999
 
 
 def parse_datetime(text: str) -> int:
-    """`2024-05-06T07:08:09.123` and a zone: milliseconds since 1970."""
+    """Parse `2024-05-06T07:08:09.123`, with or without a zone, into milliseconds since 1970."""
     if "T" not in text:
         raise ToolError(
             "Error parsing timestamp. It does not contain a 'T' according to ISO8601 format "
@@ -54,7 +54,7 @@ def parse_datetime(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """`P1DT2H3M4.5S`, any part of it, each with a sign: milliseconds."""
+    """Parse `P1DT2H3M4.5S` into milliseconds; every part is optional and may have a sign."""
     match = DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 4, 5, 6)) or match[3] in ("T", "t"):
         raise ToolError(f"Text cannot be parsed to a Duration ({DURATION_FORM})")

@@ -1,7 +1,7 @@
-"""jmx: read a broker's metrics under the names of Kafka's MBeans, once or again and again.
+"""jmx: print a broker's metrics under the names of Kafka's MBeans, once or repeatedly.
 
-There is no JVM and no JMX: the values come from the broker's Prometheus endpoint (`--metrics-port` of
-`start`), or from the JMX exporter of an Apache Kafka, which has the same names.
+The values come from the broker's Prometheus endpoint (`start --metrics-port`), because a Barnabas broker has
+no JVM. The JMX exporter of an Apache Kafka broker serves the same names.
 """
 
 import argparse
@@ -36,20 +36,22 @@ def add_arguments(parser: ToolParser) -> None:
         help="an MBean, wildcards allowed; may be repeated (default: everything)",
     )
     parser.add_argument(
-        "--attributes", metavar="A1,A2", help="only these attributes, as Count,99thPercentile"
+        "--attributes", metavar="A1,A2", help="only these attributes, such as Count,99thPercentile"
     )
     parser.add_argument(
         "--reporting-interval", type=int, default=2_000, metavar="MS", help="default: 2000; -1: once"
     )
     parser.add_argument("--one-time", nargs="?", const="true", default="false", metavar="true", help="once")
-    parser.add_argument("--date-format", metavar="FORMAT", help="of the time, as yyyy-MM-dd HH:mm:ss")
+    parser.add_argument(
+        "--date-format", metavar="FORMAT", help="format of the time, such as yyyy-MM-dd HH:mm:ss"
+    )
     parser.add_argument("--jmx-url", metavar="URL", default=DEFAULT_URL, help=f"default: {DEFAULT_URL}")
     parser.add_argument(
         "--report-format", default="original", metavar="FORMAT", help="original, properties, csv or tsv"
     )
     parser.add_argument("--jmx-auth-prop", metavar="USER=PASSWORD", help=argparse.SUPPRESS)
     parser.add_argument("--jmx-ssl-enable", metavar="true", help=argparse.SUPPRESS)
-    parser.add_argument("--wait", action="store_true", help="wait until every named MBean is there")
+    parser.add_argument("--wait", action="store_true", help="wait until every named MBean exists")
 
 
 def run(options: argparse.Namespace, out: Output) -> None:
@@ -82,11 +84,11 @@ def report(keys: list[str], values: dict[str, str], shape: str | None) -> list[s
 def checked_url(url: str) -> str:
     if url.startswith("service:jmx:"):
         raise ToolError(
-            "there is no JMX: a broker shows its metrics over HTTP. Start it with --metrics-port 9404 (or "
+            "there is no JMX: a broker serves its metrics over HTTP. Start it with --metrics-port 9404 (or "
             f"barnabas.metrics.port=9404) and use --jmx-url {DEFAULT_URL}"
         )
     if not url.startswith(("http://", "https://")):
-        raise ToolError(f"--jmx-url {url}: it starts with http://, as in {DEFAULT_URL}")
+        raise ToolError(f"--jmx-url {url}: the URL must start with http://, as in {DEFAULT_URL}")
     return url
 
 
@@ -98,7 +100,7 @@ def parse_queries(names: list[str] | None) -> list[ObjectName]:
 
 
 def first_rows(url: str, queries: list[ObjectName], wanted: set[str] | None, *, wait: bool) -> dict[str, str]:
-    """The rows of the first look; with `wait` a look in which every MBean is there."""
+    """The rows of the first scrape; with `wait`, of the first scrape that has every MBean."""
     deadline_s = time.monotonic() + WAIT_S_MAX
     while True:
         samples = scrape(url)
@@ -137,15 +139,15 @@ def rows_of(samples: list[Sample], queries: list[ObjectName], wanted: set[str] |
 
 def scrape(url: str) -> list[Sample]:
     try:
-        with urllib.request.urlopen(url, timeout=CONNECT_S_MAX) as answer:
-            return parse_samples(answer.read().decode("utf-8", "replace"))
+        with urllib.request.urlopen(url, timeout=CONNECT_S_MAX) as response:
+            return parse_samples(response.read().decode("utf-8", "replace"))
     except urllib.error.HTTPError as error:
         error.close()
-        raise ToolError(f"{url} answers {error.code} {error.reason}") from None
+        raise ToolError(f"{url} returned {error.code} {error.reason}") from None
     except OSError as error:
         reason = getattr(error, "reason", error)
-        told = getattr(reason, "strerror", None) or str(reason)
-        raise ToolError(f"Could not connect to {url}: {told.lower()}") from None
+        shown = getattr(reason, "strerror", None) or str(reason)
+        raise ToolError(f"Could not connect to {url}: {shown.lower()}") from None
 
 
 def now(date_format: str | None) -> str:

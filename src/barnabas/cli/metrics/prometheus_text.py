@@ -1,7 +1,7 @@
-"""Samples of a Prometheus endpoint, as the MBeans and attributes that they stand for in Kafka.
+"""Maps the samples of a Prometheus endpoint to the MBeans and attributes that they represent in Kafka.
 
-In: the text of a scrape, and the name of an MBean, wildcards allowed. Out: samples, and which of them an
-MBean of that name has. docs/metrics.md tells the rule. Does not know: the network.
+In: the text of a scrape, and the name of an MBean (wildcards allowed). Out: samples, and the samples that
+belong to the MBean. docs/metrics.md explains the rule. Does not know: the network.
 """
 
 import re
@@ -24,7 +24,7 @@ ESCAPES = {"n": "\n", "\\": "\\", '"': '"'}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`family` is the name without the suffix that the attribute stands for."""
+    """One sample; `family` is its name without the suffix that stands for the attribute."""
 
     family: str
     attribute: str
@@ -85,7 +85,9 @@ class ObjectName:
         open_ended = "*" in parts
         pairs = [part.split("=", 1) for part in parts if part != "*"]
         if not colon or not parts or any(len(pair) != 2 or not pair[0] for pair in pairs):
-            raise ValueError(f"{text!r} is no name of an MBean, as kafka.server:type=ReplicaManager,name=*")
+            raise ValueError(
+                f"{text!r} is no name of an MBean such as kafka.server:type=ReplicaManager,name=*"
+            )
         return cls(text, domain, dict(pairs), open_ended)
 
     @property
@@ -108,7 +110,7 @@ class ObjectName:
         return "_".join(expression(part, flat=True) for part in parts if part)
 
     def shown(self, sample: Sample) -> str:
-        """The MBean of a sample, in the spelling of this name where it says it whole."""
+        """The MBean name of a sample, in the spelling of this name if it has no wildcards."""
         own = [self.properties.get(name, "*") for name in OWN_PROPERTIES if name in self.properties]
         if any(letter in part for part in (self.domain, *own) for letter in "*?"):
             return sample.prometheus_name
@@ -121,7 +123,7 @@ class ObjectName:
 
 
 def expression(text: str, *, flat: bool = False) -> str:
-    """A regular expression of a wildcard; `flat` as in Prometheus' names."""
+    """A name with wildcards as a regular expression; with `flat`, in the spelling of Prometheus' names."""
     parts = []
     for letter in text:
         if letter in "*?":

@@ -1,1 +1,1 @@
-"""Tools for nodes of this machine: start, stop, format, check the host, a local cluster."""
+"""Tools for nodes on this machine: start, stop and format a node, check the host, run a local cluster."""

@@ -1,7 +1,7 @@
-"""`cluster up`, `down` and `status`: a cluster for development on this machine, in one command.
+"""`cluster up`, `down` and `status`: run a cluster for development on this machine.
 
-`up` makes the folder the first time and starts whichever nodes do not run; `down` stops them, and with
-`--wipe` removes their data; `status` asks every node.
+`up` creates the folder of the cluster if it is missing and starts all nodes that do not run. `down` stops the
+nodes, and with `--wipe` removes their data. `status` asks every node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.protocol import KafkaError
 COMMANDS = {
     "up": "start a cluster on this machine",
     "down": "stop it",
-    "status": "say which of its nodes run",
+    "status": "show which of its nodes run",
 }
 DEFAULT_FOLDER = "cluster"
 DEFAULT_PORT = 9092
@@ -44,14 +44,14 @@ def add_commands(commands: argparse._SubParsersAction[ToolParser]) -> None:
                 "--port",
                 type=int,
                 metavar="N",
-                help=f"the first node's port, others follow (default: {DEFAULT_PORT}; 0: any that are free)",
+                help=f"port of the first node, others follow (default: {DEFAULT_PORT}; 0: any free ports)",
             )
             command.add_argument(
                 "--override",
                 action="append",
                 default=[],
                 metavar="NAME=VALUE",
-                help="a setting of every node, when the cluster is made",
+                help="a setting of every node; has an effect when the cluster is created",
             )
         if name == "down":
             command.add_argument("--wipe", action="store_true", help="remove its data")
@@ -62,7 +62,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     if options.command == "up":
         return await up(cluster, options, out)
     if not cluster.exists:
-        raise ToolError(f"there is no cluster in {cluster.folder}: `barnabas cluster up` makes one")
+        raise ToolError(f"there is no cluster in {cluster.folder}: `barnabas cluster up` creates one")
     if options.command == "down":
         return down(cluster, options, out)
     return await status(cluster, out)
@@ -80,7 +80,7 @@ async def up(cluster: LocalCluster, options: argparse.Namespace, out: Output) ->
     while waiting:
         waiting = [node for node in waiting if not await is_in_service(node)]
         for node in waiting:
-            child = children.get(node.id)  # a process has no command line yet in its first moment
+            child = children.get(node.id)  # /proc has no command line of a new process yet
             if node.pid is None if child is None else child.poll() is not None:
                 raise ToolError(f"node {node.id} did not start:\n{node.last_lines()}")
         if waiting and time.monotonic() > deadline:
@@ -118,7 +118,7 @@ async def status(cluster: LocalCluster, out: Output) -> int:
 
 
 async def is_in_service(node: LocalNode) -> bool:
-    """Whether clients find this broker among those of the cluster, asking the broker itself."""
+    """Whether this broker describes itself as an unfenced member of the cluster."""
     if node.pid is None:
         return False
     try:
@@ -130,7 +130,7 @@ async def is_in_service(node: LocalNode) -> bool:
 
 
 async def active_controller(cluster: LocalCluster) -> int:
-    """The node that leads the quorum; -1 when nobody can tell."""
+    """The node that leads the quorum; -1 if no node knows."""
     for node in cluster.nodes:
         if node.pid is not None:
             try:

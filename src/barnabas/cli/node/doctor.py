@@ -1,7 +1,7 @@
-"""doctor: check this machine for a broker, and say what to change and why.
+"""doctor: check whether this machine suits a broker, and say what to change and why.
 
-In: the data folder. Out: a table, then a command and a reason for each finding. The exit status is 1 where
-something should be changed before a broker runs here, 0 where all is well or only could be better.
+In: the data folder. Out: a table, then a command and a reason for each finding. The exit status is 1 if
+something must change before a broker runs here, else 0, also if there are recommendations.
 """
 
 import argparse
@@ -15,13 +15,13 @@ from barnabas.cli.node.host_facts import gather
 EXAMPLES = ("", "--data /var/lib/barnabas", "--json")
 NEEDS_ARGUMENTS = False
 COLOURS = {Verdict.GOOD: "green", Verdict.ADVICE: "yellow", Verdict.BAD: "red", Verdict.UNKNOWN: "dim"}
-PLAIN_WIDTH = 120  # where nobody looks at a terminal
+PLAIN_WIDTH = 120  # of the table if the output is no terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", default="data", metavar="DIR", help="the data folder (default: data)")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each check")
-    parser.add_argument("--strict", action="store_true", help="fail for what could be better, too")
+    parser.add_argument("--strict", action="store_true", help="exit with status 1 for recommendations, too")
 
 
 def run(options: argparse.Namespace, out: Output) -> int:
@@ -55,7 +55,7 @@ def show_table(findings: list[Finding]) -> None:
 
 
 def advice(findings: list[Finding]) -> list[str]:
-    """What to do, the urgent first."""
+    """Lines about the changes to make, the urgent ones first."""
     lines = []
     for verdict, title in ((Verdict.BAD, "Change this:"), (Verdict.ADVICE, "Better for a busy broker:")):
         chosen = [finding for finding in findings if finding.verdict is verdict]

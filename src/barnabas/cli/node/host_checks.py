@@ -1,6 +1,6 @@
-"""What a broker wants of its machine: each fact judged, with what to change and why.
+"""Compares the facts of a machine with the needs of a broker, and says what to change and why.
 
-In: HostFacts. Out: findings in the order of the list at the end. Pure: no file is read, nothing is measured.
+In: HostFacts. Out: findings, in the order of the list at the end. Pure: reads no file and measures nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from barnabas.cli.node.host_facts import UNLIMITED, HostFacts
 
 OPEN_FILES_WANTED = 100_000
 OPEN_FILES_MIN = 10_000
-FILES_A_PARTITION = 10  # a few segments with their indexes, and room for clients
+FILES_A_PARTITION = 10  # a few segments with their indexes, and connections of clients
 MAP_COUNT_MIN = 262_144
 SWAPPINESS_MAX = 1
 DIRTY_BACKGROUND_MAX = 10
@@ -73,7 +73,7 @@ def open_files(facts: HostFacts) -> Iterator[Finding]:
         facts.open_files >= wanted,
         f"ulimit -n {wanted} (for good: `* - nofile {wanted}` in /etc/security/limits.conf, "
         f"or LimitNOFILE={wanted} in the systemd unit)",
-        "every segment, index and connection holds one; without them a broker refuses clients",
+        "every segment, index and connection needs one; a broker without free ones refuses clients",
         bad=facts.open_files < OPEN_FILES_MIN,
     )
 
@@ -115,7 +115,7 @@ def swapping(facts: HostFacts) -> Iterator[Finding]:
             f"<= {SWAPPINESS_MAX}",
             facts.swappiness <= SWAPPINESS_MAX,
             f"sysctl -w vm.swappiness={SWAPPINESS_MAX}",
-            "the page cache is what makes reads fast; a broker whose own memory is swapped out stalls",
+            "a broker whose own memory is swapped out stalls",
         )
     if facts.swap_used_bytes is not None:
         yield judged(
@@ -124,7 +124,7 @@ def swapping(facts: HostFacts) -> Iterator[Finding]:
             "none",
             facts.swap_used_bytes < 64 * 1024 * 1024,
             "give the machine more memory, or fewer services",
-            "memory is short already: latency will suffer",
+            "the machine is short of memory already, which costs latency",
         )
 
 
@@ -137,7 +137,7 @@ def write_back(facts: HostFacts) -> Iterator[Finding]:
             f"<= {DIRTY_BACKGROUND_MAX} %",
             background <= DIRTY_BACKGROUND_MAX,
             "sysctl -w vm.dirty_background_ratio=5",
-            "written pages should flow to the disk steadily, not in bursts",
+            "the kernel should write pages to the disk steadily, not in bursts",
         )
     if dirty is not None:
         yield judged(
@@ -146,7 +146,7 @@ def write_back(facts: HostFacts) -> Iterator[Finding]:
             f"{DIRTY_MIN} to {DIRTY_MAX} %",
             DIRTY_MIN <= dirty <= DIRTY_MAX,
             "sysctl -w vm.dirty_ratio=60",
-            "below, producers wait for the disk early; above, a crash of the machine loses much",
+            "below, producers wait for the disk too early; above, a crash of the machine loses more",
         )
 
 
@@ -169,7 +169,7 @@ def socket_buffers(facts: HostFacts) -> Iterator[Finding]:
             f">= {size(SOCKET_BUFFER_MIN)}",
             found >= SOCKET_BUFFER_MIN,
             f"sysctl -w {setting}={value}",
-            "over distances one connection moves no more than a buffer per round trip (followers, mirrors)",
+            "a connection moves at most one buffer per round trip, which slows distant followers and mirrors",
         )
     if facts.accept_queue is not None:
         yield judged(
@@ -204,8 +204,8 @@ def data_folder(facts: HostFacts) -> Iterator[Finding]:
             "noatime",
             "noatime" in facts.mount_options or facts.file_system in VOLATILE_FILE_SYSTEMS,
             f"mount -o remount,noatime {facts.mount_point} (and in /etc/fstab)",
-            "the time of the last access is written for nothing"
-            + (" (relatime writes it once a day)" if "relatime" in spares else ""),
+            "nothing needs the time of the last access, but the kernel writes it"
+            + (" (with relatime once a day)" if "relatime" in spares else ""),
         )
     for name, share in (("space left", facts.disk_free_share), ("inodes left", facts.inodes_free_share)):
         if share is not None:
@@ -215,7 +215,7 @@ def data_folder(facts: HostFacts) -> Iterator[Finding]:
                 f">= {FREE_SHARE_MIN:.0%}",
                 share >= FREE_SHARE_MIN,
                 "shorten retention.ms or retention.bytes of large topics, or add a disk to log.dirs",
-                "a full disk takes the log dir, and with the last one the broker, offline",
+                "a full disk takes its log dir offline; without any log dir the broker stops",
                 bad=share < FREE_SHARE_BAD,
             )
     if facts.sync_ms is not None:
@@ -234,11 +234,11 @@ def file_system(facts: HostFacts) -> Finding:
     if kind in NETWORK_FILE_SYSTEMS:
         change, why = "use a disk of this machine", "renames and deletes of open files break on network disks"
     elif kind in VOLATILE_FILE_SYSTEMS:
-        change, why = "use a folder on a disk", "all data is gone with the next restart of the machine"
+        change, why = "use a folder on a disk", "the next restart of the machine loses all data"
     else:
         change, why = (
             "format a disk for it with xfs",
-            "xfs and ext4 are what brokers are known to run well on",
+            "brokers are known to run well on xfs and ext4",
         )
     return judged(
         "file system",
@@ -261,7 +261,7 @@ def clock(facts: HostFacts) -> Iterator[Finding]:
             "synchronised",
             facts.clock_synchronised,
             "run chrony or systemd-timesyncd (`timedatectl set-ntp true`)",
-            "retention, timestamps and transaction timeouts go by the clock",
+            "retention, timestamps and transaction timeouts depend on the clock",
         )
     if facts.clock_source is not None:
         yield judged(
@@ -270,7 +270,7 @@ def clock(facts: HostFacts) -> Iterator[Finding]:
             "tsc, or the hypervisor's",
             facts.clock_source in GOOD_CLOCKS,
             "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "asking the time is a system call otherwise, and a broker asks often",
+            "a broker reads the clock often, and with another source each read is a system call",
         )
 
 
@@ -294,7 +294,7 @@ def accelerators(facts: HostFacts) -> Iterator[Finding]:
         "all there",
         not missing,
         f"pip install {missing.replace(',', '')}",
-        "pure Python stands in, many times slower",
+        "the replacements in pure Python are many times slower",
     )
 
 

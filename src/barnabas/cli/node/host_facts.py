@@ -1,8 +1,7 @@
 """Facts about this machine that matter to a broker: limits, kernel settings, the data folder, the clock.
 
-In: the data folder. Out: one frozen value; what cannot be found out is None. Reads, never changes anything,
-apart from a small file in the data folder that is synced a few times and removed.
-Does not know: which values are good.
+In: the data folder. Out: one frozen value; an unknown fact is None. Changes nothing, except for a small file
+in the data folder that is written, synced a few times and removed. Does not know: which values are good.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ from pathlib import Path
 
 SYNCS = 16
 SYNC_BYTES = b"\0" * 4096
-ERROR_UNSYNCHRONISED = 5  # what adjtimex answers for a clock that nobody sets
+ERROR_UNSYNCHRONISED = 5  # adjtimex returns it if no service keeps the clock synchronised
 UNLIMITED = sys.maxsize
 ACCELERATORS = ("uvloop", "crc32c", "cramjam")
 
@@ -25,7 +24,7 @@ ACCELERATORS = ("uvloop", "crc32c", "cramjam")
 @dataclass(frozen=True, slots=True)
 class HostFacts:
     system: str
-    open_files: int | None = None  # the limit that a broker started from here has
+    open_files: int | None = None  # the limit of a broker that is started from this shell
     open_files_hard: int | None = None
     processes: int | None = None
     map_count: int | None = None
@@ -90,7 +89,7 @@ def gather(folder: str) -> HostFacts:
 
 
 def existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or its nearest parent that exists."""
     path = path.absolute()
     while not path.exists():
         path = path.parent
@@ -109,13 +108,13 @@ def read(path: str) -> str | None:
 
 
 def kernel_number(name: str) -> int | None:
-    """A setting of the kernel; of several numbers the last, which is the largest allowed."""
+    """A setting of the kernel; of several numbers the last one, which is the maximum."""
     text = read(f"/proc/sys/{name}")
     return int(text.split()[-1]) if text and text.split()[-1].isdigit() else None
 
 
 def chosen(text: str | None) -> str | None:
-    """`always [madvise] never` is madvise."""
+    """The word in brackets: `madvise` in `always [madvise] never`."""
     return None if text is None else text.partition("[")[2].partition("]")[0] or None
 
 
@@ -129,7 +128,7 @@ def swap_used() -> int | None:
 
 
 def clock_synchronised() -> bool | None:
-    """Whether something keeps the clock right, as the kernel knows it."""
+    """Whether the kernel reports that a service keeps the clock synchronised."""
     if sys.platform != "linux":
         return None
     try:
@@ -140,7 +139,7 @@ def clock_synchronised() -> bool | None:
 
 
 def mount_of(path: Path) -> tuple[str, str, tuple[str, ...]] | None:
-    """Where the file system of a path is mounted, its type and its options."""
+    """The mount point of a path's file system, its type and its options."""
     best: tuple[str, str, tuple[str, ...]] | None = None
     for line in (read("/proc/self/mounts") or "").splitlines():
         _, point, kind, options, *_ = line.split(" ")
@@ -151,7 +150,7 @@ def mount_of(path: Path) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def sync_ms(folder: Path) -> float | None:
-    """How long the disk takes to keep four kilobytes: the middle of a few tries."""
+    """The median time of a few fsyncs of four kilobytes."""
     probe = folder / ".barnabas-doctor"
     taken = []
     try:

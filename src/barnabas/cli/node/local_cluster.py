@@ -1,8 +1,8 @@
-"""A cluster on this machine, in a folder: which nodes it has, and their processes.
+"""A cluster on this machine: the nodes in its folder, and their processes.
 
-In: a folder, how many nodes, the first port. Out: a properties file for each node, formatted data folders,
-processes that are started, found again by their process ids, and stopped. The first three nodes (one where
-there are fewer than three) are controllers too; all are brokers.
+In: a folder, the number of nodes, the first port. Out: a properties file and a formatted data folder for each
+node, and processes: started, found by their process ids, stopped. All nodes are brokers. The first three are
+controllers, too; if there are fewer than three nodes, only the first one is.
 Does not know: what is printed.
 """
 
@@ -62,7 +62,7 @@ class LocalNode:
 
     @property
     def pid(self) -> int | None:
-        """Of its process, if that runs."""
+        """The id of its process, if that runs."""
         try:
             pid = int((self.folder / PID).read_text())
         except (OSError, ValueError):
@@ -70,7 +70,7 @@ class LocalNode:
         return pid if is_running(pid) and "barnabas" in command_of(pid) else None
 
     def spawn(self, *, detached: bool, log_level: str = "INFO") -> subprocess.Popen[bytes]:
-        """Start its process. A detached one writes to a file and outlives this one."""
+        """Start its process. A detached process writes its output to a file and outlives this process."""
         command = [sys.executable, "-m", "barnabas", "start", str(self.folder / PROPERTIES)]
         command += ["--log-level", log_level]
         output: IO[bytes] | int = (self.folder / OUTPUT).open("ab") if detached else subprocess.PIPE
@@ -111,7 +111,7 @@ class LocalCluster:
         return ",".join(node.address for node in self.nodes)
 
     def make(self, count: int, port: int, overrides: Mapping[str, str]) -> None:
-        """Properties and formatted folders for so many nodes, clients' ports from `port` on."""
+        """Write the properties and format the folders of `count` nodes; clients' ports start at `port`."""
         from barnabas.broker.setup.formatting import FormatError, FormatRequest, format_directories
         from barnabas.protocol import uuid
         from barnabas.settings import BrokerSettings
@@ -138,8 +138,11 @@ class LocalCluster:
         (self.folder / CLUSTER_ID).write_text(f"{cluster_id}\n")
 
     def stop(self, timeout_s: float) -> list[LocalNode]:
-        """Brokers first, then the controllers all at once: each leaves while somebody can decide that. Out:
-        whoever did not end in time and was killed."""
+        """Stop all nodes; return those that did not end in time and were killed.
+
+        Brokers stop first, because a broker needs a controller for its controlled shutdown. The controllers
+        stop together afterwards.
+        """
         killed = []
         for is_controller in (False, True):
             nodes = [node for node in self.nodes if ("controller" in node.roles) is is_controller]
@@ -156,7 +159,7 @@ class LocalCluster:
         return killed
 
     def remove(self) -> None:
-        """The folders of the nodes, and what tells that there was a cluster; nothing else."""
+        """Remove the folders of the nodes and the files that describe the cluster, nothing else."""
         for node in self.nodes:
             shutil.rmtree(node.folder)
         (self.folder / CLUSTER_ID).unlink(missing_ok=True)
@@ -165,7 +168,7 @@ class LocalCluster:
 
 
 def layout(folder: Path, count: int, port: int) -> dict[int, dict[str, str]]:
-    """The settings of each node. They share a host, so they share a rack: no two of them fail apart."""
+    """The settings of each node. All nodes have the same rack, because they share one host."""
     voters = CONTROLLERS_MAX if count >= CONTROLLERS_MAX else 1
     ports = list(range(port, port + count)) if port else free_ports(count)
     controller_ports = free_ports(voters)

@@ -1,8 +1,8 @@
-"""start: a node in the foreground, from a `server.properties`, from flags, or from nothing at all.
+"""start: run a node in the foreground, from a `server.properties`, from flags, or with defaults only.
 
-Without a file the node is its own quorum on this machine only, with its data in `--data`; an empty folder is
-formatted by itself. With a file, its settings count, and `--override` comes last. `--brokers N` starts so
-many nodes, each a process of its own, and ends when one of them does or somebody says so.
+Without a file the node is a quorum of one, listens on this machine only and keeps its data in `--data`; it
+formats an empty folder. With a file, the file's settings apply; `--override` wins over both. `--brokers N`
+starts N nodes, each in a process of its own; it ends when one of them ends, or on a signal.
 """
 
 import argparse
@@ -72,14 +72,14 @@ def run(options: argparse.Namespace, out: Output) -> int:
 
 
 def properties(options: argparse.Namespace) -> dict[str, str]:
-    """The settings that the options mean."""
+    """The settings of the node, from the options."""
     given = key_values(options.override)
     found = from_file(Path(options.properties)) if options.properties else {}
     if not options.properties and "listeners" not in given:
         found = one_node_properties(options.port or DEFAULT_PORT, free_ports(1)[0])
         found["log.dirs"] = DEFAULT_DATA
     elif options.port is not None:
-        raise ToolError("--port goes without a properties file: set listeners there, or with --override")
+        raise ToolError("--port cannot be used with a properties file or with --override listeners=...")
     if options.data is not None:
         found["log.dirs"] = options.data
     if options.metrics_port is not None:
@@ -88,7 +88,7 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def resolve(settings: dict[str, str]) -> dict[str, str]:
-    """Values that `config.providers` look up: ${env:NAME}, ${file:PATH:KEY}, ${directory:PATH:NAME}."""
+    """Replace ${env:NAME}, ${file:PATH:KEY} and ${directory:PATH:NAME} as `config.providers` says."""
     if "config.providers" not in settings:
         return settings
     import os

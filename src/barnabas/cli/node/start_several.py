@@ -1,8 +1,8 @@
-"""`start --brokers N`: several nodes on this host, in the foreground, each a process of its own.
+"""`start --brokers N`: run several nodes on this host in the foreground, each in a process of its own.
 
-In: the options of `start`. Out: the exit status: 0 when they were told to stop (SIGTERM, SIGINT) and did, 1
-when one of them could not start or ended by itself; the others are stopped then. A second start on the same
-folder has the same nodes.
+In: the options of `start`. Out: the exit status. It is 0 if all nodes stopped on SIGTERM or SIGINT, and 1 if
+a node could not start or ended by itself; then the other nodes are stopped. A second start on the same folder
+runs the same nodes.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ POLL_S = 0.2
 def run(options: argparse.Namespace, out: Output) -> int:
     if options.properties is not None:
         raise ToolError(
-            "--brokers goes without a properties file: nodes need ports and folders of their own; what they "
-            "share can be set with --override"
+            "--brokers cannot be used with a properties file, because each node needs its own ports and "
+            "folders: give shared settings with --override"
         )
     cluster = LocalCluster(Path(options.data or DEFAULT_DATA))
     if not cluster.exists:
         if cluster.folder.exists() and any(cluster.folder.iterdir()):
             raise ToolError(
-                f"{cluster.folder} holds something else than several brokers: choose another --data"
+                f"{cluster.folder} has files of another kind than `start --brokers`: choose another --data"
             )
         port = DEFAULT_PORT if options.port is None else options.port
         cluster.make(options.brokers, port, key_values(options.override))
     elif len(cluster.nodes) != options.brokers:
         raise ToolError(f"{cluster.folder} has {len(cluster.nodes)} brokers, not {options.brokers}")
-    return Several(cluster, out, options.log_level).run()
+    return BrokerProcesses(cluster, out, options.log_level).run()
 
 
-class Several:
+class BrokerProcesses:
     def __init__(self, cluster: LocalCluster, out: Output, log_level: str) -> None:
         self._cluster = cluster
         self._out = out
         self._log_level = log_level
-        self._events: Queue[str] = Queue()  # what happened: the number of a node that is ready, or "stop"
+        self._events: Queue[str] = Queue()  # the id of a node that is ready, or "stop"
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def run(self) -> int:
@@ -84,7 +84,7 @@ class Several:
                 for node_id, child in self._children.items():
                     if child.poll() is not None:
                         self._out.note(
-                            f"node {node_id} has ended with {child.returncode}: the others stop too"
+                            f"node {node_id} ended with status {child.returncode}: stopping the others"
                         )
                         return 1
                 continue
@@ -97,10 +97,10 @@ class Several:
                     f"  {len(self._children)} brokers, data in {self._cluster.folder}; stop with Ctrl-C"
                 )
                 self._out.flush()
-                waiting.add("told")
+                waiting.add("printed")  # no event removes it, so the lines are printed once
 
     def _stop(self) -> None:
-        """A terminal's Ctrl-C reaches the nodes as well; who has ended already is not told again."""
+        """Stop the nodes that still run: a Ctrl-C on a terminal has reached them already."""
         nodes = sorted(self._cluster.nodes, key=lambda node: ("controller" in node.roles, node.id))
         for is_controller in (False, True):
             some = [

@@ -1,6 +1,6 @@
-"""stop: end a broker that runs on this machine, gracefully, and wait until it is gone.
+"""stop: stop a broker on this machine gracefully, and wait until its process has ended.
 
-It finds the broker by the process id in its data folder, or by the port it listens on.
+The tool finds the broker by the process id in its data folder, or by the port that it listens on.
 """
 
 import argparse
@@ -44,12 +44,12 @@ def by_folder(folder: Path) -> int:
     except (OSError, ValueError):
         raise ToolError(f"no broker runs in {folder}: there is no {file}") from None
     if not is_running(pid) or "barnabas" not in command_of(pid):
-        raise ToolError(f"no broker runs in {folder}: process {pid} of {file} is gone")
+        raise ToolError(f"no broker runs in {folder}: process {pid} of {file} has ended")
     return pid
 
 
 def by_port(port: int) -> int:
-    """The Barnabas process that listens on a port (Linux: as /proc tells it)."""
+    """The Barnabas process that listens on a port (Linux only: reads /proc)."""
     sockets = {
         fields[9]
         for table in ("tcp", "tcp6")
@@ -65,11 +65,11 @@ def by_port(port: int) -> int:
             continue
         if any(link == f"socket:[{number}]" for link in links for number in sockets):
             return int(process.name)
-    raise ToolError(f"no broker of Barnabas listens on port {port}")
+    raise ToolError(f"no Barnabas broker listens on port {port}")
 
 
 def is_running(pid: int) -> bool:
-    """A process that has ended but was not waited for does not count."""
+    """Whether a process runs; a zombie does not count."""
     state = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if state:
         return state[0] != "Z"
@@ -82,7 +82,7 @@ def is_running(pid: int) -> bool:
 
 def command_of(pid: int) -> str:
     if not Path("/proc/self").exists():
-        return "barnabas"  # no way to tell on this system
+        return "barnabas"  # this system has no /proc: accept any process
     return read(f"/proc/{pid}/cmdline").replace("\0", " ")
 
 

@@ -1,7 +1,6 @@
-"""storage: format the log dirs of a node, say what is in them, make an id, list feature levels.
+"""storage: format the log dirs of a node, show what is in them, make an id, list feature levels.
 
-In: a server.properties. Out: formatted folders, or lines about them. Formatting itself is
-`broker.formatting`.
+In: a server.properties. Out: folders that `broker.setup.formatting` formats, or lines.
 """
 
 import argparse
@@ -33,15 +32,17 @@ UNKNOWN_LEVEL = "Feature level {level} is not supported for feature {name}"
 
 def add_arguments(parser: ToolParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    info = commands.add_parser("info", help="say what is in the log dirs")
+    info = commands.add_parser("info", help="show what is in the log dirs")
     info.add_argument("-c", "--config", metavar="FILE", required=True, help="the node's server.properties")
-    formatting = commands.add_parser("format", help="make the log dirs those of a new node")
+    formatting = commands.add_parser("format", help="prepare the log dirs for a new node")
     formatting.add_argument(
         "-c", "--config", metavar="FILE", required=True, help="the node's server.properties"
     )
     formatting.add_argument("-t", "--cluster-id", metavar="ID", required=True, help="see random-uuid")
     formatting.add_argument("-S", "--add-scram", action="append", default=[], metavar="CREDENTIAL")
-    formatting.add_argument("-g", "--ignore-formatted", action="store_true", help="skip dirs that are done")
+    formatting.add_argument(
+        "-g", "--ignore-formatted", action="store_true", help="skip dirs that are formatted"
+    )
     formatting.add_argument("-r", "--release-version", metavar="VERSION", help="features of this release")
     formatting.add_argument("-f", "--feature", action="append", default=[], metavar="NAME=LEVEL")
     quorum = formatting.add_mutually_exclusive_group()
@@ -50,7 +51,7 @@ def add_arguments(parser: ToolParser) -> None:
     quorum.add_argument("-I", "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY,...")
     mapping = commands.add_parser("version-mapping", help="the features of a release")
     mapping.add_argument("-r", "--release-version", metavar="VERSION", default=None)
-    dependencies = commands.add_parser("feature-dependencies", help="what a feature level needs")
+    dependencies = commands.add_parser("feature-dependencies", help="the dependencies of a feature level")
     dependencies.add_argument("-f", "--feature", action="append", required=True, metavar="NAME=LEVEL")
     commands.add_parser("random-uuid", help="make an id for a new cluster")
 
@@ -127,14 +128,14 @@ def parse_features(pairs: Sequence[str]) -> dict[str, int]:
         name, equals, level = pair.partition("=")
         if not equals or not level.strip().isdigit():
             raise ToolError(
-                f"Can't parse feature=level string {pair}: equals sign not found, or no number behind it"
+                f"Can't parse feature=level string {pair}: equals sign not found, or no number after it"
             )
         found[name.strip()] = int(level)
     return found
 
 
 def parse_controllers(text: str) -> list[Voter]:
-    """`id@host:port:directory`, comma separated."""
+    """Parse a comma-separated list of `id@host:port:directory`."""
     voters = []
     for part in text.split(","):
         try:
@@ -152,7 +153,7 @@ def parse_controllers(text: str) -> list[Voter]:
 
 
 def info(settings: BrokerSettings, out: Output) -> int:
-    """Kafka's report: the dirs there are, what they say of themselves, and what is wrong."""
+    """Print Kafka's report: the log dirs, their meta.properties, and problems."""
     directories = sorted({*settings.log_dirs, settings.metadata_log_dir})
     found, problems = [], []
     identities: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""perf: measure producing, consuming and latency, as kafka-producer-perf-test and its sisters do."""
+"""perf: measure producing, consuming and latency, as Kafka's performance tools do."""
 
 import argparse
 from types import ModuleType

@@ -1,8 +1,8 @@
 """perf consumer: read a number of records as fast as possible and print the rates.
 
-In: options of kafka-consumer-perf-test. Out: its columns. Without --group all partitions are read by this
-process and `rebalance.time.ms` is 0; the engine is librdkafka where it is installed, else our client. With
---group it is the time until librdkafka had joined and was given partitions.
+In: options of kafka-consumer-perf-test. Out: its columns. Without --group this process reads all partitions,
+with librdkafka if it is installed and with our client otherwise, and `rebalance.time.ms` is 0. With --group
+`rebalance.time.ms` is the time until librdkafka has joined the group and has partitions.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from barnabas.cli.frame.parsing import (
 )
 from barnabas.cli.frame.progress import progress
 from barnabas.cli.perf.perf_numbers import MEGABYTE
-from barnabas.cli.records.consume_group import group_of, joins
+from barnabas.cli.records.consume_group import choose_membership, group_of
 from barnabas.client.admin.offsets import FoundOffset, OffsetAdmin, OffsetSpec
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer
@@ -59,16 +59,18 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--include", metavar="REGEX", help="or all topics whose name matches")
     parser.add_argument("--num-records", type=int, metavar="N", help="how many records to read (required)")
     parser.add_argument("--messages", type=int, metavar="N", help=argparse.SUPPRESS)
-    parser.add_argument("--from-latest", action="store_true", help="start behind the last record")
+    parser.add_argument("--from-latest", action="store_true", help="start at the end of the log")
     parser.add_argument(
-        "--fetch-size", type=int, default=1_048_576, metavar="BYTES", help="of one partition at once"
+        "--fetch-size", type=int, default=1_048_576, metavar="BYTES", help="bytes of a partition in a fetch"
     )
     parser.add_argument(
-        "--timeout", type=int, default=10_000, metavar="MS", help="stop when nothing came (10000)"
+        "--timeout", type=int, default=10_000, metavar="MS", help="stop if no record came for so long (10000)"
     )
-    parser.add_argument("--show-detailed-stats", action="store_true", help="a line each --reporting-interval")
     parser.add_argument(
-        "--reporting-interval", type=int, default=5_000, metavar="MS", help="between lines (5000)"
+        "--show-detailed-stats", action="store_true", help="print a line each --reporting-interval"
+    )
+    parser.add_argument(
+        "--reporting-interval", type=int, default=5_000, metavar="MS", help="time between lines (5000)"
     )
     parser.add_argument("--hide-header", action="store_true", help="no line with the names of the columns")
     parser.add_argument("--date-format", default=DATE_FORMAT, metavar="FORMAT", help=f"({DATE_FORMAT})")
@@ -99,7 +101,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
     out.note(f"engine: {librdkafka.engine_name()}")
     async with cluster_from(options, properties, client_id="perf-consumer-client") as cluster:
         positions = await first_positions(cluster, options)
-        await joins(cluster, group, by_default=False)  # says why, where that cannot be
+        await choose_membership(cluster, group, by_default=False)  # raises if no group can be joined
         report = Report(options, out)
         configuration = librdkafka.settings(properties) | {"bootstrap.servers": options.bootstrap_server}
         if group is not None:
@@ -156,7 +158,7 @@ class Report:
         return self.records >= self.wanted or time.time() - self._last_at > self.timeout_s
 
     def assigned(self) -> None:
-        """The group gave us partitions: what came before was waiting for it."""
+        """Note that the group has assigned partitions: the time until now was the rebalance."""
         if not self._rebalance_s:
             self._rebalance_s = time.time() - self._began
             self._last_at = time.time()
@@ -209,7 +211,7 @@ class Report:
 
 
 def format_date(pattern: str, moment: datetime) -> str:
-    """A date by the letters of java.text.SimpleDateFormat."""
+    """Format a date by a pattern of java.text.SimpleDateFormat."""
 
     def piece(match: re.Match[str]) -> str:
         letters = match[0]

@@ -1,7 +1,7 @@
-"""perf latency: send one record at a time and wait until it is read again; print the times.
+"""perf latency: send one record at a time, wait until it is consumed, and print the times.
 
-In: options of kafka-e2e-latency, by name or by position as in older versions. Out: its lines. Our own
-client is the engine: it sends and reads in one thread, so the numbers are the broker's and the network's.
+In: options of kafka-e2e-latency, by name or by position as in older versions. Out: its lines. The tool uses
+our own client, which sends and reads in one thread: no wake-up of another thread adds to the times.
 """
 
 import argparse
@@ -85,7 +85,7 @@ async def run(options: argparse.Namespace, out: Output) -> None:
 
 
 def by_position(options: argparse.Namespace, out: Output) -> None:
-    """The old form: bootstrap-server topic num-records producer-acks record-size [command-config]."""
+    """Read the old form: bootstrap-server topic num-records producer-acks record-size [command-config]."""
     given = options.positional
     if not given:
         return
@@ -147,7 +147,7 @@ async def measure(
 
 
 async def receive(consumer: Consumer, value: bytes) -> None:
-    """The one record that was sent, and nothing else."""
+    """Wait for the record that was sent; any other record is an error."""
     deadline = asyncio.get_running_loop().time() + RECEIVE_TIMEOUT_MS / 1000
     while True:
         left_ms = (deadline - asyncio.get_running_loop().time()) * 1000
@@ -158,7 +158,7 @@ async def receive(consumer: Consumer, value: bytes) -> None:
             continue
         if records[0].value != value or len(records) > 1:
             raise ToolError(
-                "The record that was read is not the one that was sent: is somebody else writing?"
+                "The consumed record is not the one that was sent: does another producer write to the topic?"
             )
         return
 

@@ -1,6 +1,6 @@
-"""Numbers of a performance test: windows, totals and percentiles, printed in Kafka's lines.
+"""The numbers of a performance test: windows, totals and percentiles, in Kafka's lines.
 
-In: one latency and size a record, with the time. Out: lines. Does not know: who produces or how.
+In: latency, size and time of each record. Out: lines. Does not know: the client.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Line = Callable[[str], None]
 
 
 class ProducerStats:
-    """What was sent so far, in all and since the last line."""
+    """Counts of sent records: in total, and since the last line."""
 
     def __init__(self, records: int, interval_ms: int, now_ms: float, line: Line, kind: str = "") -> None:
         self._line = line
@@ -69,7 +69,7 @@ def percentiles(latencies: Sequence[int], wanted: Sequence[float]) -> list[int]:
 
 
 class Throttle:
-    """How long to wait before the next record so that a rate is kept; a negative rate is no limit."""
+    """Computes the wait before the next record that keeps a rate; a negative rate means no limit."""
 
     def __init__(self, records_per_second: float, now_s: float) -> None:
         self._rate = records_per_second

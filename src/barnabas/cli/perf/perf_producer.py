@@ -1,7 +1,7 @@
 """perf producer: send records as fast as possible, or at a given rate, and print rate and latency.
 
-In: options of kafka-producer-perf-test. Out: its lines. The engine is librdkafka where it is installed,
-else our light client; which one is told on standard error, because numbers depend on it.
+In: options of kafka-producer-perf-test. Out: its lines. The tool uses librdkafka if it is installed, else our
+own client. It names the client on standard error, because the numbers depend on it.
 """
 
 import argparse
@@ -40,11 +40,13 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--topic", help="the topic to write to (required)")
     parser.add_argument("--num-records", type=int, metavar="N", help="how many records to send (required)")
     parser.add_argument("--record-size", type=int, metavar="BYTES", help="size of each record")
-    parser.add_argument("--payload-file", metavar="FILE", help="or records out of this file, in random order")
     parser.add_argument(
-        "--payload-delimiter", default="\\n", metavar="TEXT", help="what is between them there"
+        "--payload-file", metavar="FILE", help="or take records from this file, in random order"
     )
-    parser.add_argument("--payload-monotonic", action="store_true", help="or numbers from 0 on")
+    parser.add_argument(
+        "--payload-delimiter", default="\\n", metavar="TEXT", help="separator of the records in it"
+    )
+    parser.add_argument("--payload-monotonic", action="store_true", help="or send numbers from 0 on")
     parser.add_argument(
         "--throughput", type=float, metavar="N", help="records a second, -1 for no limit (required)"
     )
@@ -57,10 +59,10 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--command-config", metavar="FILE", help="a file of producer settings")
     parser.add_argument("--producer.config", dest="producer_config", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--warmup-records", type=int, default=0, metavar="N", help="not counted in a second total"
+        "--warmup-records", type=int, default=0, metavar="N", help="records that a second total leaves out"
     )
     parser.add_argument(
-        "--reporting-interval", type=int, default=5_000, metavar="MS", help="between lines (5000)"
+        "--reporting-interval", type=int, default=5_000, metavar="MS", help="time between lines (5000)"
     )
     parser.add_argument("--transactional-id", metavar="ID", help="send in transactions")
     parser.add_argument(
@@ -79,7 +81,7 @@ def run(options: argparse.Namespace, out: Output) -> Any:
         with_librdkafka(options, properties, payload, report)
         return 0
     if options.transactional_id or options.transaction_duration_ms:
-        raise ToolError("transactions need the engine librdkafka: pip install confluent-kafka")
+        raise ToolError("transactions need librdkafka: pip install confluent-kafka")
     return with_light_client(options, properties, payload, report)
 
 
@@ -117,7 +119,7 @@ def producer_properties(options: argparse.Namespace) -> dict[str, str]:
     properties = load_properties(options.command_config or options.producer_config)
     properties |= key_values([*(options.producer_props or ()), *(options.command_property or ())])
     given = properties.get("bootstrap.servers")
-    # The default of ours gives way to a property; what was typed does not.
+    # A property wins over our default address, but not over an address on the command line.
     if given is None or not is_default(options):
         if options.bootstrap_server is None:
             raise UsageError(
@@ -153,7 +155,7 @@ def payloads(options: argparse.Namespace) -> Payload:
 
 
 class Report:
-    """Counts every record, and again without the warm-up."""
+    """Counts all records, and separately those after the warm-up."""
 
     def __init__(self, options: argparse.Namespace, out: Output) -> None:
         self._options = options
@@ -198,7 +200,7 @@ class Report:
 
 
 def paced(options: argparse.Namespace) -> Iterator[tuple[int, float]]:
-    """Each record's number, and how long to wait before it."""
+    """Yield the number of each record, and the time to wait before it."""
     throttle = Throttle(options.throughput, time.monotonic())
     with progress("sending", options.num_records) as advance:
         for index in range(options.num_records):

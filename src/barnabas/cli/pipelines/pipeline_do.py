@@ -34,7 +34,7 @@ REFUSED = (NoEndpoint, LakeIsBusy, LakeOfAnotherPipeline, SessionError, StoreErr
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def errors_as_one_line() -> Iterator[None]:
     """Show errors that a person can fix in one line."""
     try:
         yield
@@ -45,10 +45,10 @@ def told() -> Iterator[None]:
 
 
 @contextmanager
-def telling(title: str) -> Iterator[Progress]:
+def progress_bar(title: str) -> Iterator[Progress]:
     """A progress bar on a terminal; elsewhere a line for each piece."""
     if not sys.stderr.isatty():
-        yield spoken()
+        yield progress_lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -64,7 +64,7 @@ def telling(title: str) -> Iterator[Progress]:
         yield show
 
 
-def spoken() -> Progress:
+def progress_lines() -> Progress:
     last = ""
 
     def say(what: str, done: int = 0, total: int | None = None) -> None:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
     if options.once and (options.metrics_port is not None or options.seconds is not None):
         raise UsageError("--once ends by itself and takes neither --metrics-port nor --seconds")
-    with told():
+    with errors_as_one_line():
         if options.once:
             return once(pipeline, out)
 
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
 
 def once(pipeline: Pipeline, out: Output) -> int:
     started = time.monotonic()
-    with telling(pipeline.name) as say:
+    with progress_bar(pipeline.name) as say:
         done = run_once(pipeline, say)
     for name, reason in done.failed.items():
         out.note(f"{name}: {reason}")
@@ -150,7 +150,7 @@ def release(options: argparse.Namespace, out: Output) -> int:
 def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult], out: Output) -> int:
     from barnabas.pipeline.run.rewriting import rewrite
 
-    with told(), telling(what) as say:
+    with errors_as_one_line(), progress_bar(what) as say:
         done = rewrite(pipeline, what, body, say)
     counts = f"{done.rows_in:,} rows in, {done.accepted:,} accepted, {done.quarantined:,} quarantined"
     out.line(f"{what}: {counts}{f', {done.removed:,} removed' if done.removed else ''}")
@@ -186,7 +186,7 @@ def destroy(options: argparse.Namespace, out: Output) -> int:
         return 0
     if not state_folder(pipeline).is_dir():
         raise ToolError(f"{root} has no {state_folder(pipeline).name}: it is not the lake of a pipeline")
-    with told(), LakeLock(state_folder(pipeline), "destroy"):
+    with errors_as_one_line(), LakeLock(state_folder(pipeline), "destroy"):
         if not options.yes and not agreed(root, pipeline):
             out.line("nothing was deleted")
             return 1

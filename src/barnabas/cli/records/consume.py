@@ -1,8 +1,9 @@
-"""consume: print the records of topics as they come, with the options of kafka-console-consumer.
+"""consume: print the records of topics as they arrive, with the options of kafka-console-consumer.
 
-In: options. Out: formatted records; at the end a count on standard error. With a group this is one member of
-it (`consume_group`); under Kafka's name a group is made up for the run, as there. Without one every partition
-is read by this one process, from its end or its beginning; partitions that appear later are followed too.
+In: options. Out: formatted records, and at the end a count on standard error. With --group the tool joins the
+group as a member (`consume_group`). Under Kafka's name it joins a generated group if none is named, as
+Kafka's tool does. Without a group this process reads every partition, from its end or its beginning,
+including partitions that are created later.
 """
 
 import argparse
@@ -10,10 +11,10 @@ import asyncio
 
 from barnabas.cli.frame.client_settings import CONSUMER_NAMES, consumer_settings
 from barnabas.cli.frame.connecting import add_bootstrap, cluster_from, load_properties
-from barnabas.cli.frame.output import Output, cancelled_when_unread
+from barnabas.cli.frame.output import Output, end_when_reader_closes
 from barnabas.cli.frame.parsing import ToolError, ToolParser, UsageError, exactly_one, key_values
 from barnabas.cli.frame.topic_filter import compile_include
-from barnabas.cli.records.consume_group import group_of, joins, read_as_member
+from barnabas.cli.records.consume_group import choose_membership, group_of, read_as_member
 from barnabas.cli.records.formatters import formatter
 from barnabas.cli.records.record_printer import Printer
 from barnabas.client.admin.offsets import OffsetSpec
@@ -29,7 +30,7 @@ EXAMPLES = (
     "--topic orders --partition 0 --offset 42 --max-messages 1",
     "--topic orders --formatter-property print.key=true --formatter-property print.timestamp=true",
 )
-DISCOVERY_S = 5.0  # how often new partitions are looked for
+DISCOVERY_S = 5.0  # how often the tool looks for new partitions
 POLL_MS = 1_000
 
 
@@ -44,9 +45,9 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("--from-beginning", action="store_true", help="start with the first record")
     parser.add_argument("--group", metavar="ID", help="the consumer group to join")
     parser.add_argument("--max-messages", type=int, metavar="N", help="stop after this many (default: never)")
-    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="stop when no record came for so long")
+    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="stop if no record came for so long")
     parser.add_argument(
-        "--skip-message-on-error", action="store_true", help="go on behind a record that fails"
+        "--skip-message-on-error", action="store_true", help="skip records that cannot be read or printed"
     )
     parser.add_argument(
         "--isolation-level",
@@ -90,10 +91,10 @@ async def run(options: argparse.Namespace, out: Output) -> int | None:
     printer = Printer(write, out, limit=options.max_messages, skip_errors=options.skip_message_on_error)
     async with cluster_from(options, properties, client_id="console-consumer") as cluster:
         by_default = options.as_kafka and options.partition is None
-        membership = await joins(cluster, group, by_default=by_default)
+        membership = await choose_membership(cluster, group, by_default=by_default)
         try:
             await cluster.refresh()
-            with cancelled_when_unread():
+            with end_when_reader_closes():
                 if membership is not None:
                     await read_as_member(membership, options, properties, cluster, printer, out)
                 else:
@@ -139,7 +140,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def first_offset(text: str) -> OffsetSpec | int:
-    """`earliest`, `latest` or an offset."""
+    """Parse `earliest`, `latest` or an offset."""
     specs = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST}
     if text.lower() in specs:
         return specs[text.lower()]
@@ -188,11 +189,11 @@ def deprecations(options: argparse.Namespace, out: Output) -> None:
                 f"Use --{new} instead."
             )
     if options.new_consumer:
-        out.note("--new-consumer is an old option: there is no other consumer any more")
+        out.note("--new-consumer has no effect: there is only one consumer")
 
 
 class Discovery:
-    """The partitions to read: those there are, and those that appear while we read."""
+    """Finds the partitions to read, and those that are created later."""
 
     def __init__(
         self, options: argparse.Namespace, cluster: Cluster, consumer: Consumer, out: Output
@@ -218,13 +219,13 @@ class Discovery:
         if isinstance(chosen, OffsetSpec) and exists:
             await self._consumer.assign_at([where], chosen)
         else:
-            # One that is not there yet has nothing before its first record.
+            # A partition that does not exist yet starts with its first record.
             self._consumer.assign({where: 0 if isinstance(chosen, OffsetSpec) else chosen})
         if not exists:
-            self._tell_missing(f"partition {where}")
+            self._note_missing(f"partition {where}")
 
     async def extend(self) -> None:
-        """Read new partitions from their first record: nobody could have read them before."""
+        """Read partitions that were created since the start, from their first record."""
         if self._options.partition is not None:
             return
         new = [where for where in await self._partitions() if where not in self._consumer.positions]
@@ -247,10 +248,10 @@ class Discovery:
             for index in topology.topics[name].partitions
         ]
         if not found and self._options.partition is None:
-            self._tell_missing(f"topic {topic}" if topic else f"a topic that matches {self._options.include}")
+            self._note_missing(f"topic {topic}" if topic else f"a topic that matches {self._options.include}")
         return found
 
-    def _tell_missing(self, what: str) -> None:
+    def _note_missing(self, what: str) -> None:
         if not self._told_missing:
             self._told_missing = True
             self._out.note(f"{what} does not exist yet: waiting for it")
@@ -259,7 +260,7 @@ class Discovery:
 async def follow(
     consumer: Consumer, discovery: Discovery, printer: Printer, options: argparse.Namespace
 ) -> None:
-    """Print until there are enough, or until nothing came for the given time."""
+    """Print records until there are enough, or until none came for the given time."""
     loop = asyncio.get_running_loop()
     patience_s = (
         options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
@@ -286,4 +287,4 @@ async def follow(
             try:
                 await discovery.extend()
             except Unreachable:
-                continue  # the fetches try to reconnect too
+                continue  # the fetches reconnect themselves

@@ -1,7 +1,7 @@
-"""Reading as a member of a consumer group: librdkafka joins, rebalances and commits; we print and tell it.
+"""Reads as a member of a consumer group: librdkafka joins, rebalances and commits, and the tool prints.
 
-In: Kafka's settings, and which topics are wanted now. Out: records in the shape that formatters take. Only
-what was printed is committed: what librdkafka fetched ahead is read again by whoever comes next.
+In: Kafka's settings, and the topics to read. Out: records for formatters. Only offsets of printed records are
+committed: the next member reads records that librdkafka had fetched but the tool had not printed.
 """
 
 import argparse
@@ -28,10 +28,10 @@ from barnabas.records.batch import TimestampType
 
 DEFAULT_GROUPS = 100_000
 AT_ONCE_MAX = 500
-DISCOVERY_S = 5.0  # how often new topics are looked for
+DISCOVERY_S = 5.0  # how often the tool looks for new topics
 CREATE_MS_MAX = 2_000
 ROUND_S = 1.0
-POLL_S = 0.1  # a call into librdkafka cannot be cancelled: short ones
+POLL_S = 0.1  # short, because a call into librdkafka cannot be cancelled
 NEEDS_LIBRDKAFKA = (
     "--group {group}: joining a group needs the package confluent-kafka (pip install confluent-kafka). "
     "Without --group this tool reads all partitions on its own and commits nothing"
@@ -42,12 +42,12 @@ UNKNOWN_SETTING = re.compile(r'No such configuration property: "([^"]+)"')
 
 
 def default_group() -> str:
-    """A name that Kafka's own tool would take: for this one run, so nothing is committed under it."""
+    """A generated group id like that of Kafka's tool; without commits, because it serves one run."""
     return f"console-consumer-{random.randrange(DEFAULT_GROUPS)}"
 
 
 def group_of(option: str | None, properties: Mapping[str, str]) -> str | None:
-    """The group of --group and of the settings, which must agree."""
+    """The group id in --group and in the settings; raises if they differ."""
     named = [group for group in (option, properties.get("group.id")) if group is not None]
     if len(set(named)) > 1:
         listed = ", ".join(f"'{group}'" for group in named)
@@ -64,8 +64,8 @@ class Membership:
     commits: bool
 
 
-async def joins(cluster: Cluster, group: str | None, *, by_default: bool) -> Membership | None:
-    """The group to join: the one that was named, or one made up where that is wanted and possible."""
+async def choose_membership(cluster: Cluster, group: str | None, *, by_default: bool) -> Membership | None:
+    """The group to join: the named one, else a generated one if that is wanted and possible, else None."""
     offered = ApiKey.FIND_COORDINATOR in (await cluster.any_connection()).versions
     if group is None:
         possible = by_default and offered and librdkafka.is_installed()
@@ -85,7 +85,7 @@ async def read_as_member(
     printer: Printer,
     out: Output,
 ) -> None:
-    """Print until there are enough, or until nothing came for the given time."""
+    """Print records until there are enough, or until none came for the given time."""
     bootstrap = ",".join(map(str, cluster.bootstrap))
     settings = settings_of(properties, bootstrap, membership)
     if options.topic is not None:
@@ -94,7 +94,7 @@ async def read_as_member(
     loop = asyncio.get_running_loop()
     patience_s = inf if options.timeout_ms is None or options.timeout_ms < 0 else options.timeout_ms / 1000
     last_at, looked_at = loop.time(), -inf
-    last_look = last_at  # for batches that cannot be read
+    last_look = last_at  # when the tool last looked for unreadable batches
     try:
         while not printer.is_done and (left_s := last_at + patience_s - loop.time()) > 0:
             if loop.time() - looked_at > DISCOVERY_S:
@@ -103,7 +103,7 @@ async def read_as_member(
             records = await consumer.poll(printer.at_most(AT_ONCE_MAX), min(left_s, ROUND_S))
             if records:
                 printer.show(records)
-                consumer.done(records)
+                consumer.mark_printed(records)
                 last_at = last_look = loop.time()
             elif loop.time() - last_look > SILENCE_S:
                 for damaged in await unreadable_batches(consumer.member, cluster):
@@ -117,11 +117,11 @@ async def read_as_member(
 
 
 async def create_if_missing(topic: str, cluster: Cluster) -> None:
-    """Ask for a topic once, as Kafka's consumer does: a broker may create it. Later it is only waited for."""
+    """Request a topic once, as Kafka's consumer does, so that the broker may create it."""
     try:
         await cluster.partitions_of(topic, auto_create=True, patience=cluster.patience(CREATE_MS_MAX))
     except (KafkaError, Unreachable):
-        return  # librdkafka goes on looking for it, and tells
+        return  # librdkafka keeps looking for the topic, and reports an error
 
 
 async def topics_wanted(
@@ -136,7 +136,7 @@ async def topics_wanted(
         return consumer.subscribed
     found = [name for name, topic in topics.items() if pattern.fullmatch(name) and not topic.internal]
     if not found:
-        consumer.tell(f"a topic that matches {options.include} does not exist yet: waiting for it")
+        consumer.note_once(f"a topic that matches {options.include} does not exist yet: waiting for it")
     return found
 
 
@@ -160,7 +160,7 @@ def settings_of(properties: Mapping[str, str], bootstrap: str, membership: Membe
 
 
 class GroupConsumer:
-    """`poll`, print, `done`; again and again. `close` leaves the group and commits."""
+    """A member of the group: `poll`, print the records, `mark_printed`; `close` commits and leaves."""
 
     def __init__(self, settings: dict[str, Any], out: Output) -> None:
         self._out = out
@@ -170,7 +170,7 @@ class GroupConsumer:
         self.member = self._make(settings | {"error_cb": self._on_error})
 
     def _make(self, settings: dict[str, Any]) -> Any:
-        """Without the settings that only Kafka's own consumer has."""
+        """Create the consumer without the settings that librdkafka does not know."""
         while True:
             try:
                 return librdkafka.make("Consumer", settings)
@@ -178,11 +178,11 @@ class GroupConsumer:
                 unknown = UNKNOWN_SETTING.search(str(error))
                 if unknown is None or unknown[1] not in settings:
                     raise
-                self.tell(f"the consumer setting {unknown[1]} has no effect in this tool")
+                self.note_once(f"the consumer setting {unknown[1]} has no effect in this tool")
                 settings = {name: value for name, value in settings.items() if name != unknown[1]}
 
-    def tell(self, text: str) -> None:
-        """A note, once."""
+    def note_once(self, text: str) -> None:
+        """Print a note, but each text only once."""
         if text not in self._told:
             self._told.add(text)
             self._out.note(text)
@@ -194,7 +194,7 @@ class GroupConsumer:
             await asyncio.to_thread(self.member.subscribe, wanted)
 
     async def poll(self, count: int, timeout_s: float) -> list[ConsumerRecord]:
-        """At most so many records, or none when the time is up."""
+        """At most `count` records; none if the time is up."""
         at_once = max(1, min(count, AT_ONCE_MAX))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -204,22 +204,22 @@ class GroupConsumer:
                 await asyncio.sleep(max(0.0, min(POLL_S, left_s)))
                 messages = []
             else:
-                messages = await asyncio.to_thread(self._take, at_once, max(0.0, min(POLL_S, left_s)))
+                messages = await asyncio.to_thread(self._consume, at_once, max(0.0, min(POLL_S, left_s)))
             records = [record_of(message) for message in messages if self._is_record(message)]
             if self._failure is not None:
                 raise ToolError(self._failure)
             if records or loop.time() >= deadline:
                 return records
 
-    def _take(self, count: int, timeout_s: float) -> list[Any]:
-        """The first message as soon as it is there, and what came with it."""
+    def _consume(self, count: int, timeout_s: float) -> list[Any]:
+        """Wait for one message, then add those that are available without waiting."""
         first = self.member.poll(timeout_s)
         if first is None:
             return []
         return [first, *(self.member.consume(count - 1, 0) if count > 1 else ())]
 
-    def done(self, records: Iterable[ConsumerRecord]) -> None:
-        """These may be committed."""
+    def mark_printed(self, records: Iterable[ConsumerRecord]) -> None:
+        """Let librdkafka commit the offsets of these records."""
         from confluent_kafka import KafkaException
         from confluent_kafka import TopicPartition as Place
 
@@ -229,10 +229,10 @@ class GroupConsumer:
             try:
                 self.member.store_offsets(offsets=[place])
             except KafkaException:
-                continue  # the partition went to another member meanwhile, which reads them again
+                continue  # another member has the partition now, and reads the records again
 
     async def close(self) -> None:
-        """Leave the group; what may be committed is."""
+        """Commit the offsets of printed records and leave the group."""
         await asyncio.to_thread(self.member.close)
 
     def _is_record(self, message: Any) -> bool:
@@ -256,7 +256,7 @@ class GroupConsumer:
         text = error.str()
         if error.code() == Code.UNKNOWN_TOPIC_OR_PART:
             text = f"topic {', '.join(self.subscribed)} does not exist yet: waiting for it"
-        self.tell(text)
+        self.note_once(text)
 
 
 def record_of(message: Any) -> ConsumerRecord:

@@ -1,6 +1,6 @@
-"""Bytes of keys, values and headers as text, by the names of Kafka's Java deserializers.
+"""Turns bytes of keys, values and headers into text, by the class names of Kafka's deserializers.
 
-In: a class name. Out: a function from bytes to printable bytes; data that does not fit raises ToolError.
+In: a class name. Out: a function from bytes to printable bytes. It raises ToolError for data of another type.
 """
 
 import struct
@@ -50,7 +50,7 @@ KNOWN: dict[str, Deserializer] = {
 
 
 def deserializer(name: str) -> Deserializer:
-    """The deserializer of a Java class name, with or without Kafka's package."""
+    """The deserializer with a Java class name, with or without Kafka's package."""
     found = KNOWN.get(name.removeprefix(PACKAGE))
     if found is None:
         raise ToolError(f"there is no deserializer {name}: this tool knows {', '.join(KNOWN)}")

@@ -1,4 +1,4 @@
-"""How the console consumer writes a record: Kafka's default format, its log format, or nothing.
+"""The formats of the console consumer: Kafka's default format, its log format, or no output.
 
 In: properties of the formatter (Kafka's names). Out: bytes for each record. Does not know: where they go.
 """
@@ -17,7 +17,7 @@ TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: b"CreateTime", TimestampType.LOG_A
 
 
 class DefaultFormatter:
-    """Timestamp, partition, offset, epoch, headers, key and value, each if it is asked for."""
+    """Prints timestamp, partition, offset, epoch, headers, key and value, each if its property is true."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def wanted(name: str, default: str = "false") -> bool:
@@ -90,7 +90,7 @@ def no_format(record: ConsumerRecord) -> bytes:
 
 
 def formatter(class_name: str | None, properties: Mapping[str, str]) -> Formatter:
-    """The formatter of a Java class name; None is the default one."""
+    """The formatter with a Java class name (None: the default)."""
     name = (class_name or "DefaultMessageFormatter").rpartition(".")[2].rpartition("$")[2]
     if name == "DefaultMessageFormatter":
         return DefaultFormatter(properties)

@@ -1,7 +1,7 @@
-"""Lines of standard input as records: key, headers and null by the separators that a person chose.
+"""Turns lines of standard input into records: splits headers, key and value at the given separators.
 
-In: properties of the reader (Kafka's names) and lines as bytes. Out: records without partition; a line that
-does not fit raises, or becomes a value alone with ignore.error. Bytes that are not UTF-8 pass through
+In: properties of the reader (Kafka's names) and lines as bytes. Out: records without partition. A line
+without a separator raises, or with ignore.error becomes a value without a key. Bytes that are not UTF-8 stay
 unchanged.
 """
 
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 class LineReader:
-    """Reads `headers<TAB>key<TAB>value`, each part as far as it was asked for."""
+    """Reads `headers<TAB>key<TAB>value`; the properties say which parts a line has."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         unknown = sorted(set(properties) - NAMES - {"topic"})

@@ -1,7 +1,7 @@
-"""produce: every line of standard input becomes a record, with the options of kafka-console-producer.
+"""produce: write every line of standard input as a record, with the options of kafka-console-producer.
 
-In: options, lines. Out: records in a topic. Lines that could not be written are told on standard error and
-make the exit status 1; Kafka's own tool only logs them.
+In: options, lines. Out: records in a topic. If records cannot be written, the tool prints the error to
+standard error and ends with status 1; Kafka's own tool only logs it.
 """
 
 import argparse
@@ -31,7 +31,7 @@ LINE_READERS = {"org.apache.kafka.tools.LineMessageReader", "kafka.tools.Console
 READ_BYTES = 1 << 18
 FAILURES_SHOWN_MAX = 10
 
-# Kafka's option, the producer setting it stands for, and the default of the console producer.
+# Kafka's option, the producer setting it sets, and the default of the console producer.
 SETTING_OPTIONS = (
     ("--compression-codec", "compression.type", "none"),
     ("--batch-size", "batch.size", "16384"),
@@ -49,7 +49,7 @@ WITHOUT_EFFECT = ("--metadata-expiry-ms", "--socket-buffer-size")
 def add_arguments(parser: ToolParser) -> None:
     add_bootstrap(parser)
     parser.add_argument("--topic", help="the topic to write to (required)")
-    parser.add_argument("--sync", action="store_true", help="wait for each record before the next is sent")
+    parser.add_argument("--sync", action="store_true", help="wait for each record before sending the next")
     for option, setting, default in SETTING_OPTIONS:
         if option == "--compression-codec":
             parser.add_argument(
@@ -120,7 +120,7 @@ async def send_lines(producer: Producer, reader: LineReader, options: argparse.N
 
 
 async def read_lines() -> AsyncIterator[list[bytes]]:
-    """Lines as they arrive; a terminal or a slow pipe does not hold up what was read before."""
+    """Yield lines as they arrive, without waiting for a full buffer of a terminal or a slow pipe."""
     prompting = sys.stdin.isatty() and sys.stdout.isatty()
     rest = b""
     while True:
@@ -137,7 +137,7 @@ async def read_lines() -> AsyncIterator[list[bytes]]:
 
 
 async def read_some(descriptor: int) -> bytes:
-    """Wait for something to read. No thread: Ctrl-C could not end one that waits for a terminal."""
+    """Wait for input without a thread: Ctrl-C could not end a thread that waits for a terminal."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:
@@ -168,7 +168,7 @@ def reader_properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def producer_properties(options: argparse.Namespace) -> dict[str, str]:
-    """An option that was given, else a property, else the option's default, as Kafka merges them."""
+    """The producer settings: an option wins over a property, and a property over a default, as in Kafka's."""
     properties = load_properties(options.command_config or options.producer_config)
     properties |= key_values([*(options.producer_property or ()), *(options.command_property or ())])
     for option, name, default in SETTING_OPTIONS:
@@ -201,7 +201,7 @@ def deprecations(options: argparse.Namespace, out: Output) -> None:
 
 
 class Failures:
-    """Records that were not written: the first few are told, all are counted."""
+    """Records that were not written: counts all, and prints the first few errors."""
 
     def __init__(self, topic: str, out: Output) -> None:
         self._topic = topic

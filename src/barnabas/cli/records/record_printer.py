@@ -1,6 +1,6 @@
-"""Prints records as they come, up to a number of them; one that cannot be printed ends it or is skipped.
+"""Prints records up to a limit. A record that cannot be printed is an error, or is skipped.
 
-In: records, a formatter. Out: bytes on standard output. Does not know: where records come from.
+In: records, a formatter. Out: bytes on standard output. Does not know: the consumer.
 """
 
 from barnabas.cli.frame.output import Output
@@ -24,7 +24,7 @@ class Printer:
         return self._limit is not None and self.count >= self._limit
 
     def at_most(self, count: int) -> int:
-        """How many records of so many would still be printed."""
+        """The number of records, at most `count`, that may still be printed."""
         return count if self._limit is None else min(count, self._limit - self.count)
 
     def note(self, text: str) -> None:

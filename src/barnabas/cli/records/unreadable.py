@@ -1,8 +1,8 @@
-"""A member of a group that gets nothing: is there a batch that cannot be read?
+"""Finds the unreadable batches at which a member of a group is stuck.
 
-librdkafka says nothing of a batch whose records are none: it asks for the batch again and again. This looks
-at the places where a member stands with our own client, which names the batch.
-In: librdkafka's consumer. Out: the batches that cannot be read. Does not know: options, printing.
+librdkafka reports no error for a batch whose records cannot be decoded: it fetches the batch again and again.
+This module reads at the positions of the member with our own client, which names the batch.
+In: librdkafka's consumer. Out: the unreadable batches. Does not know: options, printing.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from barnabas.client.core.fetching import DamagedBatch
 from barnabas.client.core.topology import TopicPartition
 from barnabas.protocol import KafkaError
 
-SILENCE_S = 2.0  # without a record, before somebody looks
+SILENCE_S = 2.0  # time without a record before the tool looks for unreadable batches
 LOOK_MS = 500
 ASK_S = 5.0
 
 
 async def unreadable_batches(member: Any, cluster: Cluster) -> list[DamagedBatch]:
-    """Those that the member's partitions stand at."""
+    """The unreadable batches at the positions of the member."""
     found = []
     for where, offset in (await asyncio.to_thread(_positions, member)).items():
         reader = Consumer(cluster, ConsumerSettings(fetch_wait_ms_max=LOOK_MS))
@@ -31,21 +31,21 @@ async def unreadable_batches(member: Any, cluster: Cluster) -> list[DamagedBatch
         except DamagedBatch as error:
             found.append(error)
         except (KafkaError, Unreachable):
-            continue  # the member hears of that itself
+            continue  # librdkafka reports this error itself
         finally:
             await reader.close()
     return found
 
 
 async def skip(member: Any, damaged: DamagedBatch) -> None:
-    """Go on behind the batch."""
+    """Move the position of the member behind the batch."""
     from confluent_kafka import TopicPartition as Place
 
     await asyncio.to_thread(member.seek, Place(*damaged.where, damaged.next_offset))
 
 
 def _positions(member: Any) -> dict[TopicPartition, int]:
-    """Where the member reads next, of the partitions that have more for it."""
+    """The member's positions in the partitions that have more records."""
     from confluent_kafka import KafkaException
 
     found = {}
@@ -62,5 +62,5 @@ def _positions(member: Any) -> dict[TopicPartition, int]:
             if offset < high:
                 found[TopicPartition(place.topic, place.partition)] = offset
     except KafkaException:
-        return {}  # the group is being rebalanced, or a broker is away
+        return {}  # the group rebalances, or a broker is unreachable
     return found

@@ -21,7 +21,7 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument(
         "--offset-json-file",
         metavar="FILE",
-        help=f"the offset to delete up to, for each partition (-1: everything): {FORMAT}",
+        help=f"delete the records before the offset, for each partition (-1: all records): {FORMAT}",
     )
 
 
@@ -31,11 +31,11 @@ async def run(options: argparse.Namespace, out: Output) -> None:
     async with cluster_from(options) as cluster:
         out.line("Executing records delete operation")
         out.flush()
-        answers = await Admin(cluster).delete_records(before)
+        results = await Admin(cluster).delete_records(before)
     out.line("Records delete operation completed:")
     for where in before:
-        answer = answers[where]
-        shown = f"error: {answer.message}" if isinstance(answer, KafkaError) else f"low_watermark: {answer}"
+        result = results[where]
+        shown = f"error: {result.message}" if isinstance(result, KafkaError) else f"low_watermark: {result}"
         out.line(f"partition: {where}\t{shown}")
 
 

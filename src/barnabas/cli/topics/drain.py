@@ -1,9 +1,9 @@
-"""drain: move every replica away from a broker, so that it can leave; its leaderships go with them.
+"""drain: move every replica, and so every leadership, away from a broker before it leaves the cluster.
 
-The broker's dirs are cordoned first (where the cluster knows that), so that nothing new comes to it. Then
-partitions move a few at a time, each to the broker with the fewest replicas, in a rack that has none of the
-partition yet if there is one. Where no broker is left to take a replica the partition stays and is named;
-`--fewer-replicas` gives that replica up instead.
+First the tool cordons the log dirs of the broker (if the cluster supports that), so that it gets no new
+replicas. Then partitions move, a few at a time, each to the broker with the fewest replicas, preferably in a
+rack that has no replica of the partition. If no other broker can hold a replica, the tool reports the
+partition and leaves it; with `--fewer-replicas` it removes that replica instead.
 """
 
 import argparse
@@ -40,19 +40,23 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument("broker", type=int, metavar="BROKER", help="the id of the broker to empty")
     add_bootstrap(parser)
     add_command_config(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say what would move, and change nothing")
-    parser.add_argument("--undo", action="store_true", help="let the broker take replicas again")
+    parser.add_argument("--dry-run", action="store_true", help="show the moves without making them")
+    parser.add_argument("--undo", action="store_true", help="let the broker get new replicas again")
     parser.add_argument(
-        "--fewer-replicas", action="store_true", help="give up replicas that no other broker can take"
+        "--fewer-replicas", action="store_true", help="remove replicas that no other broker can hold"
     )
     parser.add_argument(
-        "--throttle", type=int, metavar="BYTES/S", help="limit what is copied (default: none)"
+        "--throttle", type=int, metavar="BYTES/S", help="limit of the traffic (default: none)"
     )
     parser.add_argument(
         "--at-a-time", type=int, default=20, metavar="N", help="partitions that move at once (default: 20)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="S", help="give up after so long (default: 3600)"
+        "--timeout",
+        type=float,
+        default=3600.0,
+        metavar="S",
+        help="fail after this many seconds (default: 3600)",
     )
 
 
@@ -61,7 +65,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
         admin = Admin(cluster)
         if options.undo:
             await admin.alter_configs(broker_resource(options.broker), {CORDON: None})
-            out.line(f"Broker {options.broker} takes replicas again.")
+            out.line(f"Broker {options.broker} can get new replicas again.")
             return 0
         return await Drain(admin, options, out).run()
 
@@ -80,7 +84,8 @@ class Drain:
     async def run(self) -> int:
         racks = {node.id: node.rack for node in (await self._admin.describe_cluster()).nodes}
         if self._broker not in racks:
-            raise ToolError(f"broker {self._broker} is not there: {', '.join(map(str, sorted(racks)))} are")
+            known = ", ".join(map(str, sorted(racks)))
+            raise ToolError(f"broker {self._broker} is not in the cluster; its brokers are {known}")
         assignment = await self._assignment()
         plan = plan_of(assignment, self._broker, racks, fewer=self._options.fewer_replicas)
         stuck = [where for where in assignment if self._broker in assignment[where] and where not in plan]
@@ -90,7 +95,7 @@ class Drain:
             await self._cordon()
             await self._move(plan, assignment)
         for where in stuck:
-            self._out.note(f"{where} stays: no other broker is left to take it (see --fewer-replicas)")
+            self._out.note(f"{where} stays: no other broker can hold the replica (see --fewer-replicas)")
         if stuck:
             raise ToolError(f"broker {self._broker} still has {len(stuck)} replicas")
         if not self._options.dry_run:
@@ -130,14 +135,14 @@ class Drain:
                 await self._throttle(brokers, topics, None, ends=True)
 
     async def _move_some(self, some: Mapping[TopicPartition, Sequence[int]], deadline: float) -> None:
-        answers = await self._admin.alter_reassignments(some)
-        for where, error in answers.items():
+        results = await self._admin.alter_reassignments(some)
+        for where, error in results.items():
             if error is not None:
                 raise ToolError(f"{where} cannot move: {error.message}")
         while set(some) & set(await self._admin.reassignments()):
             if time.monotonic() > deadline:
                 raise ToolError(
-                    f"still moving after {self._options.timeout:g} s: `reassign-partitions --list` shows what"
+                    f"still moving after {self._options.timeout:g} s (see `reassign-partitions --list`)"
                 )
             await asyncio.sleep(LOOK_S)
 
@@ -162,7 +167,7 @@ def plan_of(
     *,
     fewer: bool,
 ) -> dict[TopicPartition, list[int]]:
-    """New replicas of each partition that the broker has; those that nobody can take are left out."""
+    """The new replicas of each partition on the broker, without those that no other broker can hold."""
     load = Counter(each for replicas in assignment.values() for each in replicas)
     plan: dict[TopicPartition, list[int]] = {}
     for where, replicas in sorted(assignment.items()):

@@ -1,4 +1,4 @@
-"""get-offsets: the first, last or timed offset of each partition, as `topic:partition:offset` lines."""
+"""get-offsets: print the first or last offset of each partition, or the one at a time."""
 
 import argparse
 import re
@@ -34,7 +34,7 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument(
         "--topic-partitions",
         metavar="topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3",
-        help="topics by regular expression, each with a partition or a range without its upper end",
+        help="topics by regular expression, each with a partition or a range that excludes its upper end",
     )
     parser.add_argument(
         "--time",
@@ -66,11 +66,11 @@ async def run(options: argparse.Namespace, out: Output) -> None:
             raise ToolError("Could not match any topic-partitions with the specified filters")
         found = await admin.list_offsets(dict.fromkeys(wanted, spec))
     for where in sorted(found, key=str):
-        answer = found[where]
-        if isinstance(answer, KafkaError):
-            out.note(f"Skip getting offsets for topic-partition {where} due to error: {answer.message}")
-        elif answer.offset != NO_OFFSET:
-            out.line(f"{where.topic}:{where.partition}:{answer.offset}")
+        result = found[where]
+        if isinstance(result, KafkaError):
+            out.note(f"Skip getting offsets for topic-partition {where} due to error: {result.message}")
+        elif result.offset != NO_OFFSET:
+            out.line(f"{where.topic}:{where.partition}:{result.offset}")
 
 
 def offset_spec(text: str) -> int:
@@ -86,7 +86,7 @@ def offset_spec(text: str) -> int:
 
 
 def selection(options: argparse.Namespace) -> Selected:
-    """Whether a partition of a topic is asked for."""
+    """A function that says whether the options select a partition of a topic."""
     if options.topic_partitions:
         rules = [parse_rule(text) for text in options.topic_partitions.split(",")]
         return lambda topic, partition: any(rule(topic, partition) for rule in rules)
@@ -107,7 +107,7 @@ def parse_partitions(text: str | None) -> set[int]:
 
 
 def parse_rule(text: str) -> Selected:
-    """`topic`, `topic:3`, `topic:0-3`, `topic:5-`, `topic:-3` or `:0`."""
+    """Parse `topic`, `topic:3`, `topic:0-3`, `topic:5-`, `topic:-3` or `:0`."""
     match = RULE.fullmatch(text)
     if match is None:
         raise ToolError(f"Invalid rule specification: {text}")

@@ -1,4 +1,4 @@
-"""leader-election: elect the preferred leaders of partitions, or any leader where there is none."""
+"""leader-election: elect the preferred leaders of partitions, or any leader for partitions without one."""
 
 import argparse
 
@@ -31,7 +31,7 @@ def add_arguments(parser: ToolParser) -> None:
         "--election-type",
         type=election_type,
         metavar="preferred|unclean",
-        help="the preferred replica where another one leads, or any replica where none does (required)",
+        help="elect the preferred replica if another one leads, or any replica if none leads (required)",
     )
     which = parser.add_argument_group("which partitions (exactly one)")
     which.add_argument("--topic", help="a topic, with --partition")
@@ -55,17 +55,17 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     properties = TIMEOUTS_MS | load_properties(options.command_config or options.admin_config)
     kind = options.election_type
     async with cluster_from(options, properties) as cluster:
-        answers = await Admin(cluster).elect_leaders(kind, partitions)
-    done = [where for where, error in answers.items() if error is None]
+        results = await Admin(cluster).elect_leaders(kind, partitions)
+    done = [where for where, error in results.items() if error is None]
     needless = [
-        where for where, error in answers.items() if error and error.code == ErrorCode.ELECTION_NOT_NEEDED
+        where for where, error in results.items() if error and error.code == ErrorCode.ELECTION_NOT_NEEDED
     ]
     if done:
         listed = ", ".join(map(str, done))
         out.line(f"Successfully completed leader election ({kind.name}) for partitions {listed}")
     if needless:
         out.line(f"Valid replica already elected for partitions {', '.join(map(str, needless))}")
-    failed = {where: error for where, error in answers.items() if error and where not in needless}
+    failed = {where: error for where, error in results.items() if error and where not in needless}
     for where, error in failed.items():
         out.line(f"Error completing leader election ({kind.name}) for partition: {where}: {error.message}")
     if failed:

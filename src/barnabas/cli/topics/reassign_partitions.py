@@ -1,7 +1,7 @@
-"""reassign-partitions: move replicas to other brokers or log dirs, and see how far that is.
+"""reassign-partitions: move replicas to other brokers or log dirs, and show the progress.
 
-Plans and their texts are in `reassign_plan`; here is what is asked of the cluster, in Kafka's order, and what
-is said about it.
+This module sends the requests, in the order of Kafka's tool, and prints its lines. `reassign_plan` has the
+plans and their texts.
 """
 
 import argparse
@@ -52,7 +52,7 @@ VERIFY_LATER = (
 RETRY_S = 0.1
 TIMEOUT_MS = 10_000
 ACTIONS = {
-    # which options each needs, and which it may have
+    # action: required options, allowed options
     "generate": (("topics-to-move-json-file", "broker-list"), ("disable-rack-aware",)),
     "execute": (
         ("reassignment-json-file",),
@@ -83,48 +83,50 @@ OPTIONS = (
 )
 
 
-class Terse(Exception):
-    """The tool's own words, printed without `Error:`."""
+class BareMessage(Exception):
+    """An error whose text is printed without `Error:` before it."""
 
 
 def add_arguments(parser: ToolParser) -> None:
-    parser.old_spellings.pop("--broker-list", None)  # it has a meaning of its own here
+    parser.old_spellings.pop("--broker-list", None)  # in this tool --broker-list is a list of broker ids
     add_bootstrap(parser)
     add_bootstrap_controller(parser)
     add_command_config(parser)
     action = parser.add_argument_group("actions (exactly one)")
     action.add_argument("--generate", action="store_true", help="propose a plan; nothing is changed")
-    action.add_argument("--execute", action="store_true", help="begin with a plan")
+    action.add_argument("--execute", action="store_true", help="start the moves of a plan")
     action.add_argument(
-        "--verify", action="store_true", help="say how far it is; remove throttles at its end"
+        "--verify",
+        action="store_true",
+        help="show the progress; remove throttles when all moves are complete",
     )
-    action.add_argument("--cancel", action="store_true", help="end what is under way, back to what was")
-    action.add_argument("--list", action="store_true", help="all reassignments that are under way")
+    action.add_argument("--cancel", action="store_true", help="stop moves and restore the old replicas")
+    action.add_argument("--list", action="store_true", help="list active reassignments")
     parser.add_argument("--reassignment-json-file", metavar="FILE", help="a plan, as --generate prints it")
     parser.add_argument(
         "--topics-to-move-json-file", metavar="FILE", help='as in {"topics": [{"topic": "orders"}]}'
     )
     parser.add_argument("--broker-list", metavar="ID,...", help="brokers to spread the topics over")
-    parser.add_argument("--disable-rack-aware", action="store_true", help="do not look at racks")
+    parser.add_argument("--disable-rack-aware", action="store_true", help="ignore racks")
     parser.add_argument(
-        "--throttle", metavar="BYTES/S", help="limit what moves between brokers (default: none)"
+        "--throttle", metavar="BYTES/S", help="limit of the traffic between brokers (default: none)"
     )
     parser.add_argument(
         "--replica-alter-log-dirs-throttle",
         metavar="BYTES/S",
-        help="limit what moves between log dirs (default: none)",
+        help="limit of the traffic between log dirs (default: none)",
     )
     parser.add_argument(
         "--timeout",
         metavar="MS",
-        help="how long to wait until moves between log dirs have begun (default: 10000)",
+        help="how long to wait for moves between log dirs to start (default: 10000)",
     )
-    parser.add_argument("--additional", action="store_true", help="beside what is under way already")
+    parser.add_argument("--additional", action="store_true", help="allow other active reassignments")
     parser.add_argument("--preserve-throttles", action="store_true", help="leave throttles as they are")
     parser.add_argument(
         "--disallow-replication-factor-change",
         action="store_true",
-        help="refuse plans that change how many replicas a partition has",
+        help="refuse plans that change the number of replicas of a partition",
     )
 
 
@@ -134,7 +136,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
     try:
         async with cluster_from(options, properties, client_id="reassign-partitions-tool") as cluster:
             await ReassignPartitions(Admin(cluster), out).run(action, options)
-    except Terse as error:
+    except BareMessage as error:
         out.line(str(error))
         return 1
     except (KafkaError, ToolError) as error:
@@ -170,7 +172,7 @@ def value_of(options: argparse.Namespace, name: str) -> object:
 
 
 def number(options: argparse.Namespace, name: str, default: int) -> int:
-    """An option's value, read when it is used, as Kafka's tool does."""
+    """The value of an option as a number, parsed when it is used, as in Kafka's tool."""
     text = value_of(options, name)
     try:
         return default if text is None else int(str(text))
@@ -255,13 +257,13 @@ class ReassignPartitions:
     async def execute(self, options: argparse.Namespace) -> None:
         text = read_text(options.reassignment_json_file)
         for name in ("throttle", "replica-alter-log-dirs-throttle", "timeout"):
-            number(options, name, -1)  # nothing is done when one of them cannot be read
+            number(options, name, -1)  # raises before anything changes
         plan = plans.parse_plan(text)
         plans.check_for_execution(plan)
         proposed = dict(plan.partitions)
         active = await self._admin.reassignments()
         if active and not options.additional:
-            raise Terse(EXISTING)
+            raise BareMessage(EXISTING)
         known = {node.id for node in (await self._admin.describe_cluster()).nodes}
         for broker in sorted({broker for replicas in proposed.values() for broker in replicas}):
             if broker not in known:
@@ -275,11 +277,11 @@ class ReassignPartitions:
             "Save this to use as the --reassignment-json-file option during rollback"
         )
         await self._throttle(options, plan, plans.moves_of(active, proposed, current))
-        answers = await self._admin.alter_reassignments(
+        results = await self._admin.alter_reassignments(
             proposed, allow_factor_change=not options.disallow_replication_factor_change
         )
-        if failed := {where: error for where, error in answers.items() if error is not None}:
-            raise Terse(f"Error reassigning partition(s):\n{error_lines(failed)}")
+        if failed := {where: error for where, error in results.items() if error is not None}:
+            raise BareMessage(f"Error reassigning partition(s):\n{error_lines(failed)}")
         self._out.line(
             f"Successfully started partition reassignment{plural(proposed)} for {listed(sorted(proposed))}"
         )
@@ -313,12 +315,12 @@ class ReassignPartitions:
         await self._admin.alter_configs(ConfigResource(kind, name), values)
 
     async def _move_dirs(self, dirs: Mapping[Replica, str], timeout_ms: int) -> None:
-        """A replica that is only just coming to its broker is asked for again until it is there."""
+        """Start moves between log dirs; retry while the broker does not have the replica yet."""
         deadline = time.monotonic() + timeout_ms / 1000
         pending = dict(dirs)
         while True:
-            answers = await self._admin.alter_replica_log_dirs(pending)
-            for replica, error in sorted(answers.items()):
+            results = await self._admin.alter_replica_log_dirs(pending)
+            for replica, error in sorted(results.items()):
                 if error is None:
                     self._out.line(
                         f"Successfully started moving log directory to {pending.pop(replica)} for replica "
@@ -329,7 +331,7 @@ class ReassignPartitions:
             if not pending:
                 return
             if time.monotonic() >= deadline:
-                raise Terse(
+                raise BareMessage(
                     f"Timed out before log directory move{plural(pending)} could be started for: "
                     f"{listed(sorted(pending))}"
                 )
@@ -374,7 +376,7 @@ class ReassignPartitions:
         return next((each.replicas for each in described.partitions if each.index == where.partition), ())
 
     async def _clear_throttles(self, plan: plans.Plan) -> None:
-        """All of them: nobody remembers which brokers the plan concerned."""
+        """Remove the throttles of all brokers: the tool does not know which ones --execute set."""
         brokers = {node.id for node in (await self._admin.describe_cluster()).nodes}
         brokers |= {broker for _, replicas in plan.partitions for broker in replicas}
         self._out.line(
@@ -396,9 +398,9 @@ class ReassignPartitions:
             where: each for where, each in (await self._admin.reassignments()).items() if where in wanted
         }
         if active:
-            answers = await self._admin.alter_reassignments(dict.fromkeys(sorted(active)))
-            if failed := {where: error for where, error in answers.items() if error is not None}:
-                raise Terse(
+            results = await self._admin.alter_reassignments(dict.fromkeys(sorted(active)))
+            if failed := {where: error for where, error in results.items() if error is not None}:
+                raise BareMessage(
                     f"Error cancelling partition reassignment{plural(failed)} for:\n{error_lines(failed)}"
                 )
             self._out.line(
@@ -417,7 +419,9 @@ class ReassignPartitions:
         if moving:
             await self._move_dirs(moving, timeout_ms)
         else:
-            self._out.bytes(b"None of the specified partition moves are active.")  # and no more on its line
+            self._out.bytes(
+                b"None of the specified partition moves are active."
+            )  # without a line end, as Kafka's tool
         if not preserves:
             await self._clear_throttles(plan)
 
@@ -445,7 +449,7 @@ def broker_ids(text: str) -> list[int]:
 
 
 def dir_state(replica: Replica, target: str, dirs: ReplicaDirs | None) -> tuple[str, bool]:
-    """What is to be said of a replica's way to another dir, and whether it is under way."""
+    """The line about the move of a replica to another log dir, and whether the move is under way."""
     where, broker = replica.where, replica.broker
     if dirs is None:
         return f"Partition {where} cannot be found in any live log directory on broker {broker}.", True

@@ -1,6 +1,6 @@
-"""Plans of reassignments: the JSON of `reassign-partitions`, candidates for brokers, what a plan throttles.
+"""Reassignment plans: their JSON, the proposal of a new plan, and the throttles that a plan needs.
 
-In: texts and descriptions. Out: plans as values, and as text. Pure: nothing here asks a cluster.
+In: texts and descriptions. Out: plans as values, and as text. Pure: sends no requests.
 """
 
 import json
@@ -26,7 +26,7 @@ Assignment = Mapping[TopicPartition, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Partitions in the order of the file, perhaps some twice, and the dirs that replicas are wanted in."""
+    """Partitions in the order of the file (a partition may appear twice), and replicas' target log dirs."""
 
     partitions: list[tuple[TopicPartition, list[int]]] = field(default_factory=list)
     log_dirs: dict[Replica, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def list_of(values: Any, kind: type) -> list[Any]:
 
 
 def check_for_execution(plan: Plan) -> None:
-    """What Kafka's tool demands of a plan before anything is changed."""
+    """Check a plan as Kafka's tool does before it changes anything."""
     if not plan.partitions:
         raise ToolError("Partition reassignment list cannot be empty")
     if any(not replicas for _, replicas in plan.partitions):
@@ -120,7 +120,7 @@ def repeated(values: Iterable[T]) -> list[T]:
 
 
 def plan_text(assignment: Assignment, dirs: Mapping[Replica, str] | None = None) -> str:
-    """A plan as JSON; replicas whose dirs are not known may lie anywhere."""
+    """A plan as JSON; the log dir of a replica is "any" if `dirs` does not name it."""
     known = dirs or {}
     return as_json(
         {
@@ -142,7 +142,7 @@ def plan_text(assignment: Assignment, dirs: Mapping[Replica, str] | None = None)
 
 
 def candidates(current: Assignment, racks: Mapping[int, str | None], rng: Random) -> Assignment:
-    """Every topic spread anew over the brokers, with as many replicas as its partitions have now."""
+    """Assign every topic to the given brokers, with as many replicas as its partitions have now."""
     proposed: dict[TopicPartition, Sequence[int]] = {}
     for topic in sorted({where.topic for where in current}):
         mine = {where: replicas for where, replicas in current.items() if where.topic == topic}
@@ -160,8 +160,11 @@ def candidates(current: Assignment, racks: Mapping[int, str | None], rng: Random
 def spread_over(
     racks: Mapping[int, str | None], partitions: int, factor: int, rng: Random
 ) -> list[list[int]]:
-    """Leaders in turn, followers at a shift that grows with every round; racks in turn where there are any,
-    and no rack twice while another has none."""
+    """Assign replicas as Kafka does: leaders round-robin, followers at a shift that grows with every round.
+
+    With racks, brokers alternate between racks, and a partition uses no rack twice while another has none of
+    it.
+    """
     brokers = alternated(racks)
     rack_count = len(set(racks.values())) if any(racks.values()) else 1
     start, shift = rng.randrange(len(brokers)), rng.randrange(len(brokers))
@@ -184,7 +187,7 @@ def spread_over(
 
 
 def alternated(racks: Mapping[int, str | None]) -> list[int]:
-    """Brokers, one of each rack in turn."""
+    """Brokers ordered so that the racks alternate."""
     waiting: dict[str, list[int]] = {}
     for broker in sorted(racks):
         waiting.setdefault(racks[broker] or "", []).append(broker)
@@ -200,7 +203,7 @@ def alternated(racks: Mapping[int, str | None]) -> list[int]:
 
 
 def moves_of(active: Mapping[TopicPartition, Reassignment], proposed: Assignment, now: Assignment) -> Moves:
-    """From where to where replicas will be copied, what is under way already included."""
+    """The source and target brokers of each partition, including reassignments that are under way."""
     moves = {
         where: Move(frozenset(each.replicas) - frozenset(each.adding), frozenset(each.adding))
         for where, each in active.items()
@@ -220,7 +223,7 @@ def follower_throttles(moves: Moves) -> dict[str, str]:
 
 
 def by_topic(brokers: Mapping[TopicPartition, frozenset[int]]) -> dict[str, str]:
-    """`partition:broker,...` for every topic, in the order of their text, as Kafka's tool writes them."""
+    """`partition:broker,...` for every topic, sorted as text, as Kafka's tool writes them."""
     parts: dict[str, set[str]] = {}
     for where, some in brokers.items():
         parts.setdefault(where.topic, set()).update(f"{where.partition}:{broker}" for broker in some)

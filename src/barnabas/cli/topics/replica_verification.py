@@ -1,7 +1,7 @@
-"""replica-verification: whether all replicas of partitions hold the same batches, up to the high watermark.
+"""replica-verification: check that all replicas of partitions hold the same batches up to the high watermark.
 
-Reads every replica from the broker that has it, again and again as records come, and compares offsets and
-checksums batch by batch. Runs until it is interrupted, or with --once until all that is there is compared.
+The tool fetches every replica from its broker and compares offsets and checksums batch by batch. It continues
+with new records until it is interrupted. With --once it ends when it has compared all existing records.
 """
 
 import argparse
@@ -28,7 +28,7 @@ FETCH_BYTES = 1_048_576
 
 @dataclass(slots=True)
 class Comparison:
-    """How far each partition is compared, and the largest distance to a high watermark."""
+    """The next offset to compare of each partition, and the largest lag behind a high watermark."""
 
     replicas: dict[TopicPartition, tuple[int, ...]]
     positions: dict[TopicPartition, int]
@@ -38,7 +38,7 @@ class Comparison:
     marks: dict[TopicPartition, int] = field(default_factory=dict)
 
     def compare(self, where: TopicPartition, found: Mapping[int, ReplicaBatches]) -> Iterator[str]:
-        """Batches that all replicas have below their high watermarks, one after the other."""
+        """Compare batches that all replicas have below their high watermarks; yield differences."""
         first_id, *other_ids = self.replicas[where]
         for place, batch in enumerate(found[first_id].batches):
             for other_id in other_ids:
@@ -76,12 +76,14 @@ class Comparison:
 
 def add_arguments(parser: ToolParser) -> None:
     add_bootstrap(parser)
-    parser.old_spellings.pop("--broker-list")  # Kafka's tool still has it under this name
+    parser.old_spellings.pop("--broker-list")  # Kafka's tool still uses this name
     parser.add_argument("--broker-list", dest="bootstrap_server", metavar="HOST:PORT,...", help="the same")
     add_command_config(parser)
     parser.add_argument("--topics-include", default=".*", metavar="REGEX", help="topics (default: all)")
     parser.add_argument("--fetch-size", type=int, default=FETCH_BYTES, metavar="BYTES", help="of a partition")
-    parser.add_argument("--max-wait-ms", type=int, default=1_000, metavar="MS", help="a fetch waits so long")
+    parser.add_argument(
+        "--max-wait-ms", type=int, default=1_000, metavar="MS", help="longest wait of a fetch"
+    )
     parser.add_argument(
         "--time",
         type=int,
@@ -90,7 +92,7 @@ def add_arguments(parser: ToolParser) -> None:
         help="where to start: latest (-1, the default), earliest (-2), or a time",
     )
     parser.add_argument("--report-interval-ms", type=int, default=30_000, metavar="MS", help="default: 30000")
-    parser.add_argument("--once", action="store_true", help="stop when all that is there is compared")
+    parser.add_argument("--once", action="store_true", help="end when all existing records are compared")
 
 
 async def run(options: argparse.Namespace, out: Output) -> int:
@@ -102,7 +104,7 @@ async def run(options: argparse.Namespace, out: Output) -> int:
         admin = Admin(cluster)
         names = chosen.select(topic.name for topic in await admin.list_topics())
         if not names:
-            raise ToolError("No topics found. --topics-include leaves all of them out, or there is none.")
+            raise ToolError("No topics found. There are none, or --topics-include matches none.")
         comparison = await start(admin, names, options.time)
         out.line(f"{moment()}: verification process is started")
         out.flush()
@@ -118,9 +120,9 @@ async def start(admin: Admin, names: list[str], at: int) -> Comparison:
     positions = {}
     for where, found in (await admin.list_offsets(dict.fromkeys(replicas, at))).items():
         if not isinstance(found, FoundOffset):
-            raise ToolError(f"no offset to start {where} from: {found.message}")
+            raise ToolError(f"the start offset of {where} cannot be looked up: {found.message}")
         positions[where] = found.offset
-    behind = [where for where, offset in positions.items() if offset < 0]  # no record is that young
+    behind = [where for where, offset in positions.items() if offset < 0]  # no record is as new as --time
     for where, found in (await admin.list_offsets(dict.fromkeys(behind, OffsetSpec.LATEST))).items():
         positions[where] = found.offset if isinstance(found, FoundOffset) else 0
     return Comparison(replicas, positions)
@@ -131,11 +133,11 @@ async def verify(cluster: Cluster, comparison: Comparison, options: argparse.Nam
     while True:
         comparison.lag_max = -1
         found = await one_round(cluster, comparison, options)
-        for where, answers in found.items():
-            for line in comparison.compare(where, answers):
+        for where, results in found.items():
+            for line in comparison.compare(where, results):
                 out.line(f"{moment()}: {line}")
                 out.flush()
-            comparison.measure(where, answers)
+            comparison.measure(where, results)
         done = options.once and comparison.is_done
         if done or (time.monotonic() - reported_s) * 1000 > options.report_interval_ms:
             reported_s = time.monotonic()
@@ -153,15 +155,15 @@ async def verify(cluster: Cluster, comparison: Comparison, options: argparse.Nam
 async def one_round(
     cluster: Cluster, comparison: Comparison, options: argparse.Namespace
 ) -> dict[TopicPartition, dict[int, ReplicaBatches]]:
-    """One fetch of every replica from every broker."""
+    """Fetch once from every replica of every partition."""
     by_broker: dict[int, dict[TopicPartition, int]] = {}
     for where, brokers in comparison.replicas.items():
         for broker in brokers:
             by_broker.setdefault(broker, {})[where] = comparison.positions[where]
     gone = [broker for broker in by_broker if broker not in cluster.topology.nodes]
     if gone:
-        raise ToolError(f"broker {gone[0]} is not there: its replicas cannot be read")
-    answers = await asyncio.gather(
+        raise ToolError(f"broker {gone[0]} is not in the cluster: its replicas cannot be read")
+    results = await asyncio.gather(
         *(
             read_replicas(
                 cluster,
@@ -174,8 +176,8 @@ async def one_round(
         )
     )
     found: dict[TopicPartition, dict[int, ReplicaBatches]] = {}
-    for broker, answer in zip(by_broker, answers, strict=True):
-        for where, batches in answer.items():
+    for broker, result in zip(by_broker, results, strict=True):
+        for where, batches in result.items():
             if isinstance(batches, KafkaError):
                 raise ToolError(f"replica {broker} of {where} cannot be read: {batches.message}")
             found.setdefault(where, {})[broker] = batches

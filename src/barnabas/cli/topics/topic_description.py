@@ -1,6 +1,6 @@
 """The lines that `topics --describe` prints: one for a topic, one for each of its partitions.
 
-In: what brokers told. Out: lines in Kafka's columns. Does not know: how any of it was asked.
+In: descriptions from brokers. Out: lines in Kafka's columns. Does not know: requests.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Which partitions to show: all, or those that a chosen condition holds for."""
+    """Selects the partitions to show: all, or those that meet a condition."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -105,7 +105,7 @@ def ids(brokers: tuple[int, ...] | None) -> str:
 
 
 def replication_factor(partition: PartitionDescription, reassignment: Reassignment | None) -> int:
-    """Without the replicas that a reassignment is still adding."""
+    """The number of replicas without those that a reassignment is still adding."""
     if reassignment is not None and {*reassignment.adding, *reassignment.removing} & {*partition.replicas}:
         return len(reassignment.replicas) - len(reassignment.adding)
     return len(partition.replicas)

@@ -1,7 +1,7 @@
 """topics: create, list, describe, alter and delete topics, with the options and columns of kafka-topics.
 
-In: options. Out: lines. The checks of options and their order are Kafka's; what a broker refuses is told in
-its own words. More partitions for a topic that holds records with keys are warned about: keys move.
+In: options. Out: lines. The checks of options and their order are Kafka's. An error of the broker is printed
+with the broker's message. `--alter` warns if a topic holds records with keys: keys move to other partitions.
 """
 
 import argparse
@@ -38,8 +38,8 @@ REPORTS = (
     "under-min-isr-partitions",
     "at-min-isr-partitions",
 )
-SEEN_MS_MAX = 5_000
-NOT_SEEN = ClientError("the broker does not show the change yet")
+VISIBLE_MS_MAX = 5_000
+NOT_YET = ClientError("the broker does not show the change yet")
 REPLICATION_FACTOR_MAX = 32_767
 COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
@@ -67,14 +67,14 @@ def add_arguments(parser: ToolParser) -> None:
     parser.add_argument(
         "--replica-assignment",
         metavar="1:2,2:3",
-        help="brokers of each partition: ':' within one, ',' between",
+        help="brokers of each partition: ':' between brokers, ',' between partitions",
     )
     parser.add_argument(
         "--config", action="append", metavar="NAME=VALUE", help="a setting of the new topic; may be repeated"
     )
     parser.add_argument("--delete-config", metavar="NAME", help=argparse.SUPPRESS)
-    parser.add_argument("--if-exists", action="store_true", help="no error when there is no such topic")
-    parser.add_argument("--if-not-exists", action="store_true", help="no error when the topic exists already")
+    parser.add_argument("--if-exists", action="store_true", help="no error if the topic does not exist")
+    parser.add_argument("--if-not-exists", action="store_true", help="no error if the topic exists already")
     parser.add_argument("--exclude-internal", action="store_true", help="leave internal topics out")
     parser.add_argument(
         "--topics-with-overrides", action="store_true", help="only topics with settings of their own"
@@ -88,7 +88,7 @@ def add_arguments(parser: ToolParser) -> None:
         type=int,
         metavar="N",
         default=PARTITIONS_PER_ANSWER,
-        help="partitions to ask for at a time",
+        help="partitions to describe with one request",
     )
 
 
@@ -109,11 +109,11 @@ async def run(options: argparse.Namespace, out: Output) -> None:
             names = await matching(options, admin)
             ensure_found(names, options)
             await admin.delete_topics(names)
-            await seen(cluster, names, lambda topic: topic is None or topic.error_code != 0)
+            await wait_until_visible(cluster, names, lambda topic: topic is None or topic.error_code != 0)
 
 
 def check_options(options: argparse.Namespace, out: Output) -> None:
-    """Which options go together, in the order in which Kafka checks them."""
+    """Check which options may be combined, in Kafka's order."""
     given = {name for name, value in vars(options).items() if value not in (None, False)}
     if sum(action in given for action in ACTIONS) != 1:
         raise UsageError(
@@ -186,22 +186,24 @@ async def create(options: argparse.Namespace, admin: Admin, cluster: Cluster, ou
         if options.if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
             return
         raise
-    await seen(cluster, [topic.name], lambda found: found is not None and found.error_code == 0)
+    await wait_until_visible(cluster, [topic.name], lambda found: found is not None and found.error_code == 0)
     out.line(f"Created topic {topic.name}.")
 
 
-async def seen(cluster: Cluster, names: list[str], is_so: Callable[[Topic | None], bool]) -> None:
-    """Wait until the broker shows a change: the controller answers a moment before brokers hear of it.
+async def wait_until_visible(
+    cluster: Cluster, names: list[str], is_visible: Callable[[Topic | None], bool]
+) -> None:
+    """Wait until the broker shows a change: the controller acknowledges it a moment before brokers apply it.
 
-    Not an error if it takes long: the change is made.
+    A timeout is no error, because the change is made.
     """
-    patience = cluster.patience(SEEN_MS_MAX)
+    patience = cluster.patience(VISIBLE_MS_MAX)
     while True:
         topics = (await cluster.refresh(names)).topics
-        if all(is_so(topics.get(name)) for name in names):
+        if all(is_visible(topics.get(name)) for name in names):
             return
         try:
-            await patience.pause(NOT_SEEN)
+            await patience.pause(NOT_YET)
         except ClientError:
             return
 
@@ -228,7 +230,7 @@ def new_topic(options: argparse.Namespace) -> NewTopic:
 
 
 def parse_assignment(text: str | None) -> list[list[int]]:
-    """`1:2,2:3`: the brokers of partition 0, of partition 1, and so on."""
+    """Parse `1:2,2:3`: the brokers of partition 0, of partition 1, and so on."""
     assignments: list[list[int]] = []
     for index, part in enumerate(text.split(",") if text else ()):
         try:
@@ -270,7 +272,7 @@ async def alter(options: argparse.Namespace, admin: Admin, cluster: Cluster, out
     grows = [topic for topic in described if len(topic.partitions) < options.partitions]
     keyed = [topic.name for topic in grows if await has_keys(cluster, topic.name, len(topic.partitions))]
     await admin.create_partitions(dict.fromkeys(names, options.partitions), chosen)
-    await seen(
+    await wait_until_visible(
         cluster, names, lambda topic: topic is not None and topic.partition_count >= options.partitions
     )
     for name in keyed:

@@ -1,1 +1,1 @@
-"""Tools for transactions: list, describe, find hanging ones and end them."""
+"""The tool for transactions: list, describe, find hanging ones and abort them."""

@@ -1,7 +1,7 @@
-"""Hanging transactions: open on a partition for too long, while no coordinator knows that it should end them.
+"""Finds hanging transactions: open on a partition for too long, and unknown to every coordinator.
 
-In: an Admin, where to search, how long a transaction may run. Out: a row for each. A transaction of a
-partition counts as known when its id's coordinator still has the partition in the transaction.
+In: an Admin, the scope of the search, the longest time that a transaction may run. Out: a row for each. A
+coordinator knows an open transaction if it has the partition in the transaction of the producer's id.
 """
 
 import time
@@ -66,18 +66,18 @@ async def partitions_to_search(admin: Admin, search: Search) -> list[TopicPartit
 
 
 async def open_transactions(admin: Admin, search: Search, now_ms: int) -> list[OpenTransaction]:
-    """Transactions that are open for longer than any may be."""
+    """Transactions that are open for longer than allowed."""
     partitions = await partitions_to_search(admin, search)
     found: list[OpenTransaction] = []
     with progress("partitions", len(partitions)) as advance:
         for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
             some = partitions[start : start + PARTITIONS_AT_ONCE]
-            for where, answer in (await admin.describe_producers(some, search.broker_id)).items():
-                if isinstance(answer, KafkaError):
-                    raise ToolError(f"Failed to describe producers of {where}: {answer.message}")
+            for where, result in (await admin.describe_producers(some, search.broker_id)).items():
+                if isinstance(result, KafkaError):
+                    raise ToolError(f"Failed to describe producers of {where}: {result.message}")
                 found += [
                     OpenTransaction(where, producer)
-                    for producer in answer
+                    for producer in result
                     if producer.transaction_start is not None
                     and now_ms - producer.last_timestamp > search.timeout_ms_max
                 ]

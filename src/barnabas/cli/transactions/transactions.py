@@ -1,4 +1,4 @@
-"""transactions: list and describe transactions, find hanging ones and abort them, terminate an id's."""
+"""transactions: list and describe transactions, find and abort hanging ones, terminate those of an id."""
 
 import argparse
 import time
@@ -39,7 +39,7 @@ def add_arguments(parser: ToolParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     listing = commands.add_parser("list", help="list transactions")
     listing.add_argument(
-        "--duration-filter", type=int, metavar="MS", help="only those that run longer (below 0: all)"
+        "--duration-filter", type=int, metavar="MS", help="only transactions that run longer (below 0: all)"
     )
     listing.add_argument(
         "--transactional-id-pattern", metavar="REGEX", help="only ids that match the whole expression"
@@ -56,7 +56,7 @@ def add_arguments(parser: ToolParser) -> None:
     old = abort.add_argument_group("brokers older than 3.0 need all of these instead")
     for name in ("--producer-id", "--producer-epoch", "--coordinator-epoch"):
         old.add_argument(name, type=int, metavar="N")
-    hanging = commands.add_parser("find-hanging", help="find transactions that nobody will end")
+    hanging = commands.add_parser("find-hanging", help="find transactions that no coordinator will end")
     hanging.add_argument("--broker-id", type=int, metavar="N", help="search the replicas of this broker")
     hanging.add_argument("--topic", help="search this topic")
     hanging.add_argument("--partition", type=int, metavar="N", help="search this partition of --topic")
@@ -65,7 +65,7 @@ def add_arguments(parser: ToolParser) -> None:
         type=int,
         default=15,
         metavar="MINUTES",
-        help="transactions may run so long (default: 15)",
+        help="longest time that a transaction may run (default: 15)",
     )
     force = commands.add_parser("forceTerminateTransaction", help="fence an id and abort its transaction")
     force.add_argument(
@@ -187,7 +187,7 @@ async def describe_producers(options: argparse.Namespace, admin: Admin, out: Out
 async def abort(options: argparse.Namespace, admin: Admin) -> None:
     where = TopicPartition(options.topic, options.partition)
     if options.start_offset is not None:
-        aborted = await by_start(admin, where, options.start_offset)
+        aborted = await transaction_starting_at(admin, where, options.start_offset)
     elif options.producer_id is None:
         raise ToolError(NO_TRANSACTION_NAMED)
     else:
@@ -203,8 +203,8 @@ async def abort(options: argparse.Namespace, admin: Admin) -> None:
         raise failed(f"Failed to abort transaction {aborted}", error) from None
 
 
-async def by_start(admin: Admin, where: TopicPartition, offset: int) -> AbortedTransaction:
-    """The open transaction of a partition that starts at an offset."""
+async def transaction_starting_at(admin: Admin, where: TopicPartition, offset: int) -> AbortedTransaction:
+    """Find the open transaction of a partition that starts at an offset."""
     what = f"Failed to validate producer state for partition {where}"
     try:
         found = (await admin.describe_producers([where]))[where]
@@ -214,7 +214,7 @@ async def by_start(admin: Admin, where: TopicPartition, offset: int) -> AbortedT
         raise failed(what, found)
     for each in found:
         if each.transaction_start == offset:
-            # A producer whose first transaction hangs has no coordinator epoch yet: 0 is never too high.
+            # If the producer's first transaction hangs, it has no coordinator epoch yet. 0 is never too high.
             return AbortedTransaction(
                 where, each.producer_id, each.producer_epoch, max(0, each.coordinator_epoch)
             )

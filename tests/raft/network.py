@@ -5,21 +5,21 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from barnabas.raft.asks import (
-    Ask,
-    AskVote,
-    BeginTold,
-    EndTold,
-    ReplicaKey,
-    TellBegin,
-    Verdict,
-    VoteAsked,
-)
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.leader import Leader
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.log_ends import EpochEnd, compare
 from barnabas.raft.member import Member, Timing
+from barnabas.raft.messages import (
+    BeginEpochReceived,
+    EndEpochReceived,
+    Outgoing,
+    ReplicaKey,
+    SendBeginEpoch,
+    SendVote,
+    Verdict,
+    VoteReceived,
+)
 from barnabas.raft.roles import Elected, Follower
 from barnabas.raft.voters import Membership, Voter, VoterEndpoint, VoterSet
 
@@ -53,13 +53,13 @@ class Peer:
     voter: Voter
     log: MemoryLog
     durable: ElectionState = field(default_factory=ElectionState)
-    books: Leader | None = None
+    progress: Leader | None = None
     high_watermark: int = 0
     is_up: bool = True
 
     def boot(self, chance: random.Random, now_ms: int) -> None:
         self.member = Member(self.voter, self.log, self.durable, TIMING, chance, now_ms)
-        self.books = None
+        self.progress = None
         self.is_up = True
 
 
@@ -76,12 +76,12 @@ class Network:
         )
         membership = Membership(1, voters, 0)
         self.peers = {voter.id: Peer(voter, MemoryLog(membership)) for voter in voters.voters.values()}
-        self.asks: list[tuple[int, Ask]] = []  # from whom, on their way
+        self.outgoing: list[tuple[int, Outgoing]] = []  # from whom, on their way
         self.committed: list[int] = []  # the longest committed prefix that any leader has told
         self.leaders: dict[int, int] = {}  # of each epoch
         for peer in self.peers.values():
             peer.boot(self.chance, 0)
-            self.work(peer)
+            self.carry_out(peer)
 
     # What happens
 
@@ -96,13 +96,13 @@ class Network:
             self.restart(self.chance.choice(list(self.peers.values())))
         elif dice < 0.3:
             self.pass_time(self.chance.randrange(1, 400 if faults else 60))
-        elif dice < 0.65 and self.asks:
-            sender, ask = self.asks.pop(self.chance.randrange(len(self.asks)))
+        elif dice < 0.65 and self.outgoing:
+            sender, message = self.outgoing.pop(self.chance.randrange(len(self.outgoing)))
             if faults and self.chance.random() < 0.1:
                 return
             if faults and self.chance.random() < 0.05:
-                self.asks.append((sender, ask))
-            self.deliver(sender, ask, loses_answer=faults and self.chance.random() < 0.1)
+                self.outgoing.append((sender, message))
+            self.deliver(sender, message, loses_response=faults and self.chance.random() < 0.1)
         elif dice < 0.9:
             self.fetch(self.chance.choice(list(self.peers.values())), faults)
         else:
@@ -112,23 +112,23 @@ class Network:
         self.now_ms += duration_ms
         for peer in self.peers.values():
             if peer.is_up:
-                peer.member.tick(self.now_ms)
-                self.work(peer)
+                peer.member.on_timer(self.now_ms)
+                self.carry_out(peer)
 
     def restart(self, peer: Peer) -> None:
         """All that is not durable is gone; logs are durable as far as they were told of."""
         peer.boot(self.chance, self.now_ms)
-        self.work(peer)
+        self.carry_out(peer)
 
     def append(self, peer: Peer) -> None:
         if isinstance(peer.member.role, Elected):
             peer.log.entries.append(peer.member.epoch)
             self.synced(peer)
 
-    def work(self, peer: Peer) -> None:
+    def carry_out(self, peer: Peer) -> None:
         ready = peer.member.ready()
         if ready.has_lost:
-            peer.books = None
+            peer.progress = None
         if ready.save is not None:
             assert ready.save.epoch >= peer.durable.epoch
             if ready.save.epoch == peer.durable.epoch and peer.durable.leader_id != -1:
@@ -138,42 +138,42 @@ class Network:
             epoch = ready.victory.state.epoch
             assert epoch not in self.leaders, f"epoch {epoch} has two leaders"
             self.leaders[epoch] = peer.voter.id
-            peer.books = Leader(peer.voter.id, epoch, peer.log.end_offset, ready.victory.membership.voters)
+            peer.progress = Leader(peer.voter.id, epoch, peer.log.end_offset, ready.victory.membership.voters)
             peer.log.entries.append(epoch)
             self.synced(peer)
-        self.asks += [(peer.voter.id, ask) for ask in ready.asks]
-        del self.asks[:-200]
+        self.outgoing += [(peer.voter.id, message) for message in ready.outgoing]
+        del self.outgoing[:-200]
 
-    def deliver(self, sender_id: int, ask: Ask, *, loses_answer: bool) -> None:
-        sender, target = self.peers[sender_id], self.peers[ask.to.id]
-        meant = ReplicaKey(ask.to.id, ask.to.directory_id)
-        if isinstance(ask, AskVote):
-            asked = VoteAsked(
+    def deliver(self, sender_id: int, message: Outgoing, *, loses_response: bool) -> None:
+        sender, target = self.peers[sender_id], self.peers[message.to.id]
+        receiver = ReplicaKey(message.to.id, message.to.directory_id)
+        if isinstance(message, SendVote):
+            received = VoteReceived(
                 ReplicaKey(sender.voter.id, sender.voter.directory_id),
-                ask.epoch,
-                ask.is_pre_vote,
-                ask.last_epoch,
-                ask.end_offset,
-                meant,
+                message.epoch,
+                message.is_pre_vote,
+                message.last_epoch,
+                message.end_offset,
+                receiver,
             )
-            verdict = target.member.vote(asked, self.now_ms)
-        elif isinstance(ask, TellBegin):
-            told = BeginTold(sender.voter.id, ask.epoch, sender.voter.endpoints, meant)
-            verdict = target.member.begin_told(told, self.now_ms)
+            verdict = target.member.on_vote(received, self.now_ms)
+        elif isinstance(message, SendBeginEpoch):
+            begin = BeginEpochReceived(sender.voter.id, message.epoch, sender.voter.endpoints, receiver)
+            verdict = target.member.on_begin_epoch(begin, self.now_ms)
         else:
-            end = EndTold(sender.voter.id, ask.epoch, ask.successors, sender.voter.endpoints)
-            verdict = target.member.end_told(end, self.now_ms)
+            end = EndEpochReceived(sender.voter.id, message.epoch, message.successors, sender.voter.endpoints)
+            verdict = target.member.on_end_epoch(end, self.now_ms)
         hint = target.member.leader
-        self.work(target)
-        if not loses_answer:
-            self.answer(sender, ask, verdict, hint)
+        self.carry_out(target)
+        if not loses_response:
+            self.respond(sender, message, verdict, hint)
 
-    def answer(self, sender: Peer, ask: Ask, verdict: Verdict, hint: LeaderHint) -> None:
-        if isinstance(ask, AskVote):
-            sender.member.vote_answered(ask, verdict, hint, self.now_ms)
+    def respond(self, sender: Peer, message: Outgoing, verdict: Verdict, hint: LeaderHint) -> None:
+        if isinstance(message, SendVote):
+            sender.member.on_vote_response(message, verdict, hint, self.now_ms)
         else:
-            sender.member.told(ask, verdict, hint, self.now_ms)
-        self.work(sender)
+            sender.member.on_epoch_response(message, verdict, hint, self.now_ms)
+        self.carry_out(sender)
 
     def fetch(self, peer: Peer, faults: bool) -> None:
         role = peer.member.role
@@ -181,13 +181,13 @@ class Network:
             return
         leader = self.peers[role.leader_id]
         if faults and self.chance.random() < 0.1:
-            peer.member.leader_gone(peer.member.epoch, self.now_ms)
-            self.work(peer)
+            peer.member.on_leader_unreachable(peer.member.epoch, self.now_ms)
+            self.carry_out(peer)
             return
         epoch = peer.member.epoch
-        if leader.member.epoch != epoch or leader.books is None:
-            peer.member.hear_of(leader.member.leader, self.now_ms)
-            self.work(peer)
+        if leader.member.epoch != epoch or leader.progress is None:
+            peer.member.on_leader_hint(leader.member.leader, self.now_ms)
+            self.carry_out(peer)
             return
         agreement = compare(peer.log.end_offset, peer.log.last_epoch, 0, [], leader.log.end_of_epoch)
         if agreement.diverging is not None:
@@ -199,33 +199,33 @@ class Network:
             assert cut >= peer.high_watermark, "committed entries would be truncated"
             del peer.log.entries[cut:]
         else:
-            before = leader.books.high_watermark
-            leader.books.fetched(
+            before = leader.progress.high_watermark
+            leader.progress.fetched(
                 peer.voter.id,
                 peer.voter.directory_id,
                 peer.log.end_offset,
                 self.now_ms,
                 leader.log.end_offset,
             )
-            leader.member.fetched_by(ReplicaKey(peer.voter.id, peer.voter.directory_id), self.now_ms)
-            if leader.books.high_watermark != before:
+            leader.member.on_fetch_request(ReplicaKey(peer.voter.id, peer.voter.directory_id), self.now_ms)
+            if leader.progress.high_watermark != before:
                 self.commit(leader)
             start = peer.log.end_offset
             peer.log.entries += leader.log.entries[start : start + self.chance.randrange(1, 4)]
             peer.high_watermark = max(
-                peer.high_watermark, min(leader.books.high_watermark, peer.log.end_offset)
+                peer.high_watermark, min(leader.progress.high_watermark, peer.log.end_offset)
             )
-        peer.member.fetched(epoch, self.now_ms)
-        self.work(peer)
+        peer.member.on_fetch_response(epoch, self.now_ms)
+        self.carry_out(peer)
 
     def synced(self, peer: Peer) -> None:
-        if peer.books is not None and peer.books.synced(peer.log.end_offset, self.now_ms):
+        if peer.progress is not None and peer.progress.synced(peer.log.end_offset, self.now_ms):
             self.commit(peer)
 
     def commit(self, leader: Peer) -> None:
-        assert leader.books is not None
-        leader.high_watermark = max(leader.high_watermark, leader.books.high_watermark)
-        prefix = leader.log.entries[: leader.books.high_watermark]
+        assert leader.progress is not None
+        leader.high_watermark = max(leader.high_watermark, leader.progress.high_watermark)
+        prefix = leader.log.entries[: leader.progress.high_watermark]
         shared = min(len(prefix), len(self.committed))
         assert prefix[:shared] == self.committed[:shared], "two different entries are committed at one offset"
         if len(prefix) > len(self.committed):
@@ -239,7 +239,7 @@ class Network:
             if isinstance(role, Elected):
                 assert self.leaders[peer.member.epoch] == peer.voter.id
                 newest = max(each.member.epoch for each in self.peers.values())
-                if peer.member.epoch == newest and peer.books is not None:
+                if peer.member.epoch == newest and peer.progress is not None:
                     length = min(len(self.committed), peer.log.end_offset)
                     assert peer.log.entries[:length] == self.committed[:length]
                     assert peer.log.end_offset >= len(self.committed), "a leader lost committed entries"

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.raft import member
-from barnabas.raft.asks import VoteAsked
 from barnabas.raft.leader import Leader
 from barnabas.raft.member import Member
+from barnabas.raft.messages import VoteReceived
 from raft.network import Network
 
 
@@ -47,9 +47,9 @@ def vote_for_short_logs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def vote_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def generous(self: Member, asked: VoteAsked) -> bool:
+    def generous(self: Member, received: VoteReceived) -> bool:
         return member.is_up_to_date(
-            asked.last_epoch, asked.end_offset, self._log.last_epoch, self._log.end_offset
+            received.last_epoch, received.end_offset, self._log.last_epoch, self._log.end_offset
         )
 
     monkeypatch.setattr(Member, "_grants", generous)

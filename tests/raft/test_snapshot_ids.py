@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.raft.snapshot_ids import SnapshotFile, SnapshotId, parse_name, to_delete
+from barnabas.raft.snapshot_ids import SnapshotFile, SnapshotId, parse_name, snapshots_to_delete
 
 DAY_MS = 86_400_000
 
@@ -29,7 +29,9 @@ def gone(found: dict[SnapshotId, SnapshotFile], log_bytes: int = 0, bytes_a_reco
     def log_bytes_from(offset: int) -> int:
         return log_bytes - offset * bytes_a_record
 
-    return [each.end_offset for each in to_delete(found, log_bytes_from, 100 * DAY_MS, 1000, 7 * DAY_MS)]
+    return [
+        each.end_offset for each in snapshots_to_delete(found, log_bytes_from, 100 * DAY_MS, 1000, 7 * DAY_MS)
+    ]
 
 
 def test_snapshots_stay_while_they_are_young_and_small() -> None:

@@ -14,24 +14,25 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.raft.asks import Ask, AskVote, ReplicaKey, TellBegin
+from barnabas.raft.messages import Outgoing, ReplicaKey, SendBeginEpoch, SendVote
 from barnabas.raft.roles import Campaign, Elected, Follower
 from raft.network import Network, Peer
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
 
-def told(sender: int, ask: Ask) -> str:
-    if isinstance(ask, AskVote):
-        kind = "pre-vote" if ask.is_pre_vote else "vote"
-        return f"{sender} -> {ask.to.id}: {kind} epoch {ask.epoch} log {ask.last_epoch}/{ask.end_offset}"
-    if isinstance(ask, TellBegin):
-        return f"{sender} -> {ask.to.id}: begin epoch {ask.epoch}"
-    line = ", ".join(str(successor.id) for successor in ask.successors)
-    return f"{sender} -> {ask.to.id}: end epoch {ask.epoch}, next {line}"
+def message_text(sender: int, message: Outgoing) -> str:
+    if isinstance(message, SendVote):
+        kind = "pre-vote" if message.is_pre_vote else "vote"
+        log = f"{message.last_epoch}/{message.end_offset}"
+        return f"{sender} -> {message.to.id}: {kind} epoch {message.epoch} log {log}"
+    if isinstance(message, SendBeginEpoch):
+        return f"{sender} -> {message.to.id}: begin epoch {message.epoch}"
+    line = ", ".join(str(successor.id) for successor in message.successors)
+    return f"{sender} -> {message.to.id}: end epoch {message.epoch}, next {line}"
 
 
-def shown(peer: Peer) -> str:
+def role_text(peer: Peer) -> str:
     role, state = peer.member.role, peer.member.state
     text = f"{peer.voter.id} is {type(role).__name__.lower()} in epoch {state.epoch}"
     if isinstance(role, Follower):
@@ -48,8 +49,8 @@ def shown(peer: Peer) -> str:
 class Conversation:
     def __init__(self, size: int) -> None:
         self.network = Network(size, seed=1)
-        self._asks = list(self.network.asks)
-        self._shown = {peer.voter.id: shown(peer) for peer in self.network.peers.values()}
+        self._outgoing = list(self.network.outgoing)
+        self._shown = {peer.voter.id: role_text(peer) for peer in self.network.peers.values()}
 
     def run(self, command: str) -> Iterator[str]:
         name, *given = command.split()
@@ -58,11 +59,11 @@ class Conversation:
         if name == "time":
             network.pass_time(numbers[0])
         elif name in ("deliver", "lose"):
-            found = [each for each in network.asks if [each[0], each[1].to.id] == numbers][-1]
-            network.asks.remove(found)
-            self._asks.remove(found)
+            found = [each for each in network.outgoing if [each[0], each[1].to.id] == numbers][-1]
+            network.outgoing.remove(found)
+            self._outgoing.remove(found)
             if name == "deliver":
-                network.deliver(*found, loses_answer=False)
+                network.deliver(*found, loses_response=False)
         elif name == "logs":
             for peer in network.peers.values():
                 yield f"{peer.voter.id} has {peer.log.entries}, committed {peer.high_watermark}"
@@ -76,7 +77,7 @@ class Conversation:
         if name == "fetch":
             network.fetch(peer, faults=False)
         elif name == "gone":
-            peer.member.leader_gone(peer.member.epoch, network.now_ms)
+            peer.member.on_leader_unreachable(peer.member.epoch, network.now_ms)
         elif name == "append":
             network.append(peer)
         elif name == "restart":
@@ -84,19 +85,19 @@ class Conversation:
         elif name == "resign":
             others = [each.voter for each in network.peers.values() if each is not peer]
             peer.member.resign([ReplicaKey(each.id, each.directory_id) for each in others], network.now_ms)
-            network.work(peer)
+            network.carry_out(peer)
         else:
             raise ValueError(name)
 
     def _changes(self) -> Iterator[str]:
         for peer in self.network.peers.values():
-            now = shown(peer)
+            now = role_text(peer)
             if self._shown[peer.voter.id] != now:
                 self._shown[peer.voter.id] = now
                 yield now
-        for each in self.network.asks[len(self._asks) :]:
-            yield told(*each)
-        self._asks = list(self.network.asks)
+        for each in self.network.outgoing[len(self._outgoing) :]:
+            yield message_text(*each)
+        self._outgoing = list(self.network.outgoing)
 
 
 def replayed(text: str) -> str:

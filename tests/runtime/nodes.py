@@ -129,8 +129,8 @@ class Node:
     async def kill(self) -> None:
         """Gone without a word: nothing is closed, synced or said."""
         self.controller._timer.cancel()  # type: ignore[union-attr]
-        self.lifecycle._beating.cancel()  # type: ignore[union-attr]
-        await asyncio.wait([self.lifecycle._beating])  # type: ignore[list-item]
+        self.lifecycle._heartbeats.cancel()  # type: ignore[union-attr]
+        await asyncio.wait([self.lifecycle._heartbeats])  # type: ignore[list-item]
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:

@@ -129,7 +129,7 @@ def test_a_follower_that_is_given_the_lead_meanwhile_applies_nothing_twice() -> 
         uncommitted = filled(2)
         below = uncommitted.below(1 << 60)
         replayed = at_once(uncommitted.replay_in_steps(EMPTY_IMAGE, below))
-        uncommitted.take_all(EMPTY_IMAGE)
+        uncommitted.pop_all(EMPTY_IMAGE)
         assert not uncommitted.begins_with(below)
         assert replayed[0].topics is not None
 

@@ -21,12 +21,12 @@ from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 from barnabas.controller import alter_partition, partition_change
 from barnabas.metadata.partitions import PartitionRegistration
 from barnabas.quorum.metadata_replica import MetadataReplica
-from barnabas.quorum.quorum_voters import OwnVote, VoterChanges
+from barnabas.quorum.quorum_voters import LocalVoterReporter, VoterChanges
 from barnabas.raft import election_state
-from barnabas.raft.asks import Verdict
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.leader import Leader
 from barnabas.raft.member import Member
+from barnabas.raft.messages import Verdict
 from barnabas.replication.partition_state import PartitionState
 from barnabas.simulation.histories.cluster import ClusterHistory
 from barnabas.simulation.histories.cluster_clients import ClusterGroupsHistory, ClusterTransactionsHistory
@@ -293,14 +293,14 @@ def commit_metadata_alone(patch: pytest.MonkeyPatch) -> None:
 @bug(one_after_another(Kind.ISOLATE, 1.25, ALL, 0.1), TOGETHER)
 def accept_an_old_epoch(patch: pytest.MonkeyPatch) -> None:
     """Whoever says to lead is followed, though there was an election since."""
-    begin_told = Member.begin_told
+    on_begin_epoch = Member.on_begin_epoch
 
-    def believe(member: Member, told: Any, now_ms: int) -> Verdict:
-        if told.epoch < member.epoch:
-            member.state = ElectionState(told.epoch)
-        return begin_told(member, told, now_ms)
+    def believe(member: Member, received: Any, now_ms: int) -> Verdict:
+        if received.epoch < member.epoch:
+            member.state = ElectionState(received.epoch)
+        return on_begin_epoch(member, received, now_ms)
 
-    patch.setattr(Member, "begin_told", believe)
+    patch.setattr(Member, "on_begin_epoch", believe)
 
 
 @bug(killed_after_a_vote, CONTROLLERS_APART, producers=1)
@@ -310,13 +310,13 @@ def lose_the_vote_on_restart(patch: pytest.MonkeyPatch) -> None:
 
 @bug(all_at_once(Kind.POWER, 0.2), TOGETHER, SYNCED)
 def forget_to_sync_the_quorum_state(patch: pytest.MonkeyPatch) -> None:
-    def remember(replica: MetadataReplica, state: Any) -> None:
+    def save(replica: MetadataReplica, state: Any) -> None:
         membership = replica.membership
         text = election_state.encode(state, membership.kraft_version, membership.voters.ids)
         replica._disk.create(replica._state_path, text.encode(), sync=False)
         replica.election_state = state
 
-    patch.setattr(MetadataReplica, "remember", remember)
+    patch.setattr(MetadataReplica, "save_election_state", save)
 
 
 @bug(all_at_once(Kind.POWER, 0.2), TOGETHER, SYNCED)
@@ -330,7 +330,7 @@ def forget_to_sync_the_metadata(patch: pytest.MonkeyPatch) -> None:
 @bug(one_loses_its_disk, DYNAMIC, ONE_LOST)
 def let_a_lost_disk_keep_its_vote(patch: pytest.MonkeyPatch) -> None:
     """A controller whose disk is new does not ask to take the place of the old one."""
-    patch.setattr(OwnVote, "_next", lambda _: None)
+    patch.setattr(LocalVoterReporter, "_next", lambda _: None)
 
 
 @bug(lambda _: [], DYNAMIC, changes_voters=True)

@@ -50,7 +50,7 @@ class Context:
     next_offset: int  # where the first record of this decision will stand in the log
     kraft_version: int = 0
     secrets: Secrets | None = None  # None: passwords are kept as they are
-    take_mutations: Callable[[int], None] = unlimited  # of partitions; refuses where a quota is used up
+    charge_mutations: Callable[[int], None] = unlimited  # of partitions; refuses where a quota is used up
 
     @property
     def level(self) -> int:

@@ -72,7 +72,7 @@ def _grow(context: Context, request: Topic, room: int) -> Steps[list[Message]]:
     additional = request.count - count
     if additional > room:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better word for too many
-    context.take_mutations(additional)
+    context.charge_mutations(additional)
     added = yield from _added(context, topic, request, additional)
     level = context.level
     records: list[Message] = []

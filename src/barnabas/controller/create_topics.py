@@ -112,7 +112,7 @@ def _create(context: Context, topic: Topic) -> Steps[tuple[list[Message], Result
     validate_topic_overrides(overrides, context.settings)
     yield
     partitions = yield from (_assigned if topic.assignments else _placed)(context, topic)
-    context.take_mutations(len(partitions))
+    context.charge_mutations(len(partitions))
     topic_id = context.new_uuid()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     for name, value in overrides.items():

@@ -68,7 +68,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Steps[Decis
 
 def _delete(context: Context, topic: TopicImage, records: list[Message]) -> Result:
     try:
-        context.take_mutations(len(topic.partitions))
+        context.charge_mutations(len(topic.partitions))
     except KafkaError as error:
         return Result(name=topic.name, topic_id=topic.id, error_code=error.code, error_message=error.message)
     records.append(RemoveTopicRecord(topic_id=topic.id))

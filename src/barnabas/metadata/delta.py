@@ -21,7 +21,7 @@ from barnabas.metadata.topics import TopicsDelta
 from barnabas.protocol import Message
 from barnabas.protocol.log_records import metadata as records
 
-RECORDS_A_STEP = 16
+RECORDS_PER_STEP = 16
 
 
 class MetadataDelta:
@@ -66,7 +66,7 @@ class MetadataDelta:
         """Apply records in steps. They become visible with `apply`."""
         for count, record in enumerate(batch, 1):
             self.replay(record)
-            if not count % RECORDS_A_STEP:
+            if not count % RECORDS_PER_STEP:
                 yield
 
     def apply(self, provenance: Provenance | None = None) -> MetadataImage:

@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 
 Send = Callable[[Message], Awaitable[Any]]
 RETRY_MS = 100
-MAY_PASS = (
+RETRIABLE_ERRORS = (
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.KAFKA_STORAGE_ERROR,  # a failing disk makes this controller resign, another one takes over
 )
-SHUTDOWN_BEAT_MS = 50
+SHUTDOWN_HEARTBEAT_MS = 50
 LEADERLESS_MS_MAX = 3_000  # an election takes less while a majority of voters is alive
 
 
@@ -58,8 +58,8 @@ class BrokerLifecycle:
         self._send = send
         self._metadata_offset = metadata_offset
         self._interval_ms = heartbeat_interval_ms
-        self._beating: asyncio.Task[None] | None = None
-        self._hurry = asyncio.Event()
+        self._heartbeats: asyncio.Task[None] | None = None
+        self._send_now = asyncio.Event()
         self.offline_log_dirs: list[bytes] = []
         self.offline_log_dirs_reported = 0  # how many of them the controller has acknowledged
         self.cordoned_log_dirs: list[bytes] = []
@@ -73,7 +73,7 @@ class BrokerLifecycle:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         response = await self._send(self._registration())
-        while response.error_code in MAY_PASS and loop.time() < deadline:
+        while response.error_code in RETRIABLE_ERRORS and loop.time() < deadline:
             await asyncio.sleep(RETRY_MS / 1000)
             response = await self._send(self._registration())
         if response.error_code != ErrorCode.NONE:
@@ -115,30 +115,30 @@ class BrokerLifecycle:
         background."""
         while True:
             try:
-                if not (await self._beat()).is_fenced:
+                if not (await self._send_heartbeat()).is_fenced:
                     break
             except KafkaError as error:
-                if error.code not in MAY_PASS:
+                if error.code not in RETRIABLE_ERRORS:
                     raise
             await asyncio.sleep(RETRY_MS / 1000)
-        self._beating = asyncio.get_running_loop().create_task(self._keep_beating())
+        self._heartbeats = asyncio.get_running_loop().create_task(self._keep_sending())
 
-    def beat_soon(self) -> None:
+    def heartbeat_soon(self) -> None:
         """Send the next heartbeat now, because something changed that the controller should know."""
-        self._hurry.set()
+        self._send_now.set()
 
-    async def _keep_beating(self) -> None:
+    async def _keep_sending(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._interval_ms / 1000):
-                    await self._hurry.wait()
-            self._hurry.clear()
+                    await self._send_now.wait()
+            self._send_now.clear()
             try:
-                await self._beat()
+                await self._send_heartbeat()
             except KafkaError as error:
                 logger.error("heartbeat to the controller failed: %s", error)
 
-    async def _beat(self, *, shut_down: bool = False) -> BrokerHeartbeatResponse:
+    async def _send_heartbeat(self, *, shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
             broker_id=self._identity.node_id,
             broker_epoch=self.epoch,
@@ -159,18 +159,18 @@ class BrokerLifecycle:
         """Ask the controller for a controlled shutdown, which moves partition leaders to other brokers first.
         Returns False when that failed, timed out, or when the quorum has no leader (`is_led`): the last nodes
         of a cluster that stops have no controller to ask."""
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.wait([self._beating])
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.wait([self._heartbeats])
         if self.epoch < 0:
             return True
         leaving = asyncio.get_running_loop().create_task(self._leave())
-        waits = LEADERLESS_MS_MAX // SHUTDOWN_BEAT_MS
+        waits = LEADERLESS_MS_MAX // SHUTDOWN_HEARTBEAT_MS
         without_leader = 0
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not leaving.done() and without_leader < waits:
-                    await asyncio.wait([leaving], timeout=SHUTDOWN_BEAT_MS / 1000)
+                    await asyncio.wait([leaving], timeout=SHUTDOWN_HEARTBEAT_MS / 1000)
                     without_leader = 0 if is_led() else without_leader + 1
                 if not leaving.done():
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "the quorum has no leader")
@@ -185,9 +185,9 @@ class BrokerLifecycle:
     async def _leave(self) -> None:
         while True:
             try:
-                if (await self._beat(shut_down=True)).should_shut_down:
+                if (await self._send_heartbeat(shut_down=True)).should_shut_down:
                     return
             except KafkaError as error:
-                if error.code not in MAY_PASS:  # another controller may take over
+                if error.code not in RETRIABLE_ERRORS:  # another controller may take over
                     raise
-            await asyncio.sleep(SHUTDOWN_BEAT_MS / 1000)
+            await asyncio.sleep(SHUTDOWN_HEARTBEAT_MS / 1000)

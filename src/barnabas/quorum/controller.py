@@ -60,9 +60,9 @@ from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.quorum.controller_state import ControllerState
+from barnabas.quorum.decision_host import DecisionHost
 from barnabas.quorum.metadata_log import MetadataLog
-from barnabas.quorum.shard import Shard
-from barnabas.raft.quorum_description import describe_quorum, not_led_here
+from barnabas.raft.quorum_description import describe_quorum, not_leader_response
 from barnabas.runtime.clock import Clock
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.errors import SettingsError
@@ -72,7 +72,7 @@ from barnabas.settings.secrets import Secrets
 logger = logging.getLogger(__name__)
 
 Reply = TypeVar("Reply")
-TICK_MS = 500
+TIMER_MS = 500
 DESCRIBE_QUORUM_LATEST = 2
 
 # Requests that need one decision, made from the context alone.
@@ -127,10 +127,10 @@ class Controller:
         self._rng = rng
         self._incarnation_id = rng.randbytes(16)
         self._sessions: BrokerSessions
-        self._machine: ControllerState
-        self._shard: Shard[Message] | None = None  # set while this controller is the active one
-        self._elsewhere: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
-        self._first: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
+        self._state: ControllerState
+        self._host: DecisionHost[Message] | None = None  # set while this controller is the active one
+        self._served_by: dict[type[Message], Callable[[Any], Awaitable[Message]]] = {}
+        self._run_before: dict[type[Message], Callable[[Any], Awaitable[None]]] = {}
         self._is_draining = False  # set by `drain`, before the node stops
         self._bootstrap: Sequence[Message] = ()
         self._listeners: Sequence[EndPoint] = settings.advertised_controller_listeners
@@ -139,9 +139,9 @@ class Controller:
         self._fencing: asyncio.Task[None] | None = None
         self._electing: asyncio.Task[None] | None = None
         self._balanced_ms = self._unclean_ms = 0  # when leaders were last checked
-        self._last_tick_ms = 0
-        self._effective = settings
-        self._dynamic: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        self._last_timer_ms = 0
+        self._effective_settings = settings
+        self._dynamic_configs: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
     @property
     def image(self) -> MetadataImage:
@@ -164,7 +164,7 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        return self._shard is not None and not self._is_draining
+        return self._host is not None and not self._is_draining
 
     async def drain(self, timeout_ms: int) -> None:
         """Refuse new requests and wait for those in progress, so that clients go to the next controller."""
@@ -177,15 +177,15 @@ class Controller:
         except (TimeoutError, KafkaError) as error:
             logger.info("stopped before all decisions were committed: %s", error)
 
-    def serve_also(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
+    def serve_with(self, request: type[Message], serve: Callable[[Any], Awaitable[Message]]) -> None:
         """Serve this request type with `serve`, while this controller is active. The quorum's own requests
         use it."""
-        self._elsewhere[request] = serve
+        self._served_by[request] = serve
 
-    def do_first(self, request: type[Message], work: Callable[[Any], Awaitable[None]]) -> None:
+    def run_before(self, request: type[Message], work: Callable[[Any], Awaitable[None]]) -> None:
         """Run `work` before a request of this type is decided. It may refuse the request with a
         KafkaError."""
-        self._first[request] = work
+        self._run_before[request] = work
 
     def prepare(self, bootstrap: Sequence[Message], listeners: Sequence[EndPoint] | None = None) -> None:
         """Set what `activate` needs: the first records of a new cluster, and where this controller
@@ -207,18 +207,18 @@ class Controller:
         """Begin to decide, because this node leads the quorum. Returns an awaitable for the first
         decisions."""
         self._sessions = BrokerSessions(self._settings["broker.session.timeout.ms"])
-        machine = self._machine = ControllerState(self._log, self._sessions)
-        shard = self._shard = Shard(machine, self._log, self._log.pieces, machine.prepare)
+        state = self._state = ControllerState(self._log, self._sessions)
+        host = self._host = DecisionHost(state, self._log, self._log.pieces, state.prepare)
         min_insync_replicas: int = self._settings["min.insync.replicas"]
-        image, transactions = machine.image, machine.transactions
+        image, transactions = state.image, state.transactions
         first = activate(image, transactions.is_open, self._bootstrap, min_insync_replicas)
-        writes = [shard.write(lambda: Decision(None, first))]
+        writes = [host.write(lambda: Decision(None, first))]
         request = self.registration()
-        writes.append(shard.write(lambda: self._register_self(request)))
+        writes.append(host.write(lambda: self._register_self(request)))
         secrets = self._secrets
         if secrets is not None:
-            writes.append(shard.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
-        now_ms = self._last_tick_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
+            writes.append(host.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
+        now_ms = self._last_timer_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
         is_alone = len(self._log.membership.voters.ids) == 1
         for broker in image.cluster.brokers.values():
             # Our own broker starts with us: its earlier session has ended, so there is no timeout to wait
@@ -226,16 +226,16 @@ class Controller:
             is_own = broker.id == self._settings.node_id and self._settings.is_broker and is_alone
             if not broker.fenced and not is_own:
                 self._sessions.touch(broker.id, now_ms)
-        self._schedule_tick()
+        self._schedule_timer()
         return asyncio.gather(*writes)
 
     def renounce(self, error: KafkaError) -> None:
         """Stop deciding, because this node no longer leads the quorum."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._shard is not None:
-            self._shard.close(error)
-            self._shard = None
+        if self._host is not None:
+            self._host.close(error)
+            self._host = None
 
     async def stop(self) -> None:
         """Stop deciding. The log still commits what was decided."""
@@ -250,47 +250,47 @@ class Controller:
         self,
         request: Message,
         version: int | None = None,
-        take_mutations: Callable[[int], None] = unlimited,
+        charge_mutations: Callable[[int], None] = unlimited,
     ) -> Any:
         """Return the response to a controller request; errors of the whole request are inside the response.
         `version` is the request's version: old versions know fewer error codes.
-        `take_mutations` counts partitions that are created or deleted, and raises where a quota forbids them.
-        """
+        `charge_mutations` counts partitions that are created or deleted, and raises if a quota forbids
+        them."""
         try:
-            return await self._handle(request, version, take_mutations)
+            return await self._handle(request, version, charge_mutations)
         except KafkaError as error:
             return refusal(request, error, version)
 
     async def _handle(
-        self, request: Message, version: int | None, take_mutations: Callable[[int], None]
+        self, request: Message, version: int | None, charge_mutations: Callable[[int], None]
     ) -> Message:
         if isinstance(request, DescribeQuorumRequest):
             return self._describe_quorum(request, DESCRIBE_QUORUM_LATEST if version is None else version)
-        shard = self._shard
-        if shard is None or self._is_draining:
+        host = self._host
+        if host is None or self._is_draining:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
-        first = self._first.get(type(request))
+        first = self._run_before.get(type(request))
         if first is not None:
             await first(request)
-        elsewhere = self._elsewhere.get(type(request))
-        if elsewhere is not None:
-            return await elsewhere(request)
+        serve = self._served_by.get(type(request))
+        if serve is not None:
+            return await serve(request)
         decide = _decision_on(request)
         if decide is not None:
             steps = in_steps(decide)
-            return await shard.write(lambda: steps(self._context(take_mutations), request))
+            return await host.write(lambda: steps(self._context(charge_mutations), request))
         if isinstance(request, BrokerHeartbeatRequest):
-            self._hear_of(request)
-            return await shard.write(lambda: self._heartbeat(request))
+            self._note_contact(request)
+            return await host.write(lambda: self._heartbeat(request))
         if isinstance(request, BrokerRegistrationRequest):
-            return await shard.write(lambda: self._register_broker(request))
+            return await host.write(lambda: self._register_broker(request))
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, f"the controller does not serve {type(request).__name__}"
         )
 
-    def _context(self, take_mutations: Callable[[int], None] = unlimited) -> Context:
+    def _context(self, charge_mutations: Callable[[int], None] = unlimited) -> Context:
         return Context(
-            image=self._machine.image,
+            image=self._state.image,
             settings=self._dynamic_settings(),
             cluster_id=self._cluster_id,
             sessions=self._sessions,
@@ -299,25 +299,25 @@ class Controller:
             next_offset=self._log.end_offset,
             kraft_version=self.kraft_version,
             secrets=self._secrets,
-            take_mutations=take_mutations,
+            charge_mutations=charge_mutations,
         )
 
     def _dynamic_settings(self) -> BrokerSettings:
         """The node's settings, overridden by the dynamic ones: the cluster default first, then this
         broker's."""
-        configs = self._machine.image.configs
+        configs = self._state.image.configs
         dynamic = (configs.cluster_default, configs.broker(self._settings.node_id))
-        if dynamic != self._dynamic:
-            self._dynamic = dynamic
+        if dynamic != self._dynamic_configs:
+            self._dynamic_configs = dynamic
             default, own = dynamic
             if self._secrets is not None:
                 default = self._secrets.opened("", default)
                 own = self._secrets.opened(str(self._settings.node_id), own)
             try:
-                self._effective = self._settings.with_dynamic(default, own)
+                self._effective_settings = self._settings.with_dynamic(default, own)
             except SettingsError as error:
                 logger.warning("dynamic settings are ignored because they contradict each other: %s", error)
-        return self._effective
+        return self._effective_settings
 
     def _session_ms(self) -> int:
         """Monotonic time: a change of the wall clock must not expire sessions."""
@@ -331,16 +331,16 @@ class Controller:
         self._sessions.touch(request.broker_id, context.now_ms)
         return decision
 
-    def _hear_of(self, request: BrokerHeartbeatRequest) -> None:
+    def _note_contact(self, request: BrokerHeartbeatRequest) -> None:
         """Record the contact now: the heartbeat itself may wait behind a long decision."""
         session = self._sessions.get(request.broker_id)
-        broker = self._machine.image.cluster.brokers.get(request.broker_id)
+        broker = self._state.image.cluster.brokers.get(request.broker_id)
         if session is not None and broker is not None and broker.epoch == request.broker_epoch:
             session.last_contact_ms = self._session_ms()
 
     def _heartbeat(self, request: BrokerHeartbeatRequest) -> Steps[Decision[BrokerHeartbeatResponse]]:
         context = self._context()
-        registered_at = self._machine.registered_at.get(request.broker_id, 0)
+        registered_at = self._state.registered_at.get(request.broker_id, 0)
         decision = yield from heartbeats.heartbeat.steps(context, request, registered_at)
         session = self._sessions.touch(request.broker_id, context.now_ms, request.current_metadata_offset)
         if decision.reply.is_fenced:
@@ -352,7 +352,7 @@ class Controller:
     def _describe_quorum(self, request: DescribeQuorumRequest, version: int) -> Message:
         leader = self._log.leader
         if leader is None:
-            return not_led_here(request)
+            return not_leader_response(request)
         leader.forget_observers(self._clock.now_ms())
         return describe_quorum(request, version, leader, self._log.end_offset, self._clock.now_ms())
 
@@ -387,31 +387,31 @@ class Controller:
 
     # Timers
 
-    def _schedule_tick(self) -> None:
-        delay_ms = min(self._idle_ms, TICK_MS) if self._idle_ms > 0 else TICK_MS
+    def _schedule_timer(self) -> None:
+        delay_ms = min(self._idle_ms, TIMER_MS) if self._idle_ms > 0 else TIMER_MS
         now_ms = self._session_ms()
-        unfenced = (each.id for each in self._machine.image.cluster.brokers.values() if not each.fenced)
+        unfenced = (each.id for each in self._state.image.cluster.brokers.values() if not each.fenced)
         delay_ms = self._sessions.until_next_expiry(unfenced, now_ms, delay_ms)
-        self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._on_timer)
 
-    def _tick(self) -> None:
+    def _on_timer(self) -> None:
         """Every half second: write a NoOpRecord into a quiet log, fence silent brokers, start the next
         snapshot."""
-        if self._shard is None or self._shard.error is not None or self._log.error is not None:
+        if self._host is None or self._host.error is not None or self._log.error is not None:
             return
-        is_idle = 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TICK_MS // 10
-        if is_idle and not self._shard.is_busy:
+        is_idle = 0 < self._idle_ms <= self._clock.now_ms() - self._log.last_append_ms + TIMER_MS // 10
+        if is_idle and not self._host.is_busy:
             self._write_no_op()
         now_ms = self._session_ms()
-        if now_ms - self._last_tick_ms > max(self._sessions.timeout_ms // 2, 4 * TICK_MS):
+        if now_ms - self._last_timer_ms > max(self._sessions.timeout_ms // 2, 4 * TIMER_MS):
             # This process was suspended: it could not have received heartbeats.
             self._sessions.touch_all(now_ms)
         elif self._fencing is None and self._silent_brokers(now_ms):
             self._fencing = asyncio.get_running_loop().create_task(self._fence_silent())
-        self._last_tick_ms = now_ms
+        self._last_timer_ms = now_ms
         self._log.maybe_snapshot()
         self._elect_by_time(now_ms)
-        self._schedule_tick()
+        self._schedule_timer()
 
     def _elect_by_time(self, now_ms: int) -> None:
         """Elect preferred leaders, and unclean leaders where topics allow them, at their configured
@@ -436,8 +436,8 @@ class Controller:
         try:
             for name in names:
                 decide: Callable[[Context], Steps[Decision[int]]] = getattr(balancing, name).steps
-                while self._shard is not None:
-                    elected = await self._shard.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
+                while self._host is not None:
+                    elected = await self._host.write(lambda decide=decide: decide(self._context()))  # type: ignore[misc]
                     if elected:
                         logger.info("elected %d leaders (%s)", elected, name)
                     if elected < balancing.ELECTIONS_MAX:
@@ -453,21 +453,21 @@ class Controller:
         try:
             self._log.append(records)
         except KafkaError as error:
-            if self._shard is not None:
-                self._shard.close(error)
+            if self._host is not None:
+                self._host.close(error)
             return
-        self._machine.apply(records, first_offset)
+        self._state.apply(records, first_offset)
 
     def _silent_brokers(self, now_ms: int) -> list[int]:
-        brokers = self._machine.image.cluster.brokers.values()
+        brokers = self._state.image.cluster.brokers.values()
         return self._sessions.expired([broker.id for broker in brokers if not broker.fenced], now_ms)
 
     async def _fence_silent(self) -> None:
-        shard = self._shard
+        host = self._host
         try:
-            if shard is None:
+            if host is None:
                 return
-            fenced = await shard.write(lambda: heartbeats.fence_silent.steps(self._context()))
+            fenced = await host.write(lambda: heartbeats.fence_silent.steps(self._context()))
             if fenced is not None:
                 silent_ms = self._sessions.silent_ms(fenced, self._session_ms())
                 logger.warning(

@@ -31,7 +31,7 @@ class ControllerState:
 
     def apply(self, records: Sequence[Message], first_offset: int) -> None:
         delta, transactions = at_once(self.replay(records))
-        self._take(delta, transactions, records, first_offset)
+        self._adopt(delta, transactions, records, first_offset)
 
     def replay(self, records: Sequence[Message]) -> Steps[tuple[MetadataDelta, TransactionFilter]]:
         """Compute what the records change, in steps. Changes nothing yet."""
@@ -39,7 +39,7 @@ class ControllerState:
         yield from delta.replay_in_steps(transactions.pass_on(records))
         return delta, transactions
 
-    def _take(
+    def _adopt(
         self,
         delta: MetadataDelta,
         transactions: TransactionFilter,
@@ -52,7 +52,7 @@ class ControllerState:
         self.image = delta.apply(self.log.provenance())
         self.transactions = transactions
         held = self.transactions.copy() if self.transactions.is_open else NO_TRANSACTION
-        self.log.applied(delta, self.image, records, held)
+        self.log.note_applied(delta, self.image, records, held)
 
     def prepare(self, records: Sequence[Message]) -> Steps[Callable[[], int]]:
         """Do the slow work for many records in steps. The result appends and applies them at once."""
@@ -62,7 +62,7 @@ class ControllerState:
         def append_and_apply() -> int:
             first_offset = self.log.end_offset
             end_offset = self.log.append_packed(batches)
-            self._take(delta, transactions, records, first_offset)
+            self._adopt(delta, transactions, records, first_offset)
             return end_offset
 
         return append_and_apply

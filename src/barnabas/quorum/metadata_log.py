@@ -52,7 +52,7 @@ class _Appended:
 
 
 class MetadataLog(MetadataReplica):
-    """A journal (see `shard`) of metadata records. Call it from the loop's thread only."""
+    """A journal (see `decision_host`) of metadata records. Call it from the loop's thread only."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class MetadataLog(MetadataReplica):
 
     def lead(self, victory: Victory) -> Leader:
         """Open the epoch that this node was elected for."""
-        self.remember(victory.state)
+        self.save_election_state(victory.state)
         start = self._log.end_offset
         self.leader = Leader(self.local.id, victory.state.epoch, start, victory.membership.voters)
         committed = self.uncommitted.transactions
-        delta, image, taken = self.uncommitted.take_all(self.image)
-        if taken:
-            self._appended.append(_Appended(start, delta, image, taken, self.uncommitted.transactions))
+        delta, image, pending = self.uncommitted.pop_all(self.image)
+        if pending:
+            self._appended.append(_Appended(start, delta, image, pending, self.uncommitted.transactions))
         self._committed_transactions = committed
         self.append_controls(victory.control_records)
         return self.leader
@@ -97,21 +97,21 @@ class MetadataLog(MetadataReplica):
     def append_controls(self, records: Sequence[Message]) -> int:
         """Append control records of the quorum and return the end offset. Voters that they name count at
         once."""
-        epoch = self._leading().epoch
+        epoch = self._require_leader().epoch
         now_ms = self._clock.now_ms()
         start = self._log.end_offset
         batch = build_quorum_batch(records, now_ms, base_offset=start, partition_leader_epoch=epoch)
         controls = tuple((start + index, record) for index, record in enumerate(records))
         self._note_controls(controls)
-        if self._leading().voters != self.membership.voters:
-            self._leading().change_voters(self.membership.voters)
+        if self._require_leader().voters != self.membership.voters:
+            self._require_leader().change_voters(self.membership.voters)
         self._stage(batch, now_ms)
         end_offset = self._log.end_offset
-        told = Batch(start, end_offset, epoch, now_ms, (), controls)
+        batch_noted = Batch(start, end_offset, epoch, now_ms, (), controls)
         before = self.last_image
         image = replace(before, provenance=Provenance(end_offset - 1, epoch, now_ms))
         behind = self._appended[-1].transactions if self._appended else self.uncommitted.transactions
-        self._appended.append(_Appended(end_offset, MetadataDelta(before), image, (told,), behind))
+        self._appended.append(_Appended(end_offset, MetadataDelta(before), image, (batch_noted,), behind))
         return end_offset
 
     def append(self, records: Sequence[Message]) -> int:
@@ -138,7 +138,7 @@ class MetadataLog(MetadataReplica):
 
     def append_packed(self, batches: Sequence[bytearray]) -> int:
         self._check_room()
-        epoch, now_ms = self._leading().epoch, self._clock.now_ms()
+        epoch, now_ms = self._require_leader().epoch, self._clock.now_ms()
         for batch in batches:
             assign(batch, 0, self._log.end_offset, epoch)
             self._stage(batch, now_ms)
@@ -146,7 +146,7 @@ class MetadataLog(MetadataReplica):
         return self._log.end_offset
 
     def _check_room(self) -> None:
-        self._leading()
+        self._require_leader()
         if len(self._appended) >= UNCOMMITTED_MAX:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, f"{UNCOMMITTED_MAX} metadata changes already wait for the disk"
@@ -166,7 +166,7 @@ class MetadataLog(MetadataReplica):
             image = delta.apply()
         return image.features.metadata_level
 
-    def applied(
+    def note_applied(
         self,
         delta: MetadataDelta,
         image: MetadataImage,
@@ -197,7 +197,7 @@ class MetadataLog(MetadataReplica):
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
 
-    def _leading(self) -> Leader:
+    def _require_leader(self) -> Leader:
         if self.error is not None:
             raise self.error
         if self.leader is None:
@@ -236,7 +236,7 @@ class MetadataLog(MetadataReplica):
         try:
             log.prepare_write()
         except Exception as error:
-            self._try_again(error)
+            self._retry_or_fail(error)
             return
         try:
             log.write_staged()
@@ -250,12 +250,12 @@ class MetadataLog(MetadataReplica):
                 log.sync()
                 self._synced(end_offset, leader)
             else:
-                task = asyncio.ensure_future(self._sync_beside(self._run_sync))
+                task = asyncio.ensure_future(self._sync_in_thread(self._run_sync))
                 task.add_done_callback(lambda done: self._sync_done(done, end_offset, leader))
         except Exception as error:
-            self._try_again(error)
+            self._retry_or_fail(error)
 
-    def _try_again(self, error: BaseException) -> None:
+    def _retry_or_fail(self, error: BaseException) -> None:
         """Retry the flush after a shortage; fail the log after any other error. The appended batches are
         staged or written, and not committed."""
         if is_shortage(error) and not self._log.has_failed:
@@ -275,7 +275,7 @@ class MetadataLog(MetadataReplica):
             return
         error = done.exception()
         if error is not None:
-            self._try_again(error)
+            self._retry_or_fail(error)
             return
         self._synced(end_offset, leader)
 
@@ -306,7 +306,7 @@ class MetadataLog(MetadataReplica):
         while self._appended and self._appended[0].end_offset <= high_watermark:
             appended = self._appended.popleft()
             self._committed_transactions = appended.transactions
-            self._tell(appended.delta, appended.image)
+            self._notify_listeners(appended.delta, appended.image)
         while self._waiting and self._waiting[0][0] <= high_watermark:
             _, future = self._waiting.popleft()
             if not future.done():

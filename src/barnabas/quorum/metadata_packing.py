@@ -14,7 +14,7 @@ from barnabas.metadata.steps import Steps
 from barnabas.protocol import Message
 from barnabas.records.record import Record, batch_of_encoded, encode_record
 
-RECORDS_A_STEP = 16
+RECORDS_PER_STEP = 16
 
 
 def pack(
@@ -23,7 +23,7 @@ def pack(
     encoded: list[bytes] = []
     for delta, record in enumerate(records):
         encoded.append(encode_record(Record(value=serde.encode(record, level)), delta, 0))
-        if not len(encoded) % RECORDS_A_STEP:
+        if not len(encoded) % RECORDS_PER_STEP:
             yield
     return batch_of_encoded(
         encoded, base_offset=base_offset, timestamp_ms=now_ms, partition_leader_epoch=epoch

@@ -38,9 +38,9 @@ from barnabas.runtime.unexpected import UnexpectedErrors
 
 QUORUM_STATE = "quorum-state"
 WORTH_A_SNAPSHOT_BYTES = 64 << 10  # at start, a longer tail is slower to read than a snapshot
-SHORTAGE_TOLD_EVERY_MS = 60_000
+SHORTAGE_LOG_INTERVAL_MS = 60_000
 RECORDS_AT_ONCE_MAX = 100  # more are applied in pieces
-WATCHING_MAX = 10_000  # fetches that wait for a change
+CHANGE_WAITERS_MAX = 10_000  # fetches that wait for a change
 
 logger = logging.getLogger(__name__)
 
@@ -82,13 +82,13 @@ class MetadataReplica:
         self._listeners: list[Listener] = []
         self.listener_errors = 0
         self.unexpected = UnexpectedErrors()
-        self._watching: list[asyncio.Future[None]] = []
+        self._change_waiters: list[asyncio.Future[None]] = []
         self._snapshots = MetadataSnapshots(
             disk, log.directory, policy, self.loaded.snapshots, clock.now_ms()
         )
         self._bytes_since_snapshot = self.loaded.bytes_since_snapshot
         self._snapshotting: asyncio.Task[None] | None = None
-        self._shortage_told_ms = -SHORTAGE_TOLD_EVERY_MS
+        self._shortage_logged_ms = -SHORTAGE_LOG_INTERVAL_MS
 
     @property
     def end_offset(self) -> int:
@@ -148,7 +148,7 @@ class MetadataReplica:
         except FileNotFoundError:
             return ElectionState()
 
-    def remember(self, state: ElectionState) -> None:
+    def save_election_state(self, state: ElectionState) -> None:
         """Make an epoch, a vote or a leader durable, before any other node learns of it."""
         membership = self.membership
         text = election_state.encode(state, membership.kraft_version, membership.voters.ids)
@@ -215,7 +215,7 @@ class MetadataReplica:
                 if self._run_sync is None:
                     self._log.sync()
                 else:
-                    await self._sync_beside(self._run_sync)
+                    await self._sync_in_thread(self._run_sync)
                 return
             except Exception as error:
                 if not is_shortage(error):
@@ -225,7 +225,7 @@ class MetadataReplica:
                 self._note_shortage(error)
             await asyncio.sleep(RETRY_S)
 
-    async def _sync_beside(self, run_sync: RunSlow) -> None:
+    async def _sync_in_thread(self, run_sync: RunSlow) -> None:
         work = self._log.begin_sync()
         try:
             await run_sync(work.run)
@@ -244,7 +244,7 @@ class MetadataReplica:
         try:
             self._log.truncate_to(offset)
         except KafkaError as error:
-            self._fail_unless_short(error)
+            self._fail_unless_shortage(error)
             raise
         self.uncommitted.truncate(offset)
         while len(self._memberships) > 1 and self._memberships[-1][0] >= offset:
@@ -261,7 +261,7 @@ class MetadataReplica:
         replayed = await self.pieces.run(self.uncommitted.replay_in_steps(image, below))
         if self.image is image and self.uncommitted.begins_with(below):
             self._known_high_watermark = max(self._known_high_watermark, reached)
-            self._tell(*self.uncommitted.committed(below, replayed))
+            self._notify_listeners(*self.uncommitted.committed(below, replayed))
             self._wake()
 
     def advance(self, high_watermark: int) -> None:
@@ -272,7 +272,7 @@ class MetadataReplica:
         self._known_high_watermark = reached
         found = self.uncommitted.commit(self.image, reached)
         if found is not None:
-            self._tell(*found)
+            self._notify_listeners(*found)
         self._wake()
 
     def install(self, snapshot: SnapshotId, data: bytes) -> None:
@@ -288,7 +288,7 @@ class MetadataReplica:
             self._log.assign_epoch(snapshot.epoch, snapshot.end_offset)
             self._log.sync()
         except KafkaError as error:
-            self._fail_unless_short(error)
+            self._fail_unless_shortage(error)
             raise
         self.loaded.last_epoch = snapshot.epoch
         self.uncommitted.batches.clear()
@@ -301,7 +301,7 @@ class MetadataReplica:
         self._known_high_watermark = max(self._known_high_watermark, snapshot.end_offset)
         delta = MetadataDelta(self.image)
         delta.replay_all(difference(self.image, image))
-        self._tell(delta, image)
+        self._notify_listeners(delta, image)
         logger.info("installed the leader's snapshot %s into the metadata log", snapshot.file_name)
 
     def _note_controls(self, controls: Sequence[tuple[int, Message]]) -> None:
@@ -311,7 +311,7 @@ class MetadataReplica:
         if after is not before:
             self._memberships.append((controls[-1][0], after))
 
-    def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def _notify_listeners(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.image = image
         if not delta.is_empty:
             for listener in list(self._listeners):
@@ -355,33 +355,33 @@ class MetadataReplica:
             return None
         path = f"{self._log.directory}/{snapshot.file_name}"
         with contextlib.suppress(FileNotFoundError):
-            return await self._slowly(lambda: self._disk.read(path))
+            return await self._run_in_thread(lambda: self._disk.read(path))
         return None
 
-    async def changed(self, timeout_ms: int) -> None:
+    async def wait_for_change(self, timeout_ms: int) -> None:
         """Wait until something is appended or committed, or leadership changes, at most `timeout_ms`."""
-        if len(self._watching) >= WATCHING_MAX:
+        if len(self._change_waiters) >= CHANGE_WAITERS_MAX:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._watching.append(future)
+        self._change_waiters.append(future)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
                 await future
 
     def _wake(self) -> None:
-        if self._watching:
-            watching, self._watching = self._watching, []
-            for future in watching:
+        if self._change_waiters:
+            waiters, self._change_waiters = self._change_waiters, []
+            for future in waiters:
                 if not future.done():
                     future.set_result(None)
 
     # Failing
 
-    def give_up(self, error: KafkaError) -> None:
+    def fail(self, error: KafkaError) -> None:
         """Stop the node, because state of the quorum that must be durable is not."""
         self._fail(error)
 
-    def _fail_unless_short(self, error: KafkaError) -> None:
+    def _fail_unless_shortage(self, error: KafkaError) -> None:
         """Retry after a shortage, which passes, as long as the log is intact. Fail after any other error."""
         if is_shortage(error) and not self._log.has_failed:
             self._note_shortage(error)
@@ -390,8 +390,8 @@ class MetadataReplica:
 
     def _note_shortage(self, error: BaseException) -> None:
         now_ms = self._clock.now_ms()
-        if not 0 <= now_ms - self._shortage_told_ms < SHORTAGE_TOLD_EVERY_MS:
-            self._shortage_told_ms = now_ms
+        if not 0 <= now_ms - self._shortage_logged_ms < SHORTAGE_LOG_INTERVAL_MS:
+            self._shortage_logged_ms = now_ms
             logger.warning("metadata log is short of a resource: %s; retrying every %.1f s", error, RETRY_S)
 
     def _fail(self, error: KafkaError) -> None:
@@ -433,13 +433,13 @@ class MetadataReplica:
         )
         data = await self.pieces.run(snapshot_files.encode_image(image, membership, now_ms))
         last_ms = image.provenance.timestamp_ms
-        written = await self._slowly(
+        written = await self._run_in_thread(
             partial(self._snapshots.write, snapshot, data, last_ms, log.size_bytes_from, now_ms)
         )
         if self._snapshots.written(written):
-            await self._slowly(log.delete_records_before(self._snapshots.first_end_offset, now_ms))
+            await self._run_in_thread(log.delete_records_before(self._snapshots.first_end_offset, now_ms))
 
-    async def _slowly(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread, once threads were given."""
         if self._run_slow is None:
             return work()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from barnabas.metadata.image import MetadataImage
 from barnabas.quorum import snapshot_files
-from barnabas.raft.snapshot_ids import SnapshotFile, SnapshotId, to_delete
+from barnabas.raft.snapshot_ids import SnapshotFile, SnapshotId, snapshots_to_delete
 from barnabas.runtime.disk import Disk
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,9 @@ class MetadataSnapshots:
         file = SnapshotFile(size, last_timestamp_ms)
         files = {**self._files, snapshot: file}
         policy = self._policy
-        deleted = to_delete(files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms)
+        deleted = snapshots_to_delete(
+            files, log_bytes_from, now_ms, policy.retention_bytes, policy.retention_ms
+        )
         for old in deleted:
             self._disk.unlink(f"{self._directory}/{old.file_name}")
         logger.debug("wrote %s/%s, %d bytes", self._directory, snapshot.file_name, size)

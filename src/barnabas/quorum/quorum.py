@@ -1,10 +1,8 @@
-"""A node's part in the quorum: feeds `raft.member` with time, requests and responses, and carries out its
-output.
+"""A node's part in the quorum: gives `raft.member` its input (time, messages) and carries out its output.
 
 In: the metadata log, the addresses of voters or bootstrap servers, requests of other nodes. Out: a metadata
-log that follows the leader's, or leads; who leads; calls of `on_lead` and `on_lose` when this node starts and
-stops leading. Election state is durable before a response leaves; fetched batches are durable before the next
-fetch.
+log that follows the leader's, or leads; who leads; calls of `on_lead` and `on_lose`. Election state is
+durable before a response leaves, fetched batches before the next fetch.
 Does not know: what the records mean, connections (`peers`), the controller's decisions.
 """
 
@@ -23,10 +21,10 @@ from barnabas.quorum import quorum_messages
 from barnabas.quorum.metadata_log import MetadataLog
 from barnabas.quorum.peers import Peers, PeerUnreachable
 from barnabas.quorum.quorum_serving import Serving
-from barnabas.raft.asks import Ask, AskVote, Ready, ReplicaKey, TellEnd, Verdict
 from barnabas.raft.election import Victory
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.member import Chance, Member, Timing
+from barnabas.raft.messages import Outgoing, Ready, ReplicaKey, SendEndEpoch, SendVote, Verdict
 from barnabas.raft.roles import Candidate, Elected, Follower, Prospective, Role
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.shortage import RETRY_S, Shortage, is_shortage
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.quorum.quorum_voters import VoterChanges
 
 LANE = "quorum"
-LOOK_MS = 300
+DISCOVERY_TIMEOUT_MS = 300
 RETRY_MS_MAX = 1000  # between attempts to reach a voter
 NOT_LEADING = KafkaError(ErrorCode.NOT_CONTROLLER, "another controller is the active one now")
 
@@ -61,7 +59,7 @@ class Quorum:
         self.log = log
         self.peers = peers
         self._fetching: Fetching | None = None
-        self._changes: VoterChanges | None = None
+        self._voter_changes: VoterChanges | None = None
         self._retry_ms: int = settings["controller.quorum.retry.backoff.ms"]
         self.request_ms: int = settings["controller.quorum.request.timeout.ms"]
         timing = Timing(
@@ -71,14 +69,14 @@ class Quorum:
         )
         self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
         self._unsaved: Ready | None = None  # output of the member that a shortage kept from being saved
-        self._own_vote: asyncio.Task[None] | None = None
+        self._voter_report: asyncio.Task[None] | None = None
         self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)
         self.on_lead: Callable[[], None] = lambda: None
         self.on_lose: Callable[[KafkaError], None] = lambda error: None
         self._following: asyncio.Task[None] | None = None
-        self._asking: dict[tuple[int, type[Ask]], asyncio.Task[None]] = {}  # one of each kind per voter
+        self._requests: dict[tuple[int, type[Outgoing]], asyncio.Task[None]] = {}  # one of a kind per voter
         self._timer: asyncio.TimerHandle | None = None
-        self._moved = asyncio.Event()  # set when the role has changed
+        self._role_changed = asyncio.Event()  # set when the role has changed
         self._caught_up = asyncio.Event()
         self._is_stopped = False
         # a leader that did not respond: hints at it are not believed for a while
@@ -87,18 +85,18 @@ class Quorum:
         self._fetch_timeout_ms: int = settings["controller.quorum.fetch.timeout.ms"]
         self._last_role: Role = self.member.role
         self._last_leader = self.member.leader
-        self._over: asyncio.Future[None] | None = None  # done when the role has changed
+        self._role_end: asyncio.Future[None] | None = None  # done when the role has changed
         self.on_leader_change: list[Callable[[LeaderHint], None]] = []
 
     # A node that is its own quorum never needs these: importing them late keeps start-up short.
 
     @property
-    def changes(self) -> VoterChanges:
-        if self._changes is None:
+    def voter_changes(self) -> VoterChanges:
+        if self._voter_changes is None:
             from barnabas.quorum.quorum_voters import VoterChanges
 
-            self._changes = VoterChanges(self)
-        return self._changes
+            self._voter_changes = VoterChanges(self)
+        return self._voter_changes
 
     @property
     def fetching(self) -> Fetching:
@@ -106,7 +104,7 @@ class Quorum:
             from barnabas.quorum.quorum_fetching import Fetching
 
             self._fetching = Fetching(
-                self.log, self.cluster_id, self.peers, self._settings, self._leave_when_over
+                self.log, self.cluster_id, self.peers, self._settings, self._await_in_role
             )
         return self._fetching
 
@@ -126,7 +124,7 @@ class Quorum:
         return self.log.membership.kraft_version
 
     @property
-    def leading(self) -> LeaderHint:
+    def leader_hint(self) -> LeaderHint:
         return self.member.leader
 
     # Start and stop
@@ -140,13 +138,13 @@ class Quorum:
         self._following = loop.create_task(self._follow())
         self._following.add_done_callback(self._follow_ended)
         settings = self._settings
-        if settings.is_controller and not may_be_alone(settings):
+        if settings.is_controller and not is_configured_alone(settings):
             period_ms: int = settings["controller.quorum.fetch.timeout.ms"]
-            from barnabas.quorum.quorum_voters import OwnVote
+            from barnabas.quorum.quorum_voters import LocalVoterReporter
 
-            own = OwnVote(self, settings["controller.quorum.auto.join.enable"], period_ms)
-            self._own_vote = loop.create_task(own.run())
-        self._work()
+            own = LocalVoterReporter(self, settings["controller.quorum.auto.join.enable"], period_ms)
+            self._voter_report = loop.create_task(own.run())
+        self._process_output()
 
     async def caught_up(self) -> None:
         """Wait until this node's metadata is as new as the leader's was after this node started."""
@@ -158,15 +156,15 @@ class Quorum:
         member = self.member
         if isinstance(member.role, Elected) and not self.is_alone:
             member.resign(self._successors(), self.now_ms())
-            self._work()
-            ends = [task for (_, kind), task in self._asking.items() if kind is TellEnd]
+            self._process_output()
+            ends = [task for (_, kind), task in self._requests.items() if kind is SendEndEpoch]
             if ends:
                 await asyncio.wait(ends, timeout=self.request_ms / 2000)
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [*self._asking.values()]
-        tasks += [task for task in (self._following, self._own_vote) if task is not None]
+        tasks = [*self._requests.values()]
+        tasks += [task for task in (self._following, self._voter_report) if task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -187,14 +185,14 @@ class Quorum:
     def voters_changed(self) -> None:
         """Apply a change of voters that this leader has appended: it is in force at once."""
         self.member.voters_changed(self.now_ms())
-        self.member.tick(self.now_ms())
-        self._work()
+        self.member.on_timer(self.now_ms())
+        self._process_output()
 
     def resign_if_removed(self) -> None:
         """Resign once it is committed that this leader is no voter any more. Until then it leads."""
         if isinstance(self.member.role, Elected) and not self.member.is_voter:
             self.member.resign(self._successors(), self.now_ms())
-            self._work()
+            self._process_output()
 
     # Requests of other nodes
 
@@ -202,116 +200,117 @@ class Quorum:
         refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
         if refusal != ErrorCode.NONE:
             return quorum_messages.refusal_of(request, refusal)
-        asked = quorum_messages.vote_asked(request, version)
-        verdict = self.member.vote(asked, self.now_ms())
+        received = quorum_messages.read_vote(request, version)
+        verdict = self.member.on_vote(received, self.now_ms())
         logger.info(
             "node %d asks for %s in epoch %d: %s",
-            asked.candidate.id,
-            "a pre-vote" if asked.is_pre_vote else "a vote",
-            asked.epoch,
+            received.candidate.id,
+            "a pre-vote" if received.is_pre_vote else "a vote",
+            received.epoch,
             "granted" if verdict.is_granted else "not granted",
         )
-        return self._answer(request, version, verdict)
+        return self._respond(request, version, verdict)
 
     def begin_epoch(self, request: BeginQuorumEpochRequest, version: int) -> Message:
         refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
         if refusal != ErrorCode.NONE:
             return quorum_messages.refusal_of(request, refusal)
-        verdict = self.member.begin_told(quorum_messages.begin_told(request, version), self.now_ms())
-        return self._answer(request, version, verdict)
+        received = quorum_messages.read_begin_epoch(request, version)
+        verdict = self.member.on_begin_epoch(received, self.now_ms())
+        return self._respond(request, version, verdict)
 
     def end_epoch(self, request: EndQuorumEpochRequest, version: int) -> Message:
         refusal = quorum_messages.reason_to_refuse(request, self.cluster_id)
         if refusal != ErrorCode.NONE:
             return quorum_messages.refusal_of(request, refusal)
-        verdict = self.member.end_told(quorum_messages.end_told(request, version), self.now_ms())
-        return self._answer(request, version, verdict)
+        verdict = self.member.on_end_epoch(quorum_messages.read_end_epoch(request, version), self.now_ms())
+        return self._respond(request, version, verdict)
 
-    def _answer(self, request: Message, version: int, verdict: Verdict) -> Message:
+    def _respond(self, request: Message, version: int, verdict: Verdict) -> Message:
         try:
-            self._work()  # makes durable what the response depends on
+            self._process_output()  # makes durable what the response depends on
         except KafkaError as error:  # it is not durable, and this node stops
             return quorum_messages.refusal_of(request, error.code)
-        return quorum_messages.answer_to(request, version, verdict, self.member.leader)
+        return quorum_messages.response_to(request, version, verdict, self.member.leader)
 
     def _fetched_by(self, replica: ReplicaKey) -> None:
-        self.member.fetched_by(replica, self.now_ms())
+        self.member.on_fetch_request(replica, self.now_ms())
 
     # Output of the member
 
-    def _work(self) -> None:
+    def _process_output(self) -> None:
         """Carry out what the member wants after an input."""
         if self._unsaved is not None:
-            self._do(self._unsaved)
-        self._do(self.member.ready())
+            self._carry_out(self._unsaved)
+        self._carry_out(self.member.ready())
         self._schedule()
-        self._moved.set()
+        self._role_changed.set()
         self._notice_change()
 
-    def _do(self, ready: Ready) -> None:
+    def _carry_out(self, ready: Ready) -> None:
         """Save what must be durable, then send requests. After a shortage the same output is retried
         first."""
         if ready.has_lost and ready is not self._unsaved:
-            self._lose()
+            self._stop_leading()
         try:
             if ready.victory is not None:
                 self._lead(ready.victory)
             elif ready.save is not None:
-                self.log.remember(ready.save)
+                self.log.save_election_state(ready.save)
         except OSError as error:
             reason = f"could not save the quorum's state: {error}"
             if is_shortage(error):
                 if self._unsaved is None:
                     logger.warning("%s; retrying", reason)
-                    asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
+                    asyncio.get_running_loop().call_later(RETRY_S, self._retry_unsaved)
                 self._unsaved = ready
                 raise Shortage(reason) from error
             failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
-            self.log.give_up(failure)
+            self.log.fail(failure)
             raise failure from error
         self._unsaved = None
-        for ask in ready.asks:
-            self._begin(ask)
+        for outgoing in ready.outgoing:
+            self._begin_request(outgoing)
 
-    def _work_again(self) -> None:
+    def _retry_unsaved(self) -> None:
         if self._unsaved is None or self._is_stopped or self.log.error is not None:
             return
         try:
-            self._work()
+            self._process_output()
         except KafkaError:
-            asyncio.get_running_loop().call_later(RETRY_S, self._work_again)
+            asyncio.get_running_loop().call_later(RETRY_S, self._retry_unsaved)
 
     def _notice_change(self) -> None:
         if self._last_role is not self.member.role:
             self._last_role = self.member.role
-            if self._over is not None and not self._over.done():
-                self._over.set_result(None)
+            if self._role_end is not None and not self._role_end.done():
+                self._role_end.set_result(None)
         leader = self.member.leader
         if leader != self._last_leader:
             self._last_leader = leader
             calls = self.on_leader_change
             self.log.unexpected.call_all(calls, "notifying listeners of the quorum's leader", leader, leader)
 
-    async def _leave_when_over(self, asking: Awaitable[Any]) -> Any:
+    async def _await_in_role(self, asking: Awaitable[Any]) -> Any:
         """Return the response. Raises PeerUnreachable if this node's role changes first: another node is to
-        ask then."""
+        outgoing then."""
         task = asyncio.ensure_future(asking)
-        over = self._over = asyncio.get_running_loop().create_future()
+        role_end = self._role_end = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task, role_end], return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             raise PeerUnreachable("the role of this node has changed meanwhile")
         finally:
             task.cancel()
-            over.cancel()
+            role_end.cancel()
 
     def _lead(self, victory: Victory) -> None:
         self.log.lead(victory)
         logger.info("this node leads the quorum in epoch %d", victory.state.epoch)
         self.on_lead()
 
-    def _lose(self) -> None:
+    def _stop_leading(self) -> None:
         logger.info("this node no longer leads the quorum")
         self.log.renounce(NOT_LEADING)
         self.on_lose(NOT_LEADING)
@@ -322,53 +321,53 @@ class Quorum:
         if self._is_stopped or (self.is_alone and isinstance(self.member.role, Elected)):
             return
         wait_ms = min(self.member.deadline_ms - self.now_ms(), 60_000)
-        self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._on_timer)
 
-    def _tick(self) -> None:
+    def _on_timer(self) -> None:
         if self.log.error is None:
             try:
-                self.member.tick(self.now_ms())
+                self.member.on_timer(self.now_ms())
                 if not self._is_stopped:
-                    self._work()
+                    self._process_output()
             except KafkaError:
                 pass  # its state could not be saved: this node stops
             except Exception as error:
                 # Without its timer it would neither vote nor lead, yet look alive. So it stops.
                 logger.exception("this node can no longer take part in the quorum")
                 reason = f"the quorum's timer failed: {error}"
-                self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+                self.log.fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
 
-    def _begin(self, ask: Ask) -> None:
-        slot = ask.to.id, type(ask)
-        under_way = self._asking.get(slot)
+    def _begin_request(self, outgoing: Outgoing) -> None:
+        slot = outgoing.to.id, type(outgoing)
+        under_way = self._requests.get(slot)
         if under_way is not None:
             under_way.cancel()
-        task = self._asking[slot] = asyncio.get_running_loop().create_task(self._ask(ask))
-        task.add_done_callback(lambda done: self._asked(slot, done))
+        task = self._requests[slot] = asyncio.get_running_loop().create_task(self._send(outgoing))
+        task.add_done_callback(lambda done: self._request_done(slot, done))
 
-    def _asked(self, slot: tuple[int, type[Ask]], done: asyncio.Task[None]) -> None:
-        if self._asking.get(slot) is done:
-            del self._asking[slot]
+    def _request_done(self, slot: tuple[int, type[Outgoing]], done: asyncio.Task[None]) -> None:
+        if self._requests.get(slot) is done:
+            del self._requests[slot]
         if not done.cancelled() and (error := done.exception()) is not None:
             logger.error("request to voter %d failed: %s", slot[0], error)
 
-    async def _ask(self, ask: Ask) -> None:
-        request = quorum_messages.request_for(ask, self.log.local, self.cluster_id)
+    async def _send(self, outgoing: Outgoing) -> None:
+        request = quorum_messages.request_for(outgoing, self.log.local, self.cluster_id)
         wait_ms = self._retry_ms
-        while ask.to.endpoints and self.member.is_wanted(ask):
-            at = ask.to.endpoints[0]
+        while outgoing.to.endpoints and self.member.is_pending(outgoing):
+            at = outgoing.to.endpoints[0]
             try:
-                answer = await self.peers.ask(Address(at.host, at.port), request, self.request_ms, LANE)
+                response = await self.peers.ask(Address(at.host, at.port), request, self.request_ms, LANE)
             except PeerUnreachable:
                 await asyncio.sleep(wait_ms / 1000)
                 wait_ms = min(wait_ms * 2 + 1, RETRY_MS_MAX)
                 continue
-            verdict, hint = quorum_messages.verdict_in(answer)
-            if isinstance(ask, AskVote):
-                self.member.vote_answered(ask, verdict, hint, self.now_ms())
+            verdict, hint = quorum_messages.read_response(response)
+            if isinstance(outgoing, SendVote):
+                self.member.on_vote_response(outgoing, verdict, hint, self.now_ms())
             else:
-                self.member.told(ask, verdict, hint, self.now_ms())
-            self._work()
+                self.member.on_epoch_response(outgoing, verdict, hint, self.now_ms())
+            self._process_output()
             return
 
     # Following
@@ -391,18 +390,18 @@ class Quorum:
         attempts = 0
         while self.log.error is None:
             role = self.member.role
-            self._moved.clear()
+            self._role_changed.clear()
             try:
                 if isinstance(role, Follower):
                     await self._fetch(role)
                 elif isinstance(role, Elected | Prospective | Candidate):
                     if isinstance(role, Elected) and self.log.high_watermark >= 0:
                         self._caught_up.set()
-                        await self._moved.wait()
+                        await self._role_changed.wait()
                     elif isinstance(role, Elected):
-                        await self.log.changed(self.request_ms)
+                        await self.log.wait_for_change(self.request_ms)
                     else:
-                        await self._moved.wait()
+                        await self._role_changed.wait()
                 else:
                     await self._look_for_leader(attempts)
                     attempts += 1
@@ -418,7 +417,7 @@ class Quorum:
         if not done.cancelled() and (error := done.exception()) is not None:
             logger.error("this node can no longer follow the quorum", exc_info=error)
             reason = f"following the quorum failed: {error}"
-            self.log.give_up(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+            self.log.fail(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
 
     async def _fetch(self, role: Follower) -> None:
         member, epoch = self.member, self.member.epoch
@@ -428,70 +427,71 @@ class Quorum:
             return member.role is role and member.epoch == epoch
 
         # An observer looks elsewhere sooner than voters start an election. That disturbs no election.
-        patience_ms = self.request_ms if member.is_voter else self.request_ms // 2
+        timeout_ms = self.request_ms if member.is_voter else self.request_ms // 2
         try:
-            fetched = await self.fetching.fetch(address, epoch, is_current, patience_ms)
+            fetched = await self.fetching.fetch(address, epoch, is_current, timeout_ms)
         except PeerUnreachable as error:
             self._suspect = LeaderHint(role.leader_id, epoch)
             self._suspect_until_ms = self.now_ms() + self._fetch_timeout_ms
             if is_current():
                 logger.debug("the leader %d at %s does not respond: %s", role.leader_id, address, error)
-                member.leader_gone(epoch, self.now_ms())
-                self._work()
+                member.on_leader_unreachable(epoch, self.now_ms())
+                self._process_output()
             await asyncio.sleep(self._retry_ms / 1000)
             return
         if not is_current():
             return
         now_ms = self.now_ms()
         if fetched.error == ErrorCode.NONE:
-            member.fetched(epoch, now_ms)
+            member.on_fetch_response(epoch, now_ms)
             if 0 <= fetched.high_watermark <= self.log.end_offset:
                 self._caught_up.set()
             self._schedule()
             return
-        if not member.hear_of(fetched.hint, now_ms):
-            member.leader_gone(epoch, now_ms)
+        if not member.on_leader_hint(fetched.hint, now_ms):
+            member.on_leader_unreachable(epoch, now_ms)
             await asyncio.sleep(self._retry_ms / 1000)
-        self._work()
+        self._process_output()
 
     async def _look_for_leader(self, attempts: int) -> None:
         servers = self._servers()
         if not servers:
-            await self._moved.wait()
+            await self._role_changed.wait()
             return
         address = servers[attempts % len(servers)]
         rounds = attempts // len(servers)
         try:
             # Some servers may hang: each gets a short timeout at first, and a longer one in every round.
-            timeout_ms = min(LOOK_MS << min(rounds, 10), self.request_ms)
+            timeout_ms = min(DISCOVERY_TIMEOUT_MS << min(rounds, 10), self.request_ms)
             fetched = await self.fetching.discover(address, self.member.epoch, timeout_ms)
         except PeerUnreachable as error:
             logger.debug("%s does not name a leader: %s", address, error)
         else:
-            if self._takes(fetched.hint, address) and self.member.hear_of(fetched.hint, self.now_ms()):
-                self._work()
+            hint = fetched.hint
+            if self._believes(hint, address) and self.member.on_leader_hint(hint, self.now_ms()):
+                self._process_output()
                 return
         is_round_over = (attempts + 1) % len(servers) == 0
         longer_ms = min(self._retry_ms * 5 << min(rounds, 6), RETRY_MS_MAX)
         await self._pause(longer_ms if is_round_over else self._retry_ms)
 
-    def _takes(self, hint: LeaderHint, told_by: Address) -> bool:
+    def _believes(self, hint: LeaderHint, source: Address) -> bool:
         """Whether to believe a hint. A leader that did not respond is believed for a while only if it names
         itself."""
         if (hint.leader_id, hint.epoch) != (self._suspect.leader_id, self._suspect.epoch):
             return True
-        is_itself = (hint.host, hint.port) == (told_by.host, told_by.port)
+        is_itself = (hint.host, hint.port) == (source.host, source.port)
         return is_itself or self.now_ms() >= self._suspect_until_ms
 
     async def _pause(self, wait_ms: int) -> None:
         """Sleep this long, or until the role changes."""
         try:
             async with asyncio.timeout(wait_ms / 1000):
-                await self._moved.wait()
+                await self._role_changed.wait()
         except TimeoutError:
             pass
 
 
-def may_be_alone(settings: BrokerSettings) -> bool:
+def is_configured_alone(settings: BrokerSettings) -> bool:
     """Whether the static configuration names this node as the only voter."""
     return [voter.id for voter in settings.voters] == [settings.node_id]

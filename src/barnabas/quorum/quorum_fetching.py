@@ -42,11 +42,11 @@ class Fetched(NamedTuple):
     high_watermark: int = -1
 
 
-Leave = Callable[[Awaitable[Any]], Awaitable[Any]]
+AwaitInRole = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 
 class Fetching:
-    """`leave_when_over` awaits a response, but not longer than this node follows the leader."""
+    """`await_in_role` awaits a response, but not longer than this node follows the leader."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Fetching:
         cluster_id: str,
         peers: Peers,
         settings: BrokerSettings,
-        leave_when_over: Leave,
+        await_in_role: AwaitInRole,
     ) -> None:
-        self._leave_when_over = leave_when_over
+        self._await_in_role = await_in_role
         self._log = log
         self._cluster_id = cluster_id
         self._peers = peers
@@ -68,12 +68,16 @@ class Fetching:
     async def discover(self, address: Address, epoch: int, timeout_ms: int) -> Fetched:
         """Ask a node who leads. Replicates nothing."""
         request = self._request(epoch, wait_ms=0)
-        answer = await self._leave_when_over(self._peers.ask(address, request, timeout_ms, lane=FETCH_LANE))
-        if answer.error_code != ErrorCode.NONE or not answer.responses or not answer.responses[0].partitions:
-            return Fetched(ErrorCode(answer.error_code), LeaderHint(epoch=-1))
-        partition: PartitionData = answer.responses[0].partitions[0]
+        response = await self._await_in_role(self._peers.ask(address, request, timeout_ms, lane=FETCH_LANE))
+        if (
+            response.error_code != ErrorCode.NONE
+            or not response.responses
+            or not response.responses[0].partitions
+        ):
+            return Fetched(ErrorCode(response.error_code), LeaderHint(epoch=-1))
+        partition: PartitionData = response.responses[0].partitions[0]
         leader = partition.current_leader
-        hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+        hint = hint_from(leader.leader_id, leader.leader_epoch, response.node_endpoints)
         return Fetched(ErrorCode(partition.error_code), hint)
 
     async def fetch(
@@ -81,24 +85,24 @@ class Fetching:
     ) -> Fetched:
         """Make one fetch and apply its response, as long as this leader is still the one to follow.
         Raises `PeerUnreachable`, or KafkaError when the disk fails."""
-        answer = await self._leave_when_over(
+        response = await self._await_in_role(
             self._peers.ask(address, self._request(epoch), timeout_ms + WAIT_MS, lane=FETCH_LANE)
         )
         if not is_current():
             return Fetched()
-        if answer.error_code != ErrorCode.NONE:
-            return Fetched(ErrorCode(answer.error_code))
-        if not answer.responses or not answer.responses[0].partitions:
+        if response.error_code != ErrorCode.NONE:
+            return Fetched(ErrorCode(response.error_code))
+        if not response.responses or not response.responses[0].partitions:
             return Fetched(ErrorCode.UNKNOWN_SERVER_ERROR)
-        partition: PartitionData = answer.responses[0].partitions[0]
+        partition: PartitionData = response.responses[0].partitions[0]
         leader = partition.current_leader
-        hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+        hint = hint_from(leader.leader_id, leader.leader_epoch, response.node_endpoints)
         if partition.error_code != ErrorCode.NONE:
             return Fetched(ErrorCode(partition.error_code), hint)
         if hint.epoch > epoch:
             return Fetched(ErrorCode.FENCED_LEADER_EPOCH, hint)
         self._is_current = is_current
-        return await self._take(address, epoch, partition, hint)
+        return await self._apply(address, epoch, partition, hint)
 
     def _request(self, epoch: int, wait_ms: int = WAIT_MS) -> FetchRequest:
         log = self._log
@@ -125,7 +129,7 @@ class Fetching:
             ],
         )
 
-    async def _take(
+    async def _apply(
         self, address: Address, epoch: int, partition: PartitionData, hint: LeaderHint
     ) -> Fetched:
         log = self._log
@@ -161,16 +165,16 @@ class Fetching:
         received = bytearray()
         while True:
             request = self._snapshot_request(epoch, snapshot, len(received))
-            answer: FetchSnapshotResponse = await self._leave_when_over(
+            response: FetchSnapshotResponse = await self._await_in_role(
                 self._peers.ask(address, request, self._timeout_ms, lane=FETCH_LANE)
             )
             if not self._is_current():
                 return Fetched()
-            if answer.error_code != ErrorCode.NONE:
-                return Fetched(ErrorCode(answer.error_code))
-            part = answer.topics[0].partitions[0]
+            if response.error_code != ErrorCode.NONE:
+                return Fetched(ErrorCode(response.error_code))
+            part = response.topics[0].partitions[0]
             leader = part.current_leader
-            hint = hint_from(leader.leader_id, leader.leader_epoch, answer.node_endpoints)
+            hint = hint_from(leader.leader_id, leader.leader_epoch, response.node_endpoints)
             if part.error_code in SNAPSHOT_LOST:
                 return Fetched(hint=hint)  # the next fetch names another snapshot
             if part.error_code != ErrorCode.NONE:

@@ -15,9 +15,9 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from barnabas.quorum.metadata_log import MetadataLog
-from barnabas.raft.asks import ReplicaKey
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.log_ends import compare
+from barnabas.raft.messages import ReplicaKey
 from barnabas.raft.quorum_description import METADATA_PARTITION, METADATA_TOPIC
 from barnabas.raft.snapshot_ids import SnapshotId
 
@@ -57,26 +57,26 @@ class Serving:
         if asked is None:
             return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
         if asked.fetch_offset < 0 or asked.last_fetched_epoch < 0 or asked.current_leader_epoch < 0:
-            return self._answer(version, ErrorCode.INVALID_REQUEST)
+            return self._response(version, ErrorCode.INVALID_REQUEST)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max(request.max_wait_ms, 0) / 1000
         epoch = self._leading().epoch
         while True:
-            answer = self._try(request, asked, version)
-            if answer is not None:
-                return answer
+            response = self._try(request, asked, version)
+            if response is not None:
+                return response
             left = deadline - loop.time()
             if left <= 0:
-                return self._answer(version, ErrorCode.NONE)
-            await self._log.changed(int(left * 1000) + 1)
+                return self._response(version, ErrorCode.NONE)
+            await self._log.wait_for_change(int(left * 1000) + 1)
             if self._leading().epoch != epoch:
-                return self._answer(version, self._refusal(asked.current_leader_epoch))
+                return self._response(version, self._refusal(asked.current_leader_epoch))
 
     def _try(self, request: FetchRequest, asked: Any, version: int) -> FetchResponse | None:
         """The response, or None while there is nothing new."""
         refusal = self._refusal(asked.current_leader_epoch)
         if refusal != ErrorCode.NONE:
-            return self._answer(version, refusal)
+            return self._response(version, refusal)
         log = self._log
         offset = asked.fetch_offset
         agreement = compare(
@@ -87,11 +87,11 @@ class Serving:
             data = PartitionData(
                 diverging_epoch=PartitionData.EpochEndOffset(epoch=epoch, end_offset=end_offset)
             )
-            return self._answer(version, ErrorCode.NONE, data)
+            return self._response(version, ErrorCode.NONE, data)
         if agreement.snapshot is not None:
             end_offset, epoch = agreement.snapshot
             data = PartitionData(snapshot_id=PartitionData.SnapshotId(end_offset=end_offset, epoch=epoch))
-            return self._answer(version, ErrorCode.NONE, data)
+            return self._response(version, ErrorCode.NONE, data)
         replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
         log.replicated(replica_id, asked.replica_directory_id, offset)
         self._on_fetch(ReplicaKey(replica_id, asked.replica_directory_id))
@@ -99,7 +99,7 @@ class Serving:
         records = log.read(offset, max_bytes) if offset < log.end_offset else b""
         if not records and log.high_watermark <= asked.high_watermark:
             return None
-        return self._answer(version, ErrorCode.NONE, PartitionData(records=records))
+        return self._response(version, ErrorCode.NONE, PartitionData(records=records))
 
     def _refusal(self, epoch: int) -> ErrorCode:
         leading = self._leading()
@@ -111,7 +111,7 @@ class Serving:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
-    def _answer(self, version: int, error: ErrorCode, data: PartitionData | None = None) -> FetchResponse:
+    def _response(self, version: int, error: ErrorCode, data: PartitionData | None = None) -> FetchResponse:
         leading = self._leading()
         partition = data or PartitionData()
         partition.partition_index = METADATA_PARTITION

@@ -24,9 +24,9 @@ from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from barnabas.quorum.peers import PeerUnreachable
 from barnabas.raft import voter_changes
-from barnabas.raft.asks import ReplicaKey
 from barnabas.raft.leader import Leader
 from barnabas.raft.leader_hint import LeaderHint
+from barnabas.raft.messages import ReplicaKey
 from barnabas.raft.roles import Follower
 from barnabas.raft.voters import KRAFT_VERSION_MAX, Voter, VoterEndpoint, VoterSet
 from barnabas.settings.quorum import Address
@@ -46,7 +46,7 @@ class VoterChanges:
         self._quorum = quorum
         self._log = quorum.log
         self._is_busy = False
-        self._told: dict[int, Voter] = {}  # what static voters reported, for the upgrade to kraft.version 1
+        self._reported: dict[int, Voter] = {}  # by static voters, for the upgrade to kraft.version 1
 
     async def add(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
         endpoints = tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners)
@@ -100,13 +100,13 @@ class VoterChanges:
             if self._log.membership.kraft_version < 1:
                 if voter.id not in self._log.membership.voters.voters:
                     raise KafkaError(ErrorCode.VOTER_NOT_FOUND)
-                self._told[voter.id] = voter
+                self._reported[voter.id] = voter
                 return 0  # nothing to wait for
             voter_changes.check_ready(leader, self._log.membership, "updating")
             return self._write(voter_changes.with_updated(self._log.membership.voters, voter))
 
         error = await self._change(request.cluster_id, change)
-        leading = self._quorum.leading
+        leading = self._quorum.leader_hint
         current = UpdateRaftVoterResponse.CurrentLeader(
             leader_id=leading.leader_id, leader_epoch=leading.epoch, host=leading.host, port=leading.port
         )
@@ -114,7 +114,7 @@ class VoterChanges:
             error_code=error.code if error else ErrorCode.NONE, current_leader=current
         )
 
-    async def before_features(self, request: UpdateFeaturesRequest) -> None:
+    async def upgrade_kraft_version(self, request: UpdateFeaturesRequest) -> None:
         """Upgrade `kraft.version`, which the quorum keeps itself, before the controller decides the other
         features."""
         wanted = [each for each in request.feature_updates if each.feature == KRAFT_VERSION]
@@ -124,7 +124,7 @@ class VoterChanges:
             return
 
         async def change(leader: Leader) -> int:
-            voters = voter_changes.dynamic(self._log.membership.voters, self._log.local, self._told)
+            voters = voter_changes.dynamic(self._log.membership.voters, self._log.local, self._reported)
             records = [KRaftVersionRecord(version=0, kraft_version=KRAFT_VERSION_MAX), voters.to_record()]
             end_offset = self._log.append_controls(records)
             logger.info("upgraded kraft.version to %d", KRAFT_VERSION_MAX)
@@ -193,26 +193,26 @@ class VoterChanges:
         )
 
     async def _kraft_versions(self, voter: Voter, at: VoterEndpoint) -> tuple[int, int]:
-        """Ask the new voter which kraft.version it supports."""
+        """Outgoing the new voter which kraft.version it supports."""
         name, version = SOFTWARE
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         timeout_ms = self._quorum.request_ms
         try:
-            answer: ApiVersionsResponse = await self._quorum.peers.ask(
+            response: ApiVersionsResponse = await self._quorum.peers.ask(
                 Address(at.host, at.port), request, timeout_ms, LANE
             )
         except PeerUnreachable:
-            key = voter_changes.shown(ReplicaKey(voter.id, voter.directory_id))
+            key = voter_changes.key_text(ReplicaKey(voter.id, voter.directory_id))
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, f"New voter {key} is not ready to receive requests"
             ) from None
-        if answer.error_code != ErrorCode.NONE:
+        if response.error_code != ErrorCode.NONE:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT,
                 "Aborted add voter operation for since API_VERSIONS returned an error "
-                f"{ErrorCode(answer.error_code).name}",
+                f"{ErrorCode(response.error_code).name}",
             )
-        for feature in answer.supported_features:
+        for feature in response.supported_features:
             supports = feature.min_version <= self._quorum.kraft_version <= feature.max_version
             if feature.name == KRAFT_VERSION and supports:
                 return feature.min_version, feature.max_version
@@ -229,12 +229,13 @@ class VoterChanges:
             if loop.time() >= deadline or self._log.leader is not leader:
                 raise KafkaError(
                     ErrorCode.REQUEST_TIMED_OUT,
-                    f"Aborted add voter operation for {voter_changes.shown(key)} since it is lagging behind",
+                    f"Aborted add voter operation for {voter_changes.key_text(key)} "
+                    "since it is lagging behind",
                 )
             await asyncio.sleep(POLL_MS / 1000)
 
 
-class OwnVote:
+class LocalVoterReporter:
     """Reports this controller to the leader periodically: a changed address, or a request to become a
     voter."""
 
@@ -252,15 +253,15 @@ class OwnVote:
                 continue
             try:
                 address = Address(role.host, role.port)
-                answer: Any = await self._quorum.peers.ask(
+                response: Any = await self._quorum.peers.ask(
                     address, request, self._quorum.request_ms * 2, LANE
                 )
             except PeerUnreachable as error:
                 logger.debug("could not report this voter to the leader: %s", error)
                 continue
-            if answer.error_code != ErrorCode.NONE:
+            if response.error_code != ErrorCode.NONE:
                 logger.info(
-                    "the leader refused %s: %s", type(request).__name__, ErrorCode(answer.error_code).name
+                    "the leader refused %s: %s", type(request).__name__, ErrorCode(response.error_code).name
                 )
 
     def _next(self) -> Any:
@@ -270,7 +271,7 @@ class OwnVote:
             return None
         known = membership.voters.voters.get(local.id)
         if known is not None and known.directory_id in (NULL_UUID, local.directory_id):
-            return None if known == local else self._update_request(local, quorum.leading)
+            return None if known == local else self._update_request(local, quorum.leader_hint)
         if not self._auto_join:
             return None
         if known is not None:  # this controller's earlier disk still holds the vote

@@ -24,7 +24,7 @@ from barnabas.records.batch import BatchHeader
 from barnabas.records.control import read_control
 from barnabas.records.record import iter_records
 
-RECORDS_A_STEP = 16
+RECORDS_PER_STEP = 16
 Replayed = tuple[MetadataDelta, TransactionFilter]  # the changes, and the transactions open after them
 
 
@@ -55,7 +55,7 @@ def read_in_steps(data: bytes, position: int, header: BatchHeader) -> Steps[Batc
     else:
         for record in iter_records(data, position=position):
             records.append(serde.decode(record.value or b""))
-            if not len(records) % RECORDS_A_STEP:
+            if not len(records) % RECORDS_PER_STEP:
                 yield
     return Batch(
         header.base_offset,
@@ -119,19 +119,19 @@ class Uncommitted:
         last = batches[-1]
         return delta, delta.apply(Provenance(last.end_offset - 1, last.epoch, last.timestamp_ms))
 
-    def take_all(self, image: MetadataImage) -> tuple[MetadataDelta, MetadataImage, Sequence[Batch]]:
+    def pop_all(self, image: MetadataImage) -> tuple[MetadataDelta, MetadataImage, Sequence[Batch]]:
         """Remove all batches and return the image with them, as a new leader sees it. The new leader commits
         them together with its own first records."""
-        taken, self.batches = self.batches, deque()
+        popped, self.batches = self.batches, deque()
         delta = MetadataDelta(image)
         self.transactions = self.transactions.copy()
-        for batch in taken:
+        for batch in popped:
             self._note_registrations(batch)
             delta.replay_all(self.transactions.pass_on(batch.records))
         at = image.provenance
-        if taken:
-            at = Provenance(taken[-1].end_offset - 1, taken[-1].epoch, taken[-1].timestamp_ms)
-        return delta, delta.apply(at), taken
+        if popped:
+            at = Provenance(popped[-1].end_offset - 1, popped[-1].epoch, popped[-1].timestamp_ms)
+        return delta, delta.apply(at), popped
 
     def _note_registrations(self, batch: Batch) -> None:
         for index, record in enumerate(batch.records):

@@ -41,7 +41,7 @@ def elected(epoch: int, local: Voter, membership: Membership, granting_ids: Sequ
     """The state and records that follow from winning an epoch with these votes."""
     state = ElectionState(epoch, leader_id=local.id, voted_id=NOBODY)
     records: list[Message] = [leader_change(local.id, membership.voters.ids, granting_ids)]
-    if membership.kraft_version > 0 and _must_tell(membership, local):
+    if membership.kraft_version > 0 and _needs_voters_record(membership, local):
         membership = Membership(
             membership.kraft_version, membership.voters.with_voter(local), membership.offset
         )
@@ -49,7 +49,7 @@ def elected(epoch: int, local: Voter, membership: Membership, granting_ids: Sequ
     return Victory(state, membership, records)
 
 
-def _must_tell(membership: Membership, local: Voter) -> bool:
+def _needs_voters_record(membership: Membership, local: Voter) -> bool:
     """Whether the log has no voters yet, or has an outdated address of this one."""
     known = membership.voters.voters.get(local.id)
     return membership.offset == BOOTSTRAP_OFFSET or known != local

@@ -1,7 +1,7 @@
 """A member of the quorum: votes, stands for election, leads, follows. Decides everything, does no I/O.
 
-In: requests and responses of other members, fetches, and the time (`tick`). Out: responses, and after every
-input one `Ready` value with everything to do. For the roles and their transitions see `roles`.
+In: requests and responses of other members, fetches, and the time (`on_timer`). Out: responses, and after
+every input one `Ready` value with everything to do. For the roles and their transitions see `roles`.
 Invariants: in an epoch a member votes once and knows one leader. Its responses depend only on state that
 `Ready.save` made durable. A member that would not win does not raise the epoch (pre-vote, KIP-996).
 Does not know: the log's content, connections, the controller.
@@ -14,22 +14,22 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from barnabas.protocol import NULL_UUID, ErrorCode
-from barnabas.raft.asks import (
-    Ask,
-    AskVote,
-    BeginTold,
-    EndTold,
-    Ready,
-    ReplicaKey,
-    TellBegin,
-    TellEnd,
-    Verdict,
-    VoteAsked,
-)
 from barnabas.raft.election import Victory, elected
 from barnabas.raft.election_state import NOBODY, ElectionState
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.log_ends import is_up_to_date
+from barnabas.raft.messages import (
+    BeginEpochReceived,
+    EndEpochReceived,
+    Outgoing,
+    Ready,
+    ReplicaKey,
+    SendBeginEpoch,
+    SendEndEpoch,
+    SendVote,
+    Verdict,
+    VoteReceived,
+)
 from barnabas.raft.roles import (
     Campaign,
     Candidate,
@@ -88,9 +88,9 @@ class Member:
         self._save = False
         self._lost = False
         self._victory: Victory | None = None
-        self._asks: list[Ask] = []
+        self._outgoing: list[Outgoing] = []
         if log.last_epoch > state.epoch:
-            self._keep(ElectionState(log.last_epoch))
+            self._set_state(ElectionState(log.last_epoch))
         self.role: Role = Unattached(now_ms + self._election_wait_ms())
         if self.state.leader_id == local.id:
             # It led this epoch before it stopped: it must not vote for another node in it.
@@ -130,7 +130,7 @@ class Member:
 
     @property
     def deadline_ms(self) -> int:
-        """When `tick` has something to do; never for an observer."""
+        """When `on_timer` has something to do; never for an observer."""
         role = self.role
         if isinstance(role, Elected):
             return min(role.check_deadline_ms, role.begin_at_ms)
@@ -143,78 +143,82 @@ class Member:
             has_lost=self._lost,
             save=self.state if self._save else None,
             victory=self._victory,
-            asks=tuple(self._asks),
+            outgoing=tuple(self._outgoing),
         )
         self._lost = self._save = False
         self._victory = None
-        self._asks = []
+        self._outgoing = []
         return found
 
-    def is_wanted(self, ask: Ask) -> bool:
+    def is_pending(self, outgoing: Outgoing) -> bool:
         """Whether to send a request again that got no response."""
         role = self.role
-        if ask.epoch != self.epoch:
+        if outgoing.epoch != self.epoch:
             return False
-        if isinstance(ask, AskVote):
-            kind = Prospective if ask.is_pre_vote else Candidate
-            return isinstance(role, kind) and role.is_unanswered(ask.to.id)
-        if isinstance(ask, TellBegin):
-            return isinstance(role, Elected) and ask.to.id not in role.fetched
-        return isinstance(role, Resigned) and ask.to.id not in role.told
+        if isinstance(outgoing, SendVote):
+            kind = Prospective if outgoing.is_pre_vote else Candidate
+            return isinstance(role, kind) and role.awaits_response_of(outgoing.to.id)
+        if isinstance(outgoing, SendBeginEpoch):
+            return isinstance(role, Elected) and outgoing.to.id not in role.fetched
+        return isinstance(role, Resigned) and outgoing.to.id not in role.informed
 
     # Requests of other members
 
-    def vote(self, asked: VoteAsked, now_ms: int) -> Verdict:
-        last = asked.last_epoch
-        is_illegal = last > asked.epoch if asked.is_pre_vote else last >= asked.epoch
-        if asked.end_offset < 0 or last < 0 or is_illegal or asked.candidate.id < 0:
+    def on_vote(self, received: VoteReceived, now_ms: int) -> Verdict:
+        last = received.last_epoch
+        is_illegal = last > received.epoch if received.is_pre_vote else last >= received.epoch
+        if received.end_offset < 0 or last < 0 or is_illegal or received.candidate.id < 0:
             return Verdict(ErrorCode.INVALID_REQUEST)
-        if asked.epoch < self.epoch:
+        if received.epoch < self.epoch:
             return Verdict(ErrorCode.FENCED_LEADER_EPOCH)
-        if asked.epoch > self.epoch:
-            self._to_unattached(asked.epoch, now_ms)
-        if not self._is_meant(asked.voter):
+        if received.epoch > self.epoch:
+            self._to_unattached(received.epoch, now_ms)
+        if not self._is_addressed(received.voter):
             return Verdict(ErrorCode.INVALID_VOTER_KEY)
-        is_granted = self._grants(asked)
-        if is_granted and not asked.is_pre_vote and self.state.voted_id == NOBODY:
-            candidate = asked.candidate
-            self._keep(replace(self.state, voted_id=candidate.id, voted_directory_id=candidate.directory_id))
+        is_granted = self._grants(received)
+        if is_granted and not received.is_pre_vote and self.state.voted_id == NOBODY:
+            candidate = received.candidate
+            self._set_state(
+                replace(self.state, voted_id=candidate.id, voted_directory_id=candidate.directory_id)
+            )
             self.role = Unattached(now_ms + self._election_wait_ms())
         return Verdict(is_granted=is_granted)
 
-    def _grants(self, asked: VoteAsked) -> bool:
+    def _grants(self, received: VoteReceived) -> bool:
         log, state, role = self._log, self.state, self.role
-        if not is_up_to_date(asked.last_epoch, asked.end_offset, log.last_epoch, log.end_offset):
+        if not is_up_to_date(received.last_epoch, received.end_offset, log.last_epoch, log.end_offset):
             return False
         if isinstance(role, Elected):
             return False
-        if asked.is_pre_vote:
+        if received.is_pre_vote:
             return not (isinstance(role, Follower) and role.has_fetched)
         if state.voted_id != NOBODY:
             known = state.voted_directory_id
-            same_directory = known in (NULL_UUID, asked.candidate.directory_id)
-            return state.voted_id == asked.candidate.id and same_directory
+            same_directory = known in (NULL_UUID, received.candidate.directory_id)
+            return state.voted_id == received.candidate.id and same_directory
         return state.leader_id == NOBODY
 
-    def begin_told(self, told: BeginTold, now_ms: int) -> Verdict:
-        if told.epoch < self.epoch:
+    def on_begin_epoch(self, received: BeginEpochReceived, now_ms: int) -> Verdict:
+        if received.epoch < self.epoch:
             return Verdict(ErrorCode.FENCED_LEADER_EPOCH)
-        if told.leader_id < 0:
+        if received.leader_id < 0:
             return Verdict(ErrorCode.INVALID_REQUEST)
-        self.hear_of(self._hint(told.leader_id, told.epoch, told.endpoints), now_ms, from_leader=True)
-        if not self._is_meant(told.voter):
+        self.on_leader_hint(
+            self._hint(received.leader_id, received.epoch, received.endpoints), now_ms, from_leader=True
+        )
+        if not self._is_addressed(received.voter):
             return Verdict(ErrorCode.INVALID_VOTER_KEY)
         return Verdict()
 
-    def end_told(self, told: EndTold, now_ms: int) -> Verdict:
-        if told.epoch < self.epoch:
+    def on_end_epoch(self, received: EndEpochReceived, now_ms: int) -> Verdict:
+        if received.epoch < self.epoch:
             return Verdict(ErrorCode.FENCED_LEADER_EPOCH)
-        if told.leader_id < 0:
+        if received.leader_id < 0:
             return Verdict(ErrorCode.INVALID_REQUEST)
-        self.hear_of(self._hint(told.leader_id, told.epoch, told.endpoints), now_ms)
+        self.on_leader_hint(self._hint(received.leader_id, received.epoch, received.endpoints), now_ms)
         role = self.role
-        wait_ms = self._succession_ms(told.successors)
-        if isinstance(role, Follower) and role.leader_id == told.leader_id:
+        wait_ms = self._succession_ms(received.successors)
+        if isinstance(role, Follower) and role.leader_id == received.leader_id:
             role.has_fetched = False
             role.deadline_ms = min(role.deadline_ms, now_ms + wait_ms)
         elif isinstance(role, Unattached) and self.state.voted_id == NOBODY:
@@ -235,7 +239,7 @@ class Member:
                 return min(longest, base << (position - 1))
         return longest
 
-    def _is_meant(self, voter: ReplicaKey | None) -> bool:
+    def _is_addressed(self, voter: ReplicaKey | None) -> bool:
         if voter is None or voter.id < 0:
             return True
         return voter.id == self.local.id and voter.directory_id in (NULL_UUID, self.local.directory_id)
@@ -249,23 +253,29 @@ class Member:
 
     # Responses of other members
 
-    def vote_answered(self, ask: AskVote, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
-        if self.hear_of(hint, now_ms) or not self.is_wanted(ask) or verdict.error != ErrorCode.NONE:
+    def on_vote_response(self, outgoing: SendVote, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
+        if (
+            self.on_leader_hint(hint, now_ms)
+            or not self.is_pending(outgoing)
+            or verdict.error != ErrorCode.NONE
+        ):
             return
         role = self.role
         assert isinstance(role, Campaign)
-        (role.granted if verdict.is_granted else role.rejected)[ask.to.id] = None
+        (role.granted if verdict.is_granted else role.rejected)[outgoing.to.id] = None
         self._count(role, now_ms)
 
-    def told(self, ask: TellBegin | TellEnd, verdict: Verdict, hint: LeaderHint, now_ms: int) -> None:
+    def on_epoch_response(
+        self, outgoing: SendBeginEpoch | SendEndEpoch, verdict: Verdict, hint: LeaderHint, now_ms: int
+    ) -> None:
         """Record a response to BeginQuorumEpoch or EndQuorumEpoch: the receiver knows now."""
-        if self.hear_of(hint, now_ms) or verdict.error != ErrorCode.NONE:
+        if self.on_leader_hint(hint, now_ms) or verdict.error != ErrorCode.NONE:
             return
         role = self.role
-        if isinstance(ask, TellEnd) and isinstance(role, Resigned) and ask.epoch == self.epoch:
-            role.told[ask.to.id] = None
+        if isinstance(outgoing, SendEndEpoch) and isinstance(role, Resigned) and outgoing.epoch == self.epoch:
+            role.informed[outgoing.to.id] = None
 
-    def hear_of(self, hint: LeaderHint, now_ms: int, *, from_leader: bool = False) -> bool:
+    def on_leader_hint(self, hint: LeaderHint, now_ms: int, *, from_leader: bool = False) -> bool:
         """Learn who leads; True when that is news. Ignored are hints of past epochs, and hints at the
         leader that a prospective candidate lost, unless they come from that leader itself."""
         if hint.epoch < self.epoch:
@@ -287,14 +297,14 @@ class Member:
 
     # Following
 
-    def fetched(self, epoch: int, now_ms: int) -> None:
+    def on_fetch_response(self, epoch: int, now_ms: int) -> None:
         """Record that the leader of this epoch responded to a fetch."""
         role = self.role
         if isinstance(role, Follower) and epoch == self.epoch:
             role.has_fetched = True
             role.deadline_ms = now_ms + self._timing.fetch_timeout_ms
 
-    def leader_gone(self, epoch: int, now_ms: int) -> None:
+    def on_leader_unreachable(self, epoch: int, now_ms: int) -> None:
         """Record that the connection to the leader was refused or broke, so it will hardly respond again.
         An election is safe at any time: standing soon shortens the gap, and the pre-vote protects a leader
         that is alive."""
@@ -309,7 +319,7 @@ class Member:
 
     # Leading
 
-    def fetched_by(self, replica: ReplicaKey, now_ms: int) -> None:
+    def on_fetch_request(self, replica: ReplicaKey, now_ms: int) -> None:
         """Record that a voter fetched from this leader."""
         role = self.role
         if not isinstance(role, Elected):
@@ -343,11 +353,11 @@ class Member:
             self._lost = True
             self.role = Resigned(now_ms + self._timing.election_timeout_ms, tuple(successors))
             for voter in self._others():
-                self._asks.append(TellEnd(voter, self.epoch, tuple(successors)))
+                self._outgoing.append(SendEndEpoch(voter, self.epoch, tuple(successors)))
 
     # Time
 
-    def tick(self, now_ms: int) -> None:
+    def on_timer(self, now_ms: int) -> None:
         if now_ms < self.deadline_ms:
             return
         role = self.role
@@ -358,11 +368,11 @@ class Member:
         elif isinstance(role, Campaign):
             self._failed(role, now_ms)
         elif isinstance(role, Elected):
-            self._tick_leader(role, now_ms)
+            self._on_leader_timer(role, now_ms)
         elif isinstance(role, Resigned):
             self._to_unattached(self.epoch + 1, now_ms)
 
-    def _tick_leader(self, role: Elected, now_ms: int) -> None:
+    def _on_leader_timer(self, role: Elected, now_ms: int) -> None:
         if now_ms >= role.check_deadline_ms:
             voters = self._log.membership.voters
             if voters.majority > 1 or not self.is_voter:
@@ -375,39 +385,39 @@ class Member:
             for voter in self._others():
                 if role.fetched.get(voter.id, -1) <= now_ms - period_ms:
                     role.fetched.pop(voter.id, None)
-                    self._asks.append(TellBegin(voter, self.epoch))
+                    self._outgoing.append(SendBeginEpoch(voter, self.epoch))
 
     # Transitions
 
     def _to_unattached(
         self, epoch: int, now_ms: int, *, wait_ms: int | None = None, failures: int = 0
     ) -> None:
-        self._leave()
+        self._note_lost_lead()
         if epoch > self.epoch:
-            self._keep(ElectionState(epoch))
+            self._set_state(ElectionState(epoch))
         wait_ms = self._election_wait_ms() if wait_ms is None else wait_ms
         self.role = Unattached(now_ms + wait_ms, failures)
 
     def _to_prospective(self, failures: int, now_ms: int) -> None:
         role = self.role = Prospective(now_ms + self._election_wait_ms(), failures)
         role.granted[self.local.id] = None
-        self._ask_for_votes(is_pre_vote=True)
+        self._request_votes(is_pre_vote=True)
         self._count(role, now_ms)
 
     def _to_candidate(self, now_ms: int) -> None:
         failures = self.role.failures if isinstance(self.role, Campaign) else 0
-        self._keep(
+        self._set_state(
             ElectionState(self.epoch + 1, voted_id=self.local.id, voted_directory_id=self.local.directory_id)
         )
         role = self.role = Candidate(now_ms + self._election_wait_ms(), failures)
         role.granted[self.local.id] = None
-        self._ask_for_votes(is_pre_vote=False)
+        self._request_votes(is_pre_vote=False)
         self._count(role, now_ms)
 
-    def _ask_for_votes(self, *, is_pre_vote: bool) -> None:
+    def _request_votes(self, *, is_pre_vote: bool) -> None:
         log = self._log
         for voter in self._others():
-            self._asks.append(AskVote(voter, self.epoch, is_pre_vote, log.last_epoch, log.end_offset))
+            self._outgoing.append(SendVote(voter, self.epoch, is_pre_vote, log.last_epoch, log.end_offset))
 
     def _count(self, role: Campaign, now_ms: int) -> None:
         """Count the votes of the current voters: has it won, or can it no longer win?"""
@@ -433,12 +443,12 @@ class Member:
     def _to_elected(self, granted: Sequence[int], now_ms: int) -> None:
         victory = elected(self.epoch, self.local, self._log.membership, granted)
         self._victory = victory
-        self._keep(victory.state)
+        self._set_state(victory.state)
         self.role = Elected(
             now_ms + self._timing.check_quorum_ms, now_ms + self._timing.fetch_timeout_ms // 2
         )
         for voter in self._others():
-            self._asks.append(TellBegin(voter, self.epoch))
+            self._outgoing.append(SendBeginEpoch(voter, self.epoch))
 
     def _to_follower(self, hint: LeaderHint, now_ms: int) -> bool:
         host, port = (hint.host, hint.port) if hint.host else self._address_of(hint.leader_id)
@@ -450,10 +460,10 @@ class Member:
             return is_news
         before = self.state
         if hint.epoch > self.epoch:
-            self._keep(ElectionState(hint.epoch, hint.leader_id))
+            self._set_state(ElectionState(hint.epoch, hint.leader_id))
         elif before.leader_id == NOBODY:
-            self._keep(replace(before, leader_id=hint.leader_id))
-        self._leave()
+            self._set_state(replace(before, leader_id=hint.leader_id))
+        self._note_lost_lead()
         if host:
             self.role = Follower(hint.leader_id, host, port, now_ms + self._timing.fetch_timeout_ms)
         elif not isinstance(role, Unattached) or self.state != before:
@@ -462,11 +472,11 @@ class Member:
             return False
         return True
 
-    def _leave(self) -> None:
+    def _note_lost_lead(self) -> None:
         if isinstance(self.role, Elected):
             self._lost = True
 
-    def _keep(self, state: ElectionState) -> None:
+    def _set_state(self, state: ElectionState) -> None:
         self.state = state
         self._save = True
 

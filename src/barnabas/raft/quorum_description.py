@@ -61,7 +61,7 @@ def _state(node_id: int, progress: ReplicaProgress, version: int) -> DescribeQuo
     )
 
 
-def not_led_here(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def not_leader_response(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """The response of a node that does not lead the quorum."""
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     message = (

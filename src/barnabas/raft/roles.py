@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.raft.asks import ReplicaKey
+    from barnabas.raft.messages import ReplicaKey
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Campaign:
     granted: dict[int, None] = field(default_factory=dict)
     rejected: dict[int, None] = field(default_factory=dict)
 
-    def is_unanswered(self, voter_id: int) -> bool:
+    def awaits_response_of(self, voter_id: int) -> bool:
         return voter_id not in self.granted and voter_id not in self.rejected
 
 
@@ -76,7 +76,7 @@ class Elected:
 class Resigned:
     deadline_ms: int
     successors: Sequence[ReplicaKey]
-    told: dict[int, None] = field(default_factory=dict)
+    informed: dict[int, None] = field(default_factory=dict)
 
 
 Role = Unattached | Prospective | Candidate | Follower | Elected | Resigned

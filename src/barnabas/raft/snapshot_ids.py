@@ -41,7 +41,7 @@ class SnapshotFile:
     last_timestamp_ms: int
 
 
-def to_delete(
+def snapshots_to_delete(
     snapshots: Mapping[SnapshotId, SnapshotFile],
     log_bytes_from: Callable[[int], int],
     now_ms: int,

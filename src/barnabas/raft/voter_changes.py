@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.uuid import to_text
-from barnabas.raft.asks import ReplicaKey
 from barnabas.raft.leader import Leader
+from barnabas.raft.messages import ReplicaKey
 from barnabas.raft.voters import Membership, Voter, VoterSet
 
 CAUGHT_UP_MS = 3_600_000  # a new voter must have fetched within this time
@@ -21,7 +21,9 @@ CAUGHT_UP_MS = 3_600_000  # a new voter must have fetched within this time
 def check_ready(leader: Leader, membership: Membership, verb: str) -> None:
     """Raise KafkaError unless a change can be made now."""
     if leader.high_watermark < 0:
-        raise _busy("Request timed out waiting for leader to establish HWM and fence previous voter changes")
+        raise _timed_out(
+            "Request timed out waiting for leader to establish HWM and fence previous voter changes"
+        )
     if membership.kraft_version < 1:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -29,7 +31,7 @@ def check_ready(leader: Leader, membership: Membership, verb: str) -> None:
             f"{membership.kraft_version}",
         )
     if membership.offset >= leader.high_watermark:
-        raise _busy(
+        raise _timed_out(
             "Request timed out waiting for voters to commit the latest voter change at "
             f"{membership.offset} with HWM {leader.high_watermark}"
         )
@@ -37,7 +39,7 @@ def check_ready(leader: Leader, membership: Membership, verb: str) -> None:
 
 def with_added(voters: VoterSet, voter: Voter) -> VoterSet:
     if voter.id in voters.voters:
-        key = shown(ReplicaKey(voter.id, voter.directory_id))
+        key = key_text(ReplicaKey(voter.id, voter.directory_id))
         raise KafkaError(
             ErrorCode.DUPLICATE_VOTER,
             f"The voter id for {key} is already part of the set of voters {_all(voters)}.",
@@ -50,10 +52,10 @@ def without(voters: VoterSet, key: ReplicaKey) -> VoterSet:
     if known is None or known.directory_id != key.directory_id:
         raise KafkaError(
             ErrorCode.VOTER_NOT_FOUND,
-            f"Cannot remove voter {shown(key)} from the set of voters {_all(voters)}",
+            f"Cannot remove voter {key_text(key)} from the set of voters {_all(voters)}",
         )
     if len(voters.voters) == 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot remove {shown(key)}: it is the last voter")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot remove {key_text(key)}: it is the last voter")
     return VoterSet({id: voter for id, voter in voters.voters.items() if id != key.id})
 
 
@@ -64,10 +66,10 @@ def with_updated(voters: VoterSet, voter: Voter) -> VoterSet:
     return voters.with_voter(voter)
 
 
-def dynamic(static: VoterSet, local: Voter, told: Mapping[int, Voter]) -> VoterSet:
+def dynamic(static: VoterSet, local: Voter, reported: Mapping[int, Voter]) -> VoterSet:
     """The static voters with their directories, as kraft.version 1 needs them. Every voter must have
     reported its directory."""
-    known = {**told, local.id: local}
+    known = {**reported, local.id: local}
     missing = [str(voter) for voter in static.ids if voter not in known]
     if missing:
         raise KafkaError(
@@ -85,14 +87,14 @@ def is_caught_up(leader: Leader, key: ReplicaKey, now_ms: int) -> bool:
     return observer.last_caught_up_ms > 0 and observer.last_fetch_ms > now_ms - CAUGHT_UP_MS
 
 
-def shown(key: ReplicaKey) -> str:
+def key_text(key: ReplicaKey) -> str:
     return f"ReplicaKey(id={key.id}, directoryId={to_text(key.directory_id)})"
 
 
 def _all(voters: VoterSet) -> str:
     keys = (ReplicaKey(voter.id, voter.directory_id) for voter in voters.voters.values())
-    return f"[{', '.join(map(shown, keys))}]"
+    return f"[{', '.join(map(key_text, keys))}]"
 
 
-def _busy(message: str) -> KafkaError:
+def _timed_out(message: str) -> KafkaError:
     return KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)

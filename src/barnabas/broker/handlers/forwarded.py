@@ -56,13 +56,13 @@ async def counted(request: Message, context: RequestContext, mutations: Mutation
 
 
 def to_controller(
-    request: Message, context: RequestContext, take_mutations: Callable[[int], None] = unlimited
+    request: Message, context: RequestContext, charge_mutations: Callable[[int], None] = unlimited
 ) -> Awaitable[Any]:
     broker = context.broker
     if context.channel.listener.kind == CONTROLLER:
         assert broker.own_controller is not None  # who listens there has one
-        return broker.own_controller.handle(request, context.version, take_mutations)
-    return broker.controller.handle(request, context.version, take_mutations, context)
+        return broker.own_controller.handle(request, context.version, charge_mutations)
+    return broker.controller.handle(request, context.version, charge_mutations, context)
 
 
 create_topics = handles(CreateTopicsRequest, "2-7", needs=needs.create_topics("topics.name"), listeners=BOTH)(

@@ -56,4 +56,4 @@ remove_voter = handles(RemoveRaftVoterRequest, "0", needs=alter_cluster(), liste
 
 @handles(UpdateRaftVoterRequest, "0", needs=cluster_action(), listeners="controller")
 def update_voter(request: UpdateRaftVoterRequest, context: RequestContext) -> Awaitable[Message]:
-    return context.broker.quorum.changes.update(request)
+    return context.broker.quorum.voter_changes.update(request)

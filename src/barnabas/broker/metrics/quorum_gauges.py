@@ -21,7 +21,7 @@ def register(broker: Broker) -> None:
         *RAFT,
         "current-leader",
         "The node that leads the quorum; -1 while none is known.",
-        lambda: quorum.leading.leader_id,
+        lambda: quorum.leader_hint.leader_id,
     )
     metrics.gauge(*RAFT, "current-epoch", "The quorum's epoch.", lambda: member.epoch)
     metrics.gauge(

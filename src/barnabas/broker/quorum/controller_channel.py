@@ -63,7 +63,7 @@ class ControllerChannel:
     @property
     def leader_id(self) -> int:
         """The active controller's node id; -1 while none is known."""
-        return self._quorum.leading.leader_id
+        return self._quorum.leader_hint.leader_id
 
     @property
     def kraft_version(self) -> int:
@@ -83,7 +83,7 @@ class ControllerChannel:
         self,
         request: Message,
         version: int | None = None,
-        take_mutations: Callable[[int], None] = unlimited,
+        charge_mutations: Callable[[int], None] = unlimited,
         context: RequestContext | None = None,
     ) -> Any:
         """The controller's answer to a client's request, in the version that the client spoke. A controller
@@ -95,7 +95,7 @@ class ControllerChannel:
             return await self._forward(address, request, context, left_ms)
 
         async def ask_own(controller: Controller) -> Any:
-            answer = await controller.handle(request, version, take_mutations)
+            answer = await controller.handle(request, version, charge_mutations)
             if self.when_applied is not None:
                 await self.when_applied()
             return answer
@@ -122,7 +122,7 @@ class ControllerChannel:
         if controller is not None and controller.is_active:
             answer = await ask_own(controller)
         else:
-            leading = self._quorum.leading
+            leading = self._quorum.leader_hint
             if leading.leader_id < 0 or not leading.host:
                 return None
             try:

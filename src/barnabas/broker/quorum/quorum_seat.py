@@ -67,9 +67,13 @@ class QuorumSeat:
         """Returns when the metadata here is as new as a leader's; on a node of its own, when it leads."""
         controller, quorum = self.controller, self.quorum
         if controller is not None:
-            controller.serve_also(AddRaftVoterRequest, lambda request: quorum.changes.add(request))
-            controller.serve_also(RemoveRaftVoterRequest, lambda request: quorum.changes.remove(request))
-            controller.do_first(UpdateFeaturesRequest, lambda asked: quorum.changes.before_features(asked))
+            controller.serve_with(AddRaftVoterRequest, lambda request: quorum.voter_changes.add(request))
+            controller.serve_with(
+                RemoveRaftVoterRequest, lambda request: quorum.voter_changes.remove(request)
+            )
+            controller.run_before(
+                UpdateFeaturesRequest, lambda asked: quorum.voter_changes.upgrade_kraft_version(asked)
+            )
             controller.prepare(load_bootstrap(self._disk, self._settings.metadata_log_dir), self._listeners)
             quorum.on_lead, quorum.on_lose = self._activate, controller.renounce
         quorum.start()

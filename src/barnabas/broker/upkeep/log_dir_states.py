@@ -50,7 +50,7 @@ class LogDirStates:
 
     def _cordon(self, before: BrokerSettings, after: BrokerSettings) -> None:
         self._lifecycle.cordoned_log_dirs = self._broker.log_dirs.cordon(after[CORDONED])
-        self._lifecycle.beat_soon()
+        self._lifecycle.heartbeat_soon()
 
     # -- failures ----------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class LogDirStates:
         lifecycle = self._lifecycle
         lifecycle.offline_log_dirs.append(directory.id)
         count = len(lifecycle.offline_log_dirs)
-        lifecycle.beat_soon()
+        lifecycle.heartbeat_soon()
 
         def check() -> None:
             if lifecycle.offline_log_dirs_reported < count and not self.is_closed:

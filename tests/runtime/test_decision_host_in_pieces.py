@@ -9,10 +9,10 @@ from itertools import count
 import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.quorum.shard import Shard
+from barnabas.quorum.decision_host import DecisionHost
 from barnabas.runtime.pieces import PIECE_S, Pieces, Steps
 
-from .test_shard import Decision, Journal, Sum
+from .test_decision_host import Decision, Journal, Sum
 
 
 def pieces() -> Pieces:
@@ -30,7 +30,7 @@ class Stage:
     def __init__(self) -> None:
         self.journal, self.machine = Journal(high_watermark=1 << 60), Sum()
         self.prepared: list[int] = []
-        self.shard: Shard[int] = Shard(self.machine, self.journal, pieces(), self.prepare)
+        self.shard: DecisionHost[int] = DecisionHost(self.machine, self.journal, pieces(), self.prepare)
 
     def prepare(self, records: Sequence[int]) -> Steps[Callable[[], int]]:
         for record in records:

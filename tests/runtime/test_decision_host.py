@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.quorum.shard import Shard
+from barnabas.quorum.decision_host import DecisionHost
 
 
 @dataclass
@@ -74,7 +74,7 @@ async def begun(coroutine: "asyncio.Task[str]") -> None:
 def test_an_answer_comes_when_its_records_are_committed() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
-        shard = Shard(machine, journal)
+        shard = DecisionHost(machine, journal)
         task = asyncio.create_task(shard.write(lambda: Decision([1, 2], "done")))
         await begun(task)
         assert machine.total == 3
@@ -87,7 +87,7 @@ def test_an_answer_comes_when_its_records_are_committed() -> None:
 def test_a_decision_sees_those_before_it_though_they_are_not_committed() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
-        shard = Shard(machine, journal)
+        shard = DecisionHost(machine, journal)
         first = asyncio.create_task(shard.write(lambda: Decision([5], "first")))
         second = asyncio.create_task(shard.write(lambda: Decision([machine.total], f"saw {machine.total}")))
         await begun(first)
@@ -101,7 +101,7 @@ def test_a_decision_sees_those_before_it_though_they_are_not_committed() -> None
 def test_a_read_waits_for_what_it_saw() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
-        shard = Shard(machine, journal)
+        shard = DecisionHost(machine, journal)
         assert await shard.read(lambda: "nothing") == "nothing"
         write = asyncio.create_task(shard.write(lambda: Decision([1], "written")))
         await begun(write)
@@ -117,7 +117,7 @@ def test_a_read_waits_for_what_it_saw() -> None:
 def test_a_refusal_waits_for_what_it_rests_on() -> None:
     async def main() -> None:
         journal = Journal()
-        shard = Shard(Sum(), journal)
+        shard = DecisionHost(Sum(), journal)
 
         def refuse() -> Decision:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, "there it is")
@@ -138,7 +138,7 @@ def test_a_refusal_waits_for_what_it_rests_on() -> None:
 def test_what_the_journal_does_not_take_is_not_applied() -> None:
     async def main() -> None:
         journal, machine = Journal(refuses=KafkaError(ErrorCode.POLICY_VIOLATION, "too large")), Sum()
-        shard = Shard(machine, journal)
+        shard = DecisionHost(machine, journal)
         with pytest.raises(KafkaError, match="too large"):
             await shard.write(lambda: Decision([1], "never"))
         assert machine.total == 0
@@ -150,7 +150,7 @@ def test_what_the_journal_does_not_take_is_not_applied() -> None:
 def test_when_a_commit_fails_all_are_refused_and_the_shard_is_closed() -> None:
     async def main() -> None:
         journal = Journal()
-        shard = Shard(Sum(), journal)
+        shard = DecisionHost(Sum(), journal)
         tasks = [asyncio.create_task(shard.write(lambda: Decision([1], "never"))) for _ in range(3)]
         await begun(tasks[0])
         journal.fail(LOST)

@@ -39,7 +39,7 @@ class Decided(Protocol[RecordOut, ReplyOut]):
     def reply(self) -> ReplyOut: ...
 
 
-class Machine(Protocol[RecordIn]):
+class StateMachine(Protocol[RecordIn]):
     def apply(self, records: Sequence[RecordIn], first_offset: int) -> None:
         """Apply records that were decided or replayed. Cannot fail, does not look at the clock."""
 
@@ -65,12 +65,12 @@ offset."""
 Decide = Callable[[], Decided[Record, Reply] | Steps[Decided[Record, Reply]]]
 
 
-class Shard(Generic[Record]):
+class DecisionHost(Generic[Record]):
     __slots__ = ("_error", "_is_busy", "_journal", "_pieces", "_prepare", "_turns", "machine")
 
     def __init__(
         self,
-        machine: Machine[Record],
+        machine: StateMachine[Record],
         journal: Journal[Record],
         pieces: Pieces | None = None,
         prepare: Prepare[Record] | None = None,
@@ -110,21 +110,21 @@ class Shard(Generic[Record]):
         records."""
         self._check()
         if self._is_busy:
-            await self._take_turn()
+            await self._wait_for_turn()
             try:
                 reply, offset = await self._decide(decide)
             finally:
                 self._pass_turn()
         else:
             reply, offset = await self._decide(decide)
-        await self._settled(offset)
+        await self._wait_committed(offset)
         return reply
 
     async def read(self, look: Callable[[], Reply]) -> Reply:
         """Read the state, and return once everything read is committed."""
         self._check()
         reply = look()
-        await self._settled(self._journal.end_offset)
+        await self._wait_committed(self._journal.end_offset)
         return reply
 
     # -- deciding --------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Shard(Generic[Record]):
             work = self._begin(decide)
             is_small = work.is_done and not self._is_large(work.result.records)
         except KafkaError:
-            await self._settled(self._journal.end_offset)
+            await self._wait_committed(self._journal.end_offset)
             raise
         if is_small:
             return work.result.reply, self._append(work.result.records)
@@ -144,7 +144,7 @@ class Shard(Generic[Record]):
         try:
             return await self._decide_slowly(decide, work)
         except KafkaError:
-            await self._settled(self._journal.end_offset)
+            await self._wait_committed(self._journal.end_offset)
             raise
         finally:
             if not had_turn:
@@ -202,7 +202,7 @@ class Shard(Generic[Record]):
 
     # -- turns -----------------------------------------------------------------------------------
 
-    async def _take_turn(self) -> None:
+    async def _wait_for_turn(self) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._turns.append(future)
         try:
@@ -220,7 +220,7 @@ class Shard(Generic[Record]):
                 return
         self._is_busy = False
 
-    async def _settled(self, offset: int) -> None:
+    async def _wait_committed(self, offset: int) -> None:
         try:
             waiting = self._journal.committed(offset)
             if waiting is not None:

@@ -20,7 +20,7 @@ class ReplicaKey(NamedTuple):
     directory_id: bytes = NULL_UUID
 
 
-class AskVote(NamedTuple):
+class SendVote(NamedTuple):
     """A request for a vote in `epoch`, or for a pre-vote: would you vote for me (KIP-996)?"""
 
     to: Voter
@@ -30,14 +30,14 @@ class AskVote(NamedTuple):
     end_offset: int
 
 
-class TellBegin(NamedTuple):
+class SendBeginEpoch(NamedTuple):
     """Tells a voter that this node leads `epoch`."""
 
     to: Voter
     epoch: int
 
 
-class TellEnd(NamedTuple):
+class SendEndEpoch(NamedTuple):
     """Tells a voter that this node no longer leads `epoch`. The first successor should stand for election
     first."""
 
@@ -46,10 +46,10 @@ class TellEnd(NamedTuple):
     successors: Sequence[ReplicaKey]
 
 
-Ask = AskVote | TellBegin | TellEnd
+Outgoing = SendVote | SendBeginEpoch | SendEndEpoch
 
 
-class VoteAsked(NamedTuple):
+class VoteReceived(NamedTuple):
     """A received vote request."""
 
     candidate: ReplicaKey
@@ -60,14 +60,14 @@ class VoteAsked(NamedTuple):
     voter: ReplicaKey | None = None  # the intended receiver, from version 1 on
 
 
-class BeginTold(NamedTuple):
+class BeginEpochReceived(NamedTuple):
     leader_id: int
     epoch: int
     endpoints: Sequence[VoterEndpoint] = ()
     voter: ReplicaKey | None = None
 
 
-class EndTold(NamedTuple):
+class EndEpochReceived(NamedTuple):
     leader_id: int
     epoch: int
     successors: Sequence[ReplicaKey] = ()
@@ -87,4 +87,4 @@ class Ready(NamedTuple):
     has_lost: bool = False
     save: ElectionState | None = None  # durable before any other node learns of it
     victory: Victory | None = None
-    asks: Sequence[Ask] = ()
+    outgoing: Sequence[Outgoing] = ()

@@ -84,7 +84,7 @@ class CoordinatorWorld:
 
     def ask(self, request: Message, version: int = 5) -> Any:
         """The answer, or a Deferred for one that waits."""
-        return self.coordinator.hosts[0].ask(request, self.context(version))
+        return self.coordinator.hosts[0].handle_part(request, self.context(version))
 
     def context(self, version: int) -> RequestContext:
         context = SimpleNamespace(client_id="test", host="127.0.0.1", version=version, broker=self.broker)

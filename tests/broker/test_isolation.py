@@ -254,7 +254,7 @@ def test_a_refusal_that_fails_costs_its_connection_and_timeouts_go_on(
         await scene.pause_follower()
         asking = [asyncio.ensure_future(scene.produce(purpose=name)) for name in ("planted", "other")]
         await asyncio.sleep(0.2)
-        once(monkeypatch, HeldAnswer, "_spoil")
+        once(monkeypatch, HeldAnswer, "_turn_into_error")
         codes = {code_of(answer) for answer in await asyncio.gather(*asking)}
         assert codes == {None, ErrorCode.REQUEST_TIMED_OUT}
         assert code_of(await scene.produce(purpose="other")) is ErrorCode.REQUEST_TIMED_OUT

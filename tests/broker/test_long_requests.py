@@ -92,13 +92,13 @@ def test_others_have_their_turn_and_those_of_the_shard_wait_in_order(play: Play)
             answer.then(lambda response: answers.setdefault(name, response))
 
         ask("commit", commit(5))
-        assert host.line.is_busy
+        assert host.work_queue.is_busy
         ask("few", fetch(1))
         ask("many", fetch())
         ask("again", commit(6))
         ask("last", fetch(1))
         turns = 0
-        while host.line.is_busy:
+        while host.work_queue.is_busy:
             turns += 1
             await asyncio.sleep(0)
         assert turns > 20
@@ -136,9 +136,9 @@ def test_a_shard_that_is_given_up_on_the_way_refuses_all_in_line(play: Play, tur
         asked = [world.ask(commit(5), 7), world.ask(fetch(1), 7), world.ask(commit(6), 7)]
         for _ in range(turns):
             await asyncio.sleep(0)
-        assert host.line.is_busy
+        assert host.work_queue.is_busy
         host.close()
-        assert not host.line.is_busy
+        assert not host.work_queue.is_busy
         assert errors(await resolved(asked[2])) == {ErrorCode.NOT_COORDINATOR}
         first, second = await resolved(asked[0]), await resolved(asked[1])
         if errors(first) == {0}:
@@ -165,7 +165,7 @@ def test_time_and_metadata_wait_in_line_too(play: Play, monkeypatch: pytest.Monk
         host.metadata_changed(cast(Any, ()), world.clock.ms)
         assert not seen
         assert errors(await resolved(answer)) == {0}
-        while host.line.is_busy:
+        while host.work_queue.is_busy:
             await asyncio.sleep(0)
         assert seen == [("time", WIDTH), ("metadata", WIDTH)]
 
@@ -217,7 +217,7 @@ def test_markers_wait_and_commits_in_transactions_stand_in_line(play: Play) -> N
         for deferred in (plain, few, many):
             assert errors(await resolved(deferred)) == {0}
         assert offsets(await resolved(world.ask(fetch(), 7))) == {5}
-        while host.line.is_busy:
+        while host.work_queue.is_busy:
             await asyncio.sleep(0)
         host.append_marker(end, world.clock.ms)
         assert offsets(await resolved(world.ask(fetch(), 7))) == {9}
@@ -230,7 +230,7 @@ def test_a_group_of_many_offsets_is_deleted_in_pieces(play: Play) -> None:
         host = world.lead()
         await resolved(world.ask(commit(5), 7))
         answer = world.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
-        assert host.line.is_busy
+        assert host.work_queue.is_busy
         assert [each.error_code for each in (await resolved(answer)).results] == [0]
         assert host.shard.offsets.count == host.shard.group_count == 0
 
@@ -245,7 +245,7 @@ def test_a_list_of_many_groups_holds_up_nobody(play: Play) -> None:
         world.tick.close()
         answer = world.ask(ListGroupsRequest(), 5)
         assert isinstance(answer, Deferred)
-        assert not host.line.is_busy
+        assert not host.work_queue.is_busy
         world.ask(DeleteGroupsRequest(groups_names=["g499"]), 2)  # meanwhile
         names = {each.group_id for each in (await resolved(answer)).groups}
         assert names - {"g499"} == {f"g{number}" for number in range(499)}

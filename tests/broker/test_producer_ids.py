@@ -58,11 +58,11 @@ def test_many_who_ask_at_once_share_a_block() -> None:
 
 def test_the_next_block_is_fetched_before_the_last_id_is_taken() -> None:
     async def scenario(controller: Controller, ids: ProducerIds) -> None:
-        await ids.ready()
+        await ids.wait_until_ready()
         for _ in range(BLOCK - 50):
-            ids.take()
+            ids.pop()
         await until(lambda: controller.granted == 2, what="the second block is granted")
-        assert [ids.take() for _ in range(100)] == list(range(BLOCK - 50, BLOCK + 50))
+        assert [ids.pop() for _ in range(100)] == list(range(BLOCK - 50, BLOCK + 50))
 
     play(scenario)
 
@@ -70,12 +70,12 @@ def test_the_next_block_is_fetched_before_the_last_id_is_taken() -> None:
 def test_without_an_id_at_hand_one_is_told_so() -> None:
     async def scenario(controller: Controller, ids: ProducerIds) -> None:
         controller.open.clear()
-        assert not ids.is_ready and ids.next_at_hand() is None
+        assert not ids.is_ready and ids.pop_if_ready() is None
         with pytest.raises(KafkaError):
-            ids.take()
+            ids.pop()
         controller.open.set()
-        await ids.ready()
-        assert ids.take() == 0
+        await ids.wait_until_ready()
+        assert ids.pop() == 0
 
     play(scenario)
 

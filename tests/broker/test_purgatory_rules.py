@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.coordinators.uncommitted import TOO_LATE, Uncommitted
+from barnabas.broker.coordinators.uncommitted import TOO_LATE, UncommittedResponses
 from barnabas.broker.partitions.commit_waits import CommitCall
 from barnabas.broker.produce.held_answers import SWEEP_SECONDS
 from barnabas.broker.produce.tick import Tick
@@ -346,9 +346,9 @@ class Waiting:
         self.timers = Timers()
         self.unexpected = UnexpectedErrors()
         self.given: list[tuple[str, ErrorCode]] = []
-        self.held = Uncommitted(self.timers, 2_000, self.spoil, self.unexpected)  # type: ignore[arg-type]
+        self.held = UncommittedResponses(self.timers, 2_000, self.turn_into_error, self.unexpected)  # type: ignore[arg-type]
 
-    def spoil(self, answer: list[Any], error: KafkaError) -> None:
+    def turn_into_error(self, answer: list[Any], error: KafkaError) -> None:
         answer[1] = error.code
 
     def hold(self, name: str, offset: int, give: Callable[[Any], None] | None = None) -> None:
@@ -403,7 +403,7 @@ def test_a_coordinator_that_lost_its_log_says_so_to_all_and_at_once() -> None:
     waiting = Waiting()
     waiting.hold("one", 5)
     waiting.hold("two", 6)
-    waiting.held.lost(KafkaError(ErrorCode.NOT_COORDINATOR))
+    waiting.held.fail_all(KafkaError(ErrorCode.NOT_COORDINATOR))
 
     assert waiting.given == [("one", ErrorCode.NOT_COORDINATOR), ("two", ErrorCode.NOT_COORDINATOR)]
     assert waiting.timers.pending() == 0

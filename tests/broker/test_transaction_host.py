@@ -39,7 +39,7 @@ class Ids:
     is_ready = True
     _last = 0
 
-    def take(self) -> int:
+    def pop(self) -> int:
         self._last += 1
         return self._last
 

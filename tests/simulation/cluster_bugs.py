@@ -346,7 +346,7 @@ def lead_on_without_a_vote(patch: pytest.MonkeyPatch) -> None:
 def begin_without_what_the_last_coordinator_knew(patch: pytest.MonkeyPatch) -> None:
     def start(host: CoordinatorHost[Any]) -> None:
         host.partition.before_write = host.journal.flush
-        host.partition.on_lost = host.lose
+        host.partition.on_lost = host.reload_after
         host.partition.wait(host._advanced)
         host._activate()
 

@@ -31,7 +31,7 @@ class Ids:
         self.next = 1000
         self.is_dry = False
 
-    def take(self) -> int:
+    def pop(self) -> int:
         if self.is_dry:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         self.next += 1

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.transactions.answers import early, refusal, spoil
+from barnabas.transactions.answers import early, refusal, turn_into_error
 from barnabas.transactions.outcome import Caller, TopicPartition
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import BEFORE, BY_LABEL, State
@@ -347,7 +347,7 @@ def test_an_answer_whose_records_are_lost_says_so(host: Host) -> None:
         (ListTransactionsRequest(), 2),
     ):
         answer: Any = host.ask(request, version)
-        spoil(answer, lost)
+        turn_into_error(answer, lost)
         assert "NOT_COORDINATOR" in repr(answer)
         assert "producer_id=10" not in repr(answer), "nobody goes on with an id that is not in the log"
         if isinstance(answer, AddPartitionsToTxnResponse):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinators.marker_sending import MarkerSending
+from barnabas.broker.coordinators.marker_sender import MarkerSender
 from barnabas.broker.dynamic_settings import DynamicSettings
 from barnabas.broker.produce.held_answers import Purgatory
 from barnabas.broker.produce.preparing import Preparing
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.partitions import Partitions
     from barnabas.broker.quorum.controller_channel import ControllerChannel
-    from barnabas.broker.quorum.topology import Node
+    from barnabas.broker.quorum.topology import BrokerAddress
     from barnabas.broker.replicas.directory_assignments import DirectoryAssignments
     from barnabas.broker.replicas.isr import InSyncReplicas
     from barnabas.broker.upkeep.cleaning import Cleaning
@@ -81,7 +81,7 @@ class Broker:
         self.auto_creation = AutoCreation(self)
         self.truncations = Truncations(threads.background)
         self.others = OtherBrokers(self)
-        self.markers = MarkerSending(self.others, self.loop, self.unexpected)
+        self.markers = MarkerSender(self.others, self.loop, self.unexpected)
         self.follower_fetches_ms: dict[int, int] = {}  # when each follower fetched last, in the loop's time
         self.leader_throttle = ReplicationThrottle(self, "leader")
         self.select_replica: SelectReplica | None = None  # `replica.selector.class`
@@ -107,10 +107,10 @@ class Broker:
 
     # -- the cluster -------------------------------------------------------------------------------
 
-    def nodes(self, listener: str, *, with_fenced: bool = False) -> list[Node]:
+    def nodes(self, listener: str, *, with_fenced: bool = False) -> list[BrokerAddress]:
         return topology.brokers(self.image, listener, with_fenced=with_fenced)
 
-    def controller_nodes(self, listener: str) -> list[Node]:
+    def controller_nodes(self, listener: str) -> list[BrokerAddress]:
         return topology.controllers(self.image, listener)
 
     def any_broker_id(self) -> int:

@@ -103,7 +103,7 @@ class GroupShard:
 
     def steps(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Steps[Outcome]:
         """The same as `handle` in steps. Nothing else may be decided or applied between them, unless the
-        request only looks (`LOOKS_ONLY`)."""
+        request only looks (`READ_ONLY`)."""
         found = IN_STEPS.get(type(request))
         if found is None:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"groups take no {type(request).__name__}")
@@ -384,7 +384,7 @@ IS_LONG: dict[type[Message], Callable[[GroupShard, Any], bool]] = {
     ConsumerGroupDescribeRequest: lambda shard, request: len(request.group_ids) > PORTION,
 }
 MAY_BE_LONG: frozenset[type[Message]] = frozenset(IN_STEPS)
-LOOKS_ONLY: frozenset[type[Message]] = frozenset(
+READ_ONLY: frozenset[type[Message]] = frozenset(
     (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest)
 )
 """Requests whose steps may see changes of others in between: every group is shown as it is at some moment."""

@@ -146,8 +146,8 @@ class InProcess:
         from barnabas.broker.upkeep import log_cleaner
 
         assert node and log_cleaner
-        GroupCoordinator.bring_in()
-        TransactionCoordinator.bring_in()
+        GroupCoordinator.import_modules()
+        TransactionCoordinator.import_modules()
         load_handlers()
         ready = threading.Event()
         self._error = None

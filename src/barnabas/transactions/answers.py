@@ -104,7 +104,7 @@ def early_of_partitions(
     return adding.response(results, version) if len(results) == len(asked_all) else None
 
 
-def spoil(response: Any, error: KafkaError) -> None:
+def turn_into_error(response: Any, error: KafkaError) -> None:
     """Turn an answer that was ready into one that says no: the records it rests on are lost."""
     code = error.code
     if isinstance(response, AddPartitionsToTxnResponse):

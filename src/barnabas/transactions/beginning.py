@@ -93,7 +93,7 @@ def begin(
     """The next epoch of an id without an open transaction, or a new producer id when epochs are used up."""
     producer_id = transaction.producer_id
     if needs_producer_id(transaction, given):
-        producer_id, epoch = producer_ids.take(), 0
+        producer_id, epoch = producer_ids.pop(), 0
         last = transaction.producer_epoch if given is not None else NO_PRODUCER_EPOCH
     else:
         epoch, last = next_epoch(transaction, given)

@@ -116,7 +116,7 @@ def prepare_at_next_epoch(
         prepared,
         now_ms,
         producer_epoch=min(epoch + 1, EPOCH_MAX),
-        next_producer_id=producer_ids.take() if transaction.is_exhausted else NO_PRODUCER_ID,
+        next_producer_id=producer_ids.pop() if transaction.is_exhausted else NO_PRODUCER_ID,
         transaction_start_timestamp_ms=(
             transaction.start_ms if transaction.state is State.ONGOING else now_ms
         ),

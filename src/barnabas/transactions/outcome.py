@@ -40,7 +40,7 @@ class Caller:
 class ProducerIds(Protocol):
     """Where new producer ids come from; the host sees to it before a request that one is at hand."""
 
-    def take(self) -> int: ...
+    def pop(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

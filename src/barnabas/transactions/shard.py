@@ -237,7 +237,7 @@ class TransactionShard:
             given = beginning.expected(request)
             transaction = self.transactions.get(request.transactional_id)
             if transaction is None:
-                transaction = Transaction(request.transactional_id, turn.producer_ids.take())
+                transaction = Transaction(request.transactional_id, turn.producer_ids.pop())
             if beginning.must_abort_first(transaction, given):
                 ended = ending.fence(transaction, self._writing.bumps_epochs, turn.producer_ids, turn.now_ms)
                 outcome = self._writing.end(transaction, ended, turn.now_ms)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LOADS_AT_ONCE_MAX = 2
 LOADS_REMEMBERED = 100
-PLACES_MAX = 1 << 16  # keys whose partition is remembered: begun anew beyond, so that memory stays bounded
+PARTITIONS_REMEMBERED_MAX = 1 << 16  # keys; the memory is emptied beyond, so that it stays bounded
 KEY_LENGTH_MAX = 128  # of those
 KEYS_AT_ONCE = 500  # of a request that names several
 
@@ -52,16 +52,16 @@ class Coordinator(Generic[H]):
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
         self._partition_count = 0
-        self._places: dict[str, int] = {}  # partitions of keys that were asked for
+        self._partition_by_key: dict[str, int] = {}  # partitions of keys that were asked for
         self._is_closed = False
 
     # -- what each kind of coordinator has of its own ----------------------------------------------
 
     modules: ClassVar[tuple[str, ...]]  # what its shards need; to import it takes longer than a start may
-    follows_leaders: ClassVar[bool] = False  # whether hosts are told of other leaders and replicas, too
+    needs_leader_changes: ClassVar[bool] = False  # whether hosts are told of other leaders and replicas, too
 
     @classmethod
-    def bring_in(cls) -> None:
+    def import_modules(cls) -> None:
         for module in cls.modules:
             import_module(module)
 
@@ -82,10 +82,10 @@ class Coordinator(Generic[H]):
         self._starting = self.broker.loop.create_task(self._start())
 
     async def _start(self) -> None:
-        await self.broker.threads.run(self.bring_in)
+        await self.broker.threads.run(self.import_modules)
         self._is_started = True
         for partition in list(self._led.values()):
-            self._take_up(partition)
+            self._start_host(partition)
 
     @property
     def is_started(self) -> bool:
@@ -110,9 +110,9 @@ class Coordinator(Generic[H]):
         if partition.is_leader and index not in self._led:
             self._led[index] = partition
             if self._is_started:
-                self._take_up(partition)
+                self._start_host(partition)
 
-    def _take_up(self, partition: Partition) -> None:
+    def _start_host(self, partition: Partition) -> None:
         host = self.hosts[partition.index] = self.new_host(partition)
         host.start()
 
@@ -130,9 +130,9 @@ class Coordinator(Generic[H]):
             return
         if self._partition_count != self.topic.partition_count:
             self._partition_count = 0
-            self._places.clear()
+            self._partition_by_key.clear()
         changes = topic_changes(delta.topics)
-        if not changes and not self.follows_leaders:
+        if not changes and not self.needs_leader_changes:
             return
         now_ms = self.deadlines.now_ms()
         for host in list(self.hosts.values()):
@@ -158,17 +158,17 @@ class Coordinator(Generic[H]):
 
     def host_of(self, key: str) -> H | None:
         """The host of a key's partition, if this broker leads it."""
-        place = self._places.get(key)
-        return self.hosts.get(self._place_of(key) if place is None else place)
+        place = self._partition_by_key.get(key)
+        return self.hosts.get(self._partition_of(key) if place is None else place)
 
-    def _place_of(self, key: str) -> int:
+    def _partition_of(self, key: str) -> int:
         if not self._partition_count:
             self._partition_count = self.topic.partition_count
         place = partition_for(key, self._partition_count)
         if len(key) <= KEY_LENGTH_MAX:
-            if len(self._places) >= PLACES_MAX:
-                self._places.clear()
-            self._places[key] = place
+            if len(self._partition_by_key) >= PARTITIONS_REMEMBERED_MAX:
+                self._partition_by_key.clear()
+            self._partition_by_key[key] = place
         return place
 
     def handle(self, key: str, request: Message, context: RequestContext) -> Message | Deferred | None:
@@ -180,28 +180,28 @@ class Coordinator(Generic[H]):
 
     def error_without_host(self, key: str) -> KafkaError:
         """Why there is no host for a key: its shard is not taken up yet, or another broker leads it."""
-        return LOADING if self._place_of(key) in self._led else NOT_HERE
+        return LOADING if self._partition_of(key) in self._led else NOT_HERE
 
-    def ask_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> Asked:
+    def handle_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> Asked:
         """A request that names several keys, split by shard; the results keep the order of `keys`."""
         if len(keys) > KEYS_AT_ONCE:
-            return self._ask_in_turns(keys, split, context)
-        return self._ask_some(keys, range(len(keys)), split, context)
+            return self._handle_in_turns(keys, split, context)
+        return self._handle_some(keys, range(len(keys)), split, context)
 
-    async def _ask_in_turns(self, keys: Sequence[str], split: Split, context: RequestContext) -> Response:
+    async def _handle_in_turns(self, keys: Sequence[str], split: Split, context: RequestContext) -> Response:
         """The same for thousands of keys, some hundred at a time."""
         results: list[Any] = []
         turn = Split(split.part, split.results, Results)  # type: ignore[arg-type]
         for start in range(0, len(keys), KEYS_AT_ONCE):
             places = range(start, min(start + KEYS_AT_ONCE, len(keys)))
-            answer: Any = self._ask_some(keys, places, turn, context)
+            answer: Any = self._handle_some(keys, places, turn, context)
             if isinstance(answer, Deferred):
                 answer = await resolved(answer)
             results += answer.results
             await asyncio.sleep(0)
         return await self.broker.pieces.run(encode_in_steps(split.whole(results), context.version))
 
-    def _ask_some(
+    def _handle_some(
         self, keys: Sequence[str], wanted: range, split: Split, context: RequestContext
     ) -> Message | Deferred:
         places: dict[H | None, list[int]] = {}
@@ -214,7 +214,7 @@ class Coordinator(Generic[H]):
                 error = self.error_without_host(keys[some[0]])
                 answers.append(self.refusal(request, error, context.version))
             else:
-                answers.append(host.ask(request, context))
+                answers.append(host.handle_part(request, context))
 
         def combine(found: list[Any]) -> Message:
             results: list[Any] = [None] * len(wanted)
@@ -225,11 +225,11 @@ class Coordinator(Generic[H]):
 
         return gather(answers, combine)
 
-    def ask_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
+    def handle_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
         """A request about the keys of all shards."""
         if len(self.hosts) < len(self._led):
             return self.refusal(request, LOADING, context.version)
-        answer = gather([host.ask(request, context) for host in self.hosts.values()], combine)
+        answer = gather([host.handle_part(request, context) for host in self.hosts.values()], combine)
         return encoded_in_pieces(answer, context)
 
     # -- for who watches ---------------------------------------------------------------------------

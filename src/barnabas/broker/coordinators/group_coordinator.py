@@ -32,8 +32,8 @@ class GroupCoordinator(Coordinator["GroupHost"]):
     def __init__(self, broker: Broker, rng: random.Random) -> None:
         super().__init__(broker, LAYOUT)
         self._rng = rng
-        self._asked: RequestContext | None = None  # of `_caller`
-        self._asked_id: str | None = None
+        self._caller_context: RequestContext | None = None  # of `_caller`
+        self._caller_client_id: str | None = None
         self._caller: Caller
         self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
 
@@ -56,12 +56,12 @@ class GroupCoordinator(Coordinator["GroupHost"]):
 
     def caller(self, context: RequestContext) -> Caller:
         """Who asks. Requests of one connection come in runs, so the last one is remembered."""
-        is_same = context is self._asked and context.client_id is self._asked_id
+        is_same = context is self._caller_context and context.client_id is self._caller_client_id
         if is_same and context.version == self._caller.version:
             return self._caller
         from barnabas.groups.basics.outcome import Caller
 
-        self._asked, self._asked_id = context, context.client_id
+        self._caller_context, self._caller_client_id = context, context.client_id
         self._caller = Caller(context.client_id or "", "/" + context.host, context.version)
         return self._caller
 

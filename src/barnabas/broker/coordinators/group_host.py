@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.coordinators.group_loading import GroupLoading
-from barnabas.broker.coordinators.group_refusals import refusal, spoil
+from barnabas.broker.coordinators.group_refusals import refusal, turn_into_error
 from barnabas.broker.coordinators.host import CoordinatorHost
 from barnabas.broker.coordinators.long_requests import LongRequest
 from barnabas.groups.basics.outcome import Outcome
 from barnabas.groups.basics.records import Entry, encode
-from barnabas.groups.shard import LOOKS_ONLY, MAY_BE_LONG
+from barnabas.groups.shard import MAY_BE_LONG, READ_ONLY
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -44,7 +44,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     refusal = staticmethod(refusal)
     # Commits and heartbeats only make sessions longer.
     sets_no_deadline = frozenset((OffsetCommitRequest, HeartbeatRequest, OffsetFetchRequest))
-    spoil = staticmethod(spoil)
+    turn_into_error = staticmethod(turn_into_error)
 
     def __init__(self, coordinator: GroupCoordinator, partition: Partition) -> None:
         self._coordinator = coordinator
@@ -71,7 +71,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
         return self.shard.handle(request, self._coordinator.caller(context), self._broker.image, now_ms)
 
-    looks_only = LOOKS_ONLY
+    read_only = READ_ONLY
 
     def is_long(self, request: Any) -> bool:
         return type(request) in MAY_BE_LONG and self.shard.is_long(request, self._broker.image)
@@ -89,7 +89,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         self.shard.loaded(now_ms)
         return ()
 
-    def survives(self, error: KafkaError, request: Message | None) -> bool:
+    def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
         """A commit leaves nothing behind in the shard but its records, and a heartbeat of a consumer group
         little else: a subscription to very many partitions must not cost the other groups their shard."""
         if error.code != ErrorCode.MESSAGE_TOO_LARGE:
@@ -108,15 +108,17 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         refuse: Refuse,
     ) -> Message | Deferred:
         """Offsets that count when the producer's transaction is committed. Out: the answer, to be given with
-        `deliver`. KafkaError: what cannot be appended has changed nothing; where the answer comes later,
+        `respond`. KafkaError: what cannot be appended has changed nothing; where the answer comes later,
         `refuse` words it."""
         if self.error is not None:
             raise self.error.with_traceback(None)  # else each time adds to what the last left
-        if not self.line.is_busy and not self.is_long(request):
+        if not self.work_queue.is_busy and not self.is_long(request):
             return self.commit_in_transaction_now(request, context, verification)
-        self.line.check_room()
+        self.work_queue.check_capacity()
         deferred = Deferred()
-        self.line.add(TransactionalCommit(self, request, context, verification, refuse).answer(deferred))
+        self.work_queue.add(
+            TransactionalCommit(self, request, context, verification, refuse).answer(deferred)
+        )
         return deferred
 
     def commit_in_transaction_now(
@@ -137,7 +139,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
     def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
         """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
         offset. KafkaError: it is not written, and nothing has changed."""
-        if self.error is not None or self.line.is_busy:
+        if self.error is not None or self.work_queue.is_busy:
             raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
         offset = self.journal.append_marker(end, now_ms)
         self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
@@ -175,7 +177,7 @@ class TransactionalCommit(LongRequest):
         for entry in records:
             self._groups.shard.apply_pending(self.request.producer_id, entry)
 
-    def survives(self, error: KafkaError) -> bool:
+    def keeps_state_after(self, error: KafkaError) -> bool:
         return True  # what cannot be appended has changed nothing
 
     def refusal(self, error: KafkaError) -> Message:

@@ -1,7 +1,7 @@
 """Answers of the group coordinator that say no: one error for everything that a request asked.
 
 In: a request that was not handled (`refusal`), or an answer whose records could not be written after all
-(`spoil`). Out: the response in the shape that its API has for errors.
+(`turn_into_error`). Out: the response in the shape that its API has for errors.
 Does not know: why; errors of single members, partitions or groups are the shard's.
 """
 
@@ -184,7 +184,7 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
 }
 
 
-def spoil(response: Any, error: KafkaError) -> None:
+def turn_into_error(response: Any, error: KafkaError) -> None:
     """Turn an answer that was ready into one that says no: what it rests on is lost."""
     code = error.code
     if isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse):

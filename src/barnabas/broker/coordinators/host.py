@@ -25,8 +25,8 @@ from barnabas.broker.coordinators.journal import (
     as_coordinator_error,
 )
 from barnabas.broker.coordinators.long_requests import LongRequest
-from barnabas.broker.coordinators.uncommitted import FULL, Uncommitted
-from barnabas.broker.coordinators.work_queue import Line, later
+from barnabas.broker.coordinators.uncommitted import FULL, UncommittedResponses
+from barnabas.broker.coordinators.work_queue import WorkQueue, as_steps
 from barnabas.metadata.topic_changes import NO_CHANGES, TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
 from barnabas.protocol.errors import EncodingError
@@ -78,7 +78,7 @@ S = TypeVar("S", bound=Shard)
 class CoordinatorHost(Generic[S]):
     __slots__ = (
         "_arm", "_broker", "_load_slots", "_load_times_ms", "_uncommitted", "_waiting", "armed_ms", "error",
-        "journal", "line", "load_task", "now_ms", "partition", "shard",
+        "journal", "load_task", "now_ms", "partition", "shard", "work_queue",
     )  # fmt: skip
 
     def __init__(self, coordinator: Coordinator[Any], partition: Partition) -> None:
@@ -94,9 +94,9 @@ class CoordinatorHost(Generic[S]):
         self.armed_ms: int | None = None  # when the coordinator will call `on_time`
         self.load_task: asyncio.Task[None] | None = None
         self._waiting: dict[Token, Deferred] = {}
-        self.line = Line(self._broker.pieces)
-        self._uncommitted = Uncommitted(
-            self._broker.loop, self.commit_timeout_ms(), self.spoil, self._broker.unexpected
+        self.work_queue = WorkQueue(self._broker.pieces)
+        self._uncommitted = UncommittedResponses(
+            self._broker.loop, self.commit_timeout_ms(), self.turn_into_error, self._broker.unexpected
         )
 
     # -- what each kind of coordinator has of its own ----------------------------------------------
@@ -133,7 +133,7 @@ class CoordinatorHost(Generic[S]):
         """The same as `decide` in steps."""
         raise NotImplementedError
 
-    looks_only: ClassVar[frozenset[type[Message]]] = frozenset()
+    read_only: ClassVar[frozenset[type[Message]]] = frozenset()
     """Requests in steps that others need not wait for."""
 
     def decide_by_time(self, now_ms: int) -> Iterable[Any]:
@@ -147,7 +147,7 @@ class CoordinatorHost(Generic[S]):
         """The answer to a request that is not handled at all."""
         raise NotImplementedError
 
-    def spoil(self, response: Message, error: KafkaError) -> None:
+    def turn_into_error(self, response: Message, error: KafkaError) -> None:
         """Turn an answer that was ready into one that says no."""
         raise NotImplementedError
 
@@ -163,7 +163,7 @@ class CoordinatorHost(Generic[S]):
     sets_no_deadline: ClassVar[frozenset[type[Message]]] = frozenset()
     """Requests after which no deadline is earlier than before."""
 
-    def survives(self, error: KafkaError, request: Message | None) -> bool:
+    def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
         """Whether the shard need not be dropped when records of this request were refused."""
         return False
 
@@ -173,7 +173,7 @@ class CoordinatorHost(Generic[S]):
         """Take up the shard: at once where nothing was ever written, else beside the loop."""
         partition_log = self.partition.log
         self.partition.before_write = self.journal.flush
-        self.partition.on_lost = self.lose
+        self.partition.on_lost = self.reload_after
         self.partition.wait(self._advanced)
         if partition_log.log_start_offset >= partition_log.end_offset:
             self._activate()
@@ -213,7 +213,7 @@ class CoordinatorHost(Generic[S]):
     def _activate(self) -> None:
         now_ms = self.now_ms()
         self.error = None
-        self.take_all(self.loaded(now_ms), now_ms)
+        self.carry_out_all(self.loaded(now_ms), now_ms)
         self.metadata_changed(NO_CHANGES, now_ms)
 
     def close(self) -> None:
@@ -226,8 +226,8 @@ class CoordinatorHost(Generic[S]):
         """Take nothing any more; answer everybody who waits."""
         was_active = self.error is None
         self.error = why
-        self.line.finish()  # everybody in it is refused
-        self._uncommitted.lost(lost)  # of those who wait, too
+        self.work_queue.finish()  # everybody in it is refused
+        self._uncommitted.fail_all(lost)  # of those who wait, too
         waiting, self._waiting = self._waiting, {}
         if was_active or waiting:
             for token, message in self.shard.unload():
@@ -235,7 +235,7 @@ class CoordinatorHost(Generic[S]):
                 if deferred is not None:
                     deferred.resolve(message)
 
-    def lose(self, error: KafkaError) -> None:
+    def reload_after(self, error: KafkaError) -> None:
         """What was appended is not in the log: the shard knows what never was. Replay it, soon: this may be
         called while the tick is being written."""
         if self.error is not None:
@@ -261,7 +261,7 @@ class CoordinatorHost(Generic[S]):
     # -- requests --------------------------------------------------------------------------------
 
     def handle(self, request: Message, context: RequestContext) -> Message | Deferred | None:
-        """The answer to a request; None when the tick will give it. A refusal rests on nothing, and waits for
+        """The answer to a request; None when the tick will send it. A refusal rests on nothing, and waits for
         nothing: this host may have been closed since, or its followers be gone."""
         try:
             if self.is_long(request):
@@ -269,9 +269,9 @@ class CoordinatorHost(Generic[S]):
             answer = self._decide(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
-        return self.deliver(answer, context)
+        return self.respond(answer, context)
 
-    def deliver(self, answer: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
+    def respond(self, answer: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
         """An answer to the request that is being handled, when everything it rests on is committed."""
         if type(answer) is Deferred:
             return answer
@@ -279,9 +279,9 @@ class CoordinatorHost(Generic[S]):
         partition = self.partition
         if partition.is_dirty and partition.state.has_no_followers:  # the end of this tick commits everything
             return context.channel.answer_after_tick(answer, self._not_written)
-        return answer if self.journal.is_settled else self._when_committed(answer)
+        return answer if self.journal.is_all_committed else self._when_committed(answer)
 
-    def ask(self, request: Message, context: RequestContext) -> Message | Deferred:
+    def handle_part(self, request: Message, context: RequestContext) -> Message | Deferred:
         """The same as `handle` for a request that is only part of what a client asked, or that waited."""
         try:
             if self.is_long(request):
@@ -289,14 +289,14 @@ class CoordinatorHost(Generic[S]):
             answer = self._decide(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
-        if isinstance(answer, Deferred) or self.journal.is_settled:
+        if isinstance(answer, Deferred) or self.journal.is_all_committed:
             return answer
         return self._when_committed(answer)
 
     def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
         if self.error is not None:
             raise self.error.with_traceback(None)  # else each time adds to what the last left
-        if self.line.is_busy:
+        if self.work_queue.is_busy:
             return self._decide_in_pieces(request, context)
         return self.decide_now(request, context)
 
@@ -306,7 +306,7 @@ class CoordinatorHost(Generic[S]):
             raise FULL.with_traceback(None)  # else each time adds to what the last left
         now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
-        self.take(outcome, now_ms, request)
+        self.carry_out(outcome, now_ms, request)
         if type(request) not in self.sets_no_deadline:
             self._arm(self)
         if outcome.waits_as is not None:
@@ -320,18 +320,18 @@ class CoordinatorHost(Generic[S]):
             raise self.error.with_traceback(None)
         deferred = Deferred()
         steps = LongRequest(self, request, context).answer(deferred)
-        if type(request) in self.looks_only:
+        if type(request) in self.read_only:
             self._broker.pieces.begin(steps)
         else:
-            self.line.check_room()
-            self.line.add(steps)
+            self.work_queue.check_capacity()
+            self.work_queue.add(steps)
         return deferred
 
-    def give(self, answer: Message | Deferred, deferred: Deferred) -> None:
+    def resolve_when_committed(self, answer: Message | Deferred, deferred: Deferred) -> None:
         """Resolve with an answer once everything it rests on is committed."""
         if isinstance(answer, Deferred):
             deferred.follow(answer)
-        elif self.journal.is_settled:
+        elif self.journal.is_all_committed:
             deferred.resolve(answer)
         else:
             self._uncommitted.hold(self.journal.end_offset, deferred.resolve, answer)
@@ -351,43 +351,43 @@ class CoordinatorHost(Generic[S]):
 
     def _not_written(self, response: Message, partition: Partition, error: KafkaError) -> None:
         if partition is self.partition:
-            self.spoil(response, as_coordinator_error(error))
+            self.turn_into_error(response, as_coordinator_error(error))
 
     # -- outcomes --------------------------------------------------------------------------------
 
     def on_time(self, now_ms: int) -> None:
-        if self.line.is_busy:
-            self.line.add(later(self.on_time_now, now_ms))
+        if self.work_queue.is_busy:
+            self.work_queue.add(as_steps(self.on_time_now, now_ms))
         else:
             self.on_time_now(now_ms)
 
     def on_time_now(self, now_ms: int) -> None:
         if self.error is None:
-            self.take_all(self.decide_by_time(now_ms), now_ms)
+            self.carry_out_all(self.decide_by_time(now_ms), now_ms)
 
     def metadata_changed(self, changes: TopicChanges, now_ms: int) -> None:
-        if self.line.is_busy:
-            self.line.add(later(self.metadata_changed_now, changes, now_ms))
+        if self.work_queue.is_busy:
+            self.work_queue.add(as_steps(self.metadata_changed_now, changes, now_ms))
         else:
             self.metadata_changed_now(changes, now_ms)
 
     def metadata_changed_now(self, changes: TopicChanges, now_ms: int) -> None:
         if self.error is None:
-            self.take_all(self.shard.metadata_changed(self._broker.image, changes, now_ms), now_ms)
+            self.carry_out_all(self.shard.metadata_changed(self._broker.image, changes, now_ms), now_ms)
 
     def arm(self) -> None:
         """See that the host is called at its next deadline."""
         self._arm(self)
 
-    def take_all(self, outcomes: Iterable[Any], now_ms: int) -> None:
+    def carry_out_all(self, outcomes: Iterable[Any], now_ms: int) -> None:
         for outcome in outcomes:
             try:
-                self.take(outcome, now_ms)
+                self.carry_out(outcome, now_ms)
             except KafkaError:
                 return  # noted by `_append`
         self._arm(self)
 
-    def take(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
+    def carry_out(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
         """Append, apply, and answer those who waited. KafkaError: nothing of the outcome counts, and they are
         told so: the shard, which has answered them, knows them no more."""
         if outcome.records:
@@ -403,12 +403,12 @@ class CoordinatorHost(Generic[S]):
     def refuse_waiting(self, outcome: Outcome, error: KafkaError) -> None:
         """Tell those whom the outcome would have answered that it does not count."""
         for token, message in outcome.answers:
-            self.spoil(message, error)
+            self.turn_into_error(message, error)
             self._answer(token, message)
 
     def answer_waiting(self, outcome: Outcome) -> None:
         """Answer those who waited, once everything is committed."""
-        if self.journal.is_settled:
+        if self.journal.is_all_committed:
             for token, message in outcome.answers:
                 self._answer(token, message)
         else:
@@ -428,8 +428,8 @@ class CoordinatorHost(Generic[S]):
                     raise
                 self.journal.append_in_parts(encoded, now_ms)  # tombstones, each true alone
         except KafkaError as error:
-            if not self.survives(error, request):
-                self.lose(error)
+            if not self.keeps_state_after(error, request):
+                self.reload_after(error)
             raise as_coordinator_error(error) from error
 
     def encode_all(self, entries: Sequence[Any]) -> list[KeyAndValue]:

@@ -68,7 +68,7 @@ class CoordinatorJournal:
         return self.partition.log.end_offset + len(self._collected)
 
     @property
-    def is_settled(self) -> bool:
+    def is_all_committed(self) -> bool:
         """Whether everything that was appended is committed."""
         partition = self.partition
         return partition.state.high_watermark >= partition.log.end_offset + len(self._collected)

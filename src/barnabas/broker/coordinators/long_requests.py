@@ -48,9 +48,9 @@ class LongRequest:
     def apply(self, records: Sequence[Any]) -> None:
         self._shard.apply_all(records)
 
-    def survives(self, error: KafkaError) -> bool:
+    def keeps_state_after(self, error: KafkaError) -> bool:
         """Whether the shard need not be dropped when the records were refused."""
-        return self._host.survives(error, self.request)
+        return self._host.keeps_state_after(error, self.request)
 
     def refusal(self, error: KafkaError) -> Message:
         return self._host.refusal(self.request, error, self.context.version)
@@ -60,23 +60,23 @@ class LongRequest:
     def answer(self, deferred: Deferred) -> Steps[None]:
         host = self._host
         try:
-            answer = yield from self._decided()
+            answer = yield from self._decide()
         except KafkaError as error:
             deferred.resolve(self.refusal(error))
         except Exception:
             log.exception("%s: a request failed", host.partition)
             deferred.resolve(self.refusal(FAILED))
         else:
-            host.give(answer, deferred)
+            host.resolve_when_committed(answer, deferred)
 
-    def _decided(self) -> Steps[Message | Deferred]:
+    def _decide(self) -> Steps[Message | Deferred]:
         host, request = self._host, self.request
         self._shard = host.shard
         self._check()
         if not host.is_long(request):
             return self.decide_now()
         now_ms = host.now_ms()
-        outcome = yield from self._watched(host.decide_in_steps(request, self.context, now_ms))
+        outcome = yield from self._while_same_shard(host.decide_in_steps(request, self.context, now_ms))
         if outcome.records:
             yield from self._write(outcome, now_ms)
         host.answer_waiting(outcome)
@@ -92,7 +92,7 @@ class LongRequest:
         if host.shard is not self._shard:
             raise as_coordinator_error(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
-    def _watched(self, steps: Steps[T]) -> Steps[T]:
+    def _while_same_shard(self, steps: Steps[T]) -> Steps[T]:
         """The steps, as long as the shard is the same."""
         while True:
             try:
@@ -110,9 +110,9 @@ class LongRequest:
         encoded: Sequence[KeyAndValue] | None = outcome.encoded
         try:
             if encoded is None:
-                encoded = yield from self._watched(self._encode(outcome.records))
+                encoded = yield from self._while_same_shard(self._encode(outcome.records))
             if not any(value for _, value in encoded):
-                yield from self._watched(self._write_tombstones(outcome.records, encoded, now_ms))
+                yield from self._while_same_shard(self._write_tombstones(outcome.records, encoded, now_ms))
                 return
             framed: list[bytes] = []
             for some in in_parts(encoded):
@@ -121,8 +121,8 @@ class LongRequest:
                 self._check()
             self.append(framed, now_ms)
         except KafkaError as error:
-            if host.error is None and not self.survives(error):
-                host.lose(error)
+            if host.error is None and not self.keeps_state_after(error):
+                host.reload_after(error)
             refused = as_coordinator_error(error)
             host.refuse_waiting(outcome, refused)
             raise refused from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinators.topic import Fitted, TopicLayout
+from barnabas.broker.coordinators.topic import FittedSettings, TopicLayout
 
 if TYPE_CHECKING:
     from barnabas.settings import BrokerSettings
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-def configs(settings: BrokerSettings, fitted: Fitted) -> dict[str, str]:
+def configs(settings: BrokerSettings, fitted: FittedSettings) -> dict[str, str]:
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",  # batches carry `offsets.topic.compression.codec` already

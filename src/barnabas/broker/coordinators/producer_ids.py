@@ -28,10 +28,10 @@ class ProducerIds:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `take` has something to give."""
+        """Whether `pop` returns an id."""
         return bool(self._unused)
 
-    def take(self) -> int:
+    def pop(self) -> int:
         """An id that is at hand. KafkaError: there is none (see `is_ready`) before the next block is here."""
         if len(self._unused) <= PREFETCH_BELOW and self._fetching is None:
             self._fetch()
@@ -39,23 +39,23 @@ class ProducerIds:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no producer id is at hand")
         return self._unused.popleft()
 
-    def next_at_hand(self) -> int | None:
+    def pop_if_ready(self) -> int | None:
         """An id of the block at hand, or None when it is used up."""
-        return self.take() if self._unused else None
+        return self.pop() if self._unused else None
 
     async def next(self) -> int:
         """An id, from a new block if need be. Many that ask at once share one new block."""
-        await self.ready()
-        return self.take()
+        await self.wait_until_ready()
+        return self.pop()
 
-    async def ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Returns when an id is at hand; KafkaError when there is none to be had."""
         while not self._unused:
             await asyncio.shield(self._fetching or self._fetch())
 
     def _fetch(self) -> asyncio.Task[None]:
         self._fetching = asyncio.get_running_loop().create_task(self._fetch_block())
-        self._fetching.add_done_callback(told)
+        self._fetching.add_done_callback(log_failure)
         return self._fetching
 
     async def _fetch_block(self) -> None:
@@ -68,7 +68,7 @@ class ProducerIds:
         self._unused.extend(range(block.producer_id_start, block.producer_id_start + block.producer_id_len))
 
 
-def told(fetching: asyncio.Task[None]) -> None:
+def log_failure(fetching: asyncio.Task[None]) -> None:
     """A block could not be had: whoever needs an id asks again."""
     if not fetching.cancelled() and (error := fetching.exception()) is not None:
         log.warning("no producer ids could be had: %s", error)

@@ -25,7 +25,7 @@ Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 LANE = "verifying"
 
 
-async def ask_elsewhere(
+async def verify_remotely(
     broker: Broker,
     coordinator: int,
     owner: tuple[str, int, int],
@@ -54,10 +54,10 @@ async def ask_elsewhere(
         return dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION))
     if answer.error_code:
         return dict.fromkeys(partitions, int(ErrorCode.INVALID_TXN_STATE))
-    return found_in(answer, partitions)
+    return codes_in(answer, partitions)
 
 
-def found_in(
+def codes_in(
     answer: AddPartitionsToTxnResponse, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
     codes = {

@@ -28,7 +28,7 @@ POWERS = [31**exponent & 0xFFFF_FFFF for exponent in reversed(range(ASCII_LENGTH
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 Topic = CreateTopicsRequest.CreatableTopic
-Fitted = Mapping[str, int]
+FittedSettings = Mapping[str, int]
 """Settings of internal topics, as they fit the size of the cluster."""
 
 
@@ -60,7 +60,7 @@ class TopicLayout(NamedTuple):
     name: str
     partitions: str
     replication_factor: str
-    configs: Callable[[BrokerSettings, Fitted], dict[str, str]]
+    configs: Callable[[BrokerSettings, FittedSettings], dict[str, str]]
 
 
 class CoordinatorTopic:

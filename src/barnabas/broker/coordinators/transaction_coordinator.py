@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.api.deferred import Deferred
 from barnabas.broker.coordinators.coordinator import Coordinator
-from barnabas.broker.coordinators.remote_verification import ask_elsewhere
+from barnabas.broker.coordinators.remote_verification import verify_remotely
 from barnabas.broker.coordinators.topic import partition_for
 from barnabas.broker.coordinators.transaction_topic import LAYOUT
 from barnabas.metadata.partitions import NO_LEADER
@@ -36,7 +36,7 @@ Answer = Message | Deferred | Awaitable[Message] | None
 
 class TransactionCoordinator(Coordinator["TransactionHost"]):
     modules = "barnabas.broker.coordinators.transaction_host", "barnabas.transactions.shard"
-    follows_leaders = True  # markers that could not be written go to the new leader
+    needs_leader_changes = True  # markers that could not be written go to the new leader
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, LAYOUT)
@@ -76,7 +76,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         if partition.topic == self.topic.name:
             host = self.hosts.get(partition.index)
             if host is not None:
-                host.led_in(partition.leader_epoch)
+                host.set_leader_epoch(partition.leader_epoch)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -95,13 +95,13 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         self, key: str, request: Message, context: RequestContext, version: int
     ) -> Message:
         try:
-            await self.broker.producer_ids.ready()
+            await self.broker.producer_ids.wait_until_ready()
         except KafkaError as error:
             return self.refusal(request, error, version)
         host = self.host_of(key)
         if host is None:
             return self.refusal(request, self.error_without_host(key), version)
-        answer = host.ask(request, context)
+        answer = host.handle_part(request, context)
         return answer if isinstance(answer, Message) else await resolved(answer)
 
     def verify(
@@ -126,7 +126,9 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
                 error = self.error_without_host(transactional_id)
                 return dict.fromkeys(partitions, int(error.code))
             owner = transactional_id, producer_id, producer_epoch
-            asking = self.broker.loop.create_task(ask_elsewhere(self.broker, leader, owner, partitions, add))
+            asking = self.broker.loop.create_task(
+                verify_remotely(self.broker, leader, owner, partitions, add)
+            )
             asking.add_done_callback(self._verified)
             return asking
         found = host.verify(transactional_id, producer_id, producer_epoch, partitions, add=add)

@@ -22,7 +22,7 @@ from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.records.compression import Compression
-from barnabas.transactions.answers import spoil
+from barnabas.transactions.answers import turn_into_error
 from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
 from barnabas.transactions.records import decode, encode
 from barnabas.transactions.shard import TransactionShard
@@ -71,17 +71,17 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
     def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
         return self._coordinator.refusal(request, error, version)
 
-    def spoil(self, response: Any, error: KafkaError) -> None:
+    def turn_into_error(self, response: Any, error: KafkaError) -> None:
         if isinstance(response, dict):  # of partitions that ask
             response.update(dict.fromkeys(response, int(error.code)))
         else:
-            spoil(response, error)
+            turn_into_error(response, error)
 
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> TransactionOutcome:
         caller = Caller(context.version)
         return self.shard.handle(request, caller, self._broker.image, now_ms, self._broker.producer_ids)
 
-    looks_only = frozenset((ListTransactionsRequest,))
+    read_only = frozenset((ListTransactionsRequest,))
 
     def is_long(self, request: Any) -> bool:
         return type(request) is ListTransactionsRequest and len(self.shard.transactions) > LISTED_AT_ONCE
@@ -97,11 +97,11 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
     def loaded(self, now_ms: int) -> Iterable[TransactionOutcome]:
         return self.shard.loaded(now_ms)
 
-    def survives(self, error: KafkaError, request: Message | None) -> bool:
+    def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
         """What is too large for the log was not applied, and a decision leaves little else behind."""
         return error.code == ErrorCode.MESSAGE_TOO_LARGE
 
-    def led_in(self, leader_epoch: int) -> None:
+    def set_leader_epoch(self, leader_epoch: int) -> None:
         """Markers carry the epoch in which this broker leads the partition."""
         self.shard.coordinator_epoch = leader_epoch
 
@@ -112,29 +112,29 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         if self.error is None:
             self._markers.metadata_changed()
 
-    def take(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
-        super().take(outcome, now_ms, request)
+    def carry_out(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
+        super().carry_out(outcome, now_ms, request)
         if not outcome.markers:
             return
-        if self._is_in_file():
+        if self._try_commit_now():
             for markers in outcome.markers:
                 self._markers.write(markers)
         else:
             offset = self.journal.end_offset
             self._due.extend((offset, markers) for markers in outcome.markers)
 
-    def _is_in_file(self) -> bool:
+    def _try_commit_now(self) -> bool:
         """Whether everything decided is committed, now that it was written if writing is all it takes.
         KafkaError: it cannot be written."""
         journal = self.journal
-        if journal.is_settled:
+        if journal.is_all_committed:
             return True
         if not self.partition.is_committed_by_writing:
             return False
         try:
             journal.write_early()
         except KafkaError as error:
-            self.lose(error)
+            self.reload_after(error)
             raise as_coordinator_error(error) from error
         return True
 
@@ -145,7 +145,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         outcomes = self.shard.markers_written(
             markers.transactional_id, markers.producer_id, markers.producer_epoch, partitions, now_ms
         )
-        self.take_all(outcomes, now_ms)
+        self.carry_out_all(outcomes, now_ms)
 
     def _advanced(self, partition: Partition) -> None:
         super()._advanced(partition)
@@ -188,12 +188,12 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         errors = dict.fromkeys(partitions, found) if isinstance(found, int) else dict(found)
         try:
             if records:
-                self.take(TransactionOutcome(records), now_ms)
+                self.carry_out(TransactionOutcome(records), now_ms)
                 self._arm(self)
-            is_in_file = self._is_in_file()
+            is_committed = self._try_commit_now()
         except KafkaError as error:
             return dict.fromkeys(partitions, int(error.code))
-        if is_in_file:
+        if is_committed:
             return errors
         future: asyncio.Future[Errors] = broker.loop.create_future()
         self._uncommitted.hold(self.journal.end_offset, partial(answer, future), errors)

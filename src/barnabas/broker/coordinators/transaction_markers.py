@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordinators.marker_sending import FULL
+from barnabas.broker.coordinators.marker_sender import FULL
 from barnabas.broker.coordinators.offsets_topic import OFFSETS_TOPIC
 from barnabas.metadata.partitions import NO_LEADER
 from barnabas.protocol import ErrorCode, KafkaError
@@ -30,17 +30,17 @@ RETRY_MS_MAX = 1_000
 FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 NOT_READY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the partition is led elsewhere, or not ready yet")
 
-Done = Callable[["Markers", Sequence["TopicPartition"]], None]
+OnWritten = Callable[["Markers", Sequence["TopicPartition"]], None]
 
 
 class MarkerWriter:
     """The markers of one shard of transactions."""
 
-    __slots__ = ("_broker", "_done", "_is_closed", "_last_error", "_retry_ms", "_timer", "_unwritten")
+    __slots__ = ("_broker", "_is_closed", "_last_error", "_on_written", "_retry_ms", "_timer", "_unwritten")
 
-    def __init__(self, broker: Broker, done: Done) -> None:
+    def __init__(self, broker: Broker, done: OnWritten) -> None:
         self._broker = broker
-        self._done = done
+        self._on_written = done
         self._unwritten: list[tuple[Markers, TopicPartition]] = []  # to be tried again
         self._retry_ms = RETRY_MS
         self._timer: asyncio.TimerHandle | None = None
@@ -71,7 +71,7 @@ class MarkerWriter:
             except KafkaError as error:
                 self._failed(markers, where, error)
         if done:
-            self._done(markers, done)
+            self._on_written(markers, done)
 
     def _write_one(self, markers: Markers, where: TopicPartition) -> bool:
         """Whether the marker is where nothing will lose it. KafkaError: it is not written."""
@@ -106,7 +106,7 @@ class MarkerWriter:
         if self._is_closed:
             return
         if error is None:
-            self._done(markers, [where])
+            self._on_written(markers, [where])
         else:
             self._failed(markers, where, error)
 

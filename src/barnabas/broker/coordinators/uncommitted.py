@@ -25,28 +25,28 @@ HELD_MAX = 10_000  # answers of one shard; requests are refused then, before any
 Give = Callable[[Any], None]
 
 
-class Held(NamedTuple):
+class HeldResponse(NamedTuple):
     offset: int
     deadline: float
     give: Give
     answer: Any
 
 
-class Uncommitted:
-    __slots__ = ("_held", "_loop", "_patience_s", "_spoil", "_timer", "_unexpected")
+class UncommittedResponses:
+    __slots__ = ("_held", "_loop", "_patience_s", "_timer", "_turn_into_error", "_unexpected")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         patience_ms: int,
-        spoil: Callable[[Any, KafkaError], None],
+        turn_into_error: Callable[[Any, KafkaError], None],
         unexpected: UnexpectedErrors,
     ) -> None:
         self._loop = loop
         self._unexpected = unexpected
         self._patience_s = patience_ms / 1000
-        self._spoil = spoil
-        self._held: deque[Held] = deque()  # in the order of offsets, and of deadlines
+        self._turn_into_error = turn_into_error
+        self._held: deque[HeldResponse] = deque()  # in the order of offsets, and of deadlines
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -57,7 +57,7 @@ class Uncommitted:
 
     def hold(self, offset: int, give: Give, answer: Any) -> None:
         """Give the answer when everything below the offset is committed."""
-        self._held.append(Held(offset, self._loop.time() + self._patience_s, give, answer))
+        self._held.append(HeldResponse(offset, self._loop.time() + self._patience_s, give, answer))
         if self._timer is None:
             self._timer = self._loop.call_later(self._patience_s, self._on_time)
 
@@ -66,7 +66,7 @@ class Uncommitted:
         while held and held[0].offset <= high_watermark:
             self._give(held.popleft(), None)
 
-    def lost(self, error: KafkaError) -> None:
+    def fail_all(self, error: KafkaError) -> None:
         """What they rest on will never be committed, or not by this broker."""
         held, self._held = self._held, deque()
         if self._timer is not None:
@@ -75,11 +75,11 @@ class Uncommitted:
         for each in held:
             self._give(each, error)
 
-    def _give(self, held: Held, error: KafkaError | None) -> None:
+    def _give(self, held: HeldResponse, error: KafkaError | None) -> None:
         """One answer that cannot be given does not keep the others from being given."""
         try:
             if error is not None:
-                self._spoil(held.answer, error)
+                self._turn_into_error(held.answer, error)
             held.give(held.answer)
         except Exception:
             self._unexpected.note("answering a coordinator's client")

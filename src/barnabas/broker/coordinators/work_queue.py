@@ -23,14 +23,14 @@ WAITING_MAX = 10_000
 FULL = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait for a long one.")
 
 
-def later(call: Callable[..., None], *arguments: Any) -> Steps[None]:
+def as_steps(call: Callable[..., None], *arguments: Any) -> Steps[None]:
     """One step."""
     call(*arguments)
     return
     yield
 
 
-class Line:
+class WorkQueue:
     __slots__ = ("_due", "_pieces", "_work", "is_busy")
 
     def __init__(self, pieces: Pieces) -> None:
@@ -39,7 +39,7 @@ class Line:
         self._work: Work[None] | None = None
         self.is_busy = False  # something is under way: do nothing to the shard but by `add`
 
-    def check_room(self) -> None:
+    def check_capacity(self) -> None:
         """KafkaError: too many wait already for one more request."""
         if len(self._due) >= WAITING_MAX:
             raise FULL.with_traceback(None)

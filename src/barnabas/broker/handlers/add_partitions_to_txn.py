@@ -31,4 +31,4 @@ def add_partitions_to_txn(request: AddPartitionsToTxnRequest, context: RequestCo
         return AddPartitionsToTxnResponse(results_by_transaction=results)
 
     split = Split(part, lambda answer: answer.results_by_transaction, whole)
-    return transactions.ask_by_key([each.transactional_id for each in asked], split, context)
+    return transactions.handle_by_key([each.transactional_id for each in asked], split, context)

@@ -40,4 +40,4 @@ def consumer_group_describe(request: ConsumerGroupDescribeRequest, context: Requ
         )
 
     split = Split(part, lambda answer: answer.groups, whole)
-    return context.broker.groups.ask_by_key(names, split, context)
+    return context.broker.groups.handle_by_key(names, split, context)

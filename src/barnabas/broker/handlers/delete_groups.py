@@ -17,4 +17,4 @@ def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> Aske
         return DeleteGroupsRequest(groups_names=[names[place] for place in places])
 
     split = Split(part, lambda answer: answer.results, lambda results: DeleteGroupsResponse(results=results))
-    return context.broker.groups.ask_by_key(names, split, context)
+    return context.broker.groups.handle_by_key(names, split, context)

@@ -24,4 +24,4 @@ def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> 
         return DescribeGroupsResponse(groups=groups)
 
     split = Split(part, lambda answer: answer.groups, whole)
-    return context.broker.groups.ask_by_key(names, split, context)
+    return context.broker.groups.handle_by_key(names, split, context)

@@ -23,4 +23,4 @@ def describe_transactions(request: DescribeTransactionsRequest, context: Request
         return DescribeTransactionsResponse(transaction_states=states)
 
     split = Split(part, lambda answer: answer.transaction_states, whole)
-    return context.broker.transactions.ask_by_key(ids, split, context)
+    return context.broker.transactions.handle_by_key(ids, split, context)

@@ -24,7 +24,7 @@ def init_producer_id(request: InitProducerIdRequest, context: RequestContext) ->
 
 
 def idempotent(context: RequestContext) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
-    producer_id = context.broker.producer_ids.next_at_hand()
+    producer_id = context.broker.producer_ids.pop_if_ready()
     if producer_id is not None:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     return next_block(context)

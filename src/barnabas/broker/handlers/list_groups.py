@@ -12,7 +12,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroups
 
 @handles(ListGroupsRequest, "0-5", needs=describe_groups(""))
 def list_groups(request: ListGroupsRequest, context: RequestContext) -> Message | Deferred:
-    return context.broker.groups.ask_all(request, context, combine)
+    return context.broker.groups.handle_all(request, context, combine)
 
 
 def combine(answers: list[ListGroupsResponse]) -> ListGroupsResponse:

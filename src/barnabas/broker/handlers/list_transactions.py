@@ -16,7 +16,7 @@ def list_transactions(request: ListTransactionsRequest, context: RequestContext)
     transactions = context.broker.transactions
     if transactions.is_started and not transactions.hosts:
         return nothing(request)
-    return transactions.ask_all(request, context, combine)
+    return transactions.handle_all(request, context, combine)
 
 
 def nothing(request: ListTransactionsRequest) -> ListTransactionsResponse:

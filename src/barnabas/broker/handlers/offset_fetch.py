@@ -25,4 +25,4 @@ def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Asked 
         )
 
     split = Split(part, lambda answer: answer.groups, lambda found: OffsetFetchResponse(groups=found))
-    return context.broker.groups.ask_by_key([group.group_id for group in groups], split, context)
+    return context.broker.groups.handle_by_key([group.group_id for group in groups], split, context)

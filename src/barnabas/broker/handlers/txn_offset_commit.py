@@ -80,7 +80,7 @@ def commit(
         answer = host.commit_in_transaction(request, context, verification, refuse)
     except KafkaError as error:
         return refused(request, context, error)
-    return host.deliver(answer, context)
+    return host.respond(answer, context)
 
 
 def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:

@@ -59,9 +59,9 @@ class HeldAnswer:
         for wait in self._waits:
             where, base_offset = wait
             if where in failed:
-                self._spoil(where, failed[where])
+                self._turn_into_error(where, failed[where])
             elif not where.is_leader:
-                self._spoil(where, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                self._turn_into_error(where, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             elif where.state.high_watermark > base_offset:
                 self._check(where)
             else:
@@ -90,7 +90,7 @@ class HeldAnswer:
             return  # it was given up
         try:
             if error is not None:
-                self._spoil(where, error)
+                self._turn_into_error(where, error)
             else:
                 self._check(where)
         except Exception:
@@ -102,7 +102,7 @@ class HeldAnswer:
 
     def _check(self, where: Partition) -> None:
         if not where.state.has_enough_in_sync:
-            self._spoil(
+            self._turn_into_error(
                 where,
                 KafkaError(
                     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -117,14 +117,14 @@ class HeldAnswer:
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         for where, base_offset in self._waits:
             if where.state.high_watermark <= base_offset:
-                self._spoil(where, error)
+                self._turn_into_error(where, error)
 
     @property
     def partitions(self) -> Iterator[Partition]:
         """Where it waits, or waited."""
         return (where for where, _ in self._waits)
 
-    def _spoil(self, where: Partition, error: KafkaError) -> None:
+    def _turn_into_error(self, where: Partition, error: KafkaError) -> None:
         if isinstance(self._response, bytes):
             self._response = decoded(self._response, self._route)
         not_written(self._response, where, error)

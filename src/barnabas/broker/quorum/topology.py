@@ -13,7 +13,7 @@ from barnabas.metadata.partitions import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTO
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-class Node(NamedTuple):
+class BrokerAddress(NamedTuple):
     id: int
     host: str
     port: int
@@ -21,18 +21,18 @@ class Node(NamedTuple):
     is_fenced: bool
 
 
-def brokers(image: MetadataImage, listener: str, *, with_fenced: bool = False) -> list[Node]:
+def brokers(image: MetadataImage, listener: str, *, with_fenced: bool = False) -> list[BrokerAddress]:
     """Brokers that have this listener; those that are fenced only if asked for."""
     return [
-        Node(broker.id, at.host, at.port, broker.rack, broker.fenced)
+        BrokerAddress(broker.id, at.host, at.port, broker.rack, broker.fenced)
         for broker in image.cluster.brokers.values()
         if (at := broker.listeners.get(listener)) is not None and (with_fenced or not broker.fenced)
     ]
 
 
-def controllers(image: MetadataImage, listener: str) -> list[Node]:
+def controllers(image: MetadataImage, listener: str) -> list[BrokerAddress]:
     return [
-        Node(controller.id, at.host, at.port, None, False)
+        BrokerAddress(controller.id, at.host, at.port, None, False)
         for controller in image.cluster.controllers.values()
         if (at := controller.listeners.get(listener)) is not None
     ]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.coordinators import marker_sending
-from barnabas.broker.coordinators.marker_sending import MarkerSending
+from barnabas.broker.coordinators import marker_sender
+from barnabas.broker.coordinators.marker_sender import MarkerSender
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from barnabas.runtime.unexpected import UnexpectedErrors
@@ -60,7 +60,7 @@ class Scene:
         self.brokers = Brokers()
         self.unexpected = UnexpectedErrors()
         loop = asyncio.get_running_loop()
-        self.sending = MarkerSending(self.brokers, loop, self.unexpected)  # type: ignore[arg-type]
+        self.sending = MarkerSender(self.brokers, loop, self.unexpected)  # type: ignore[arg-type]
         self.told: list[tuple[int, ErrorCode | None]] = []
 
     def send(self, index: int, told: Callable[[KafkaError | None], None] | None = None) -> None:
@@ -71,7 +71,7 @@ class Scene:
 
 
 def test_what_waits_for_one_broker_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marker_sending, "UNSENT_MAX", 3)
+    monkeypatch.setattr(marker_sender, "UNSENT_MAX", 3)
 
     async def play() -> None:
         scene = Scene()
@@ -98,7 +98,7 @@ def test_what_waits_for_one_broker_has_a_bound(monkeypatch: pytest.MonkeyPatch) 
 def test_a_broker_that_cannot_be_reached_fails_all_that_waits_for_it_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(marker_sending, "MARKERS_MAX", 2)
+    monkeypatch.setattr(marker_sender, "MARKERS_MAX", 2)
 
     async def play() -> None:
         scene = Scene()

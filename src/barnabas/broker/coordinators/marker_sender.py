@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from barnabas.transactions.outcome import Markers, TopicPartition
 
 Marker = WriteTxnMarkersRequest.WritableTxnMarker
-Told = Callable[[KafkaError | None], None]
+OnResult = Callable[[KafkaError | None], None]
 MARKERS_MAX = 1_000  # partitions in one request
 UNSENT_MAX = 10_000  # for one broker, beside those under way
 FULL = KafkaError(ErrorCode.NETWORK_EXCEPTION, "too many markers wait for their leader already")
 LANE = "markers"
 
 
-class Unsent(NamedTuple):
+class UnsentMarker(NamedTuple):
     markers: Markers
     where: TopicPartition
-    told: Told
+    on_result: OnResult
 
 
-class MarkerSending:
+class MarkerSender:
     __slots__ = ("_brokers", "_loop", "_tasks", "_unexpected", "_unsent")
 
     def __init__(
@@ -43,15 +43,15 @@ class MarkerSending:
         self._brokers = brokers
         self._unexpected = unexpected
         self._loop = loop
-        self._unsent: dict[int, list[Unsent]] = {}
+        self._unsent: dict[int, list[UnsentMarker]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
-    def send(self, broker_id: int, markers: Markers, where: TopicPartition, told: Told) -> None:
+    def send(self, broker_id: int, markers: Markers, where: TopicPartition, on_result: OnResult) -> None:
         """Send a marker, and tell what became of it. KafkaError: too many wait for this broker; try again."""
         unsent = self._unsent.setdefault(broker_id, [])
         if len(unsent) >= UNSENT_MAX:
             raise FULL.with_traceback(None)  # else each time adds to what the last left
-        unsent.append(Unsent(markers, where, told))
+        unsent.append(UnsentMarker(markers, where, on_result))
         if broker_id not in self._tasks:
             self._tasks[broker_id] = self._loop.create_task(self._send_all(broker_id))
 
@@ -64,7 +64,7 @@ class MarkerSending:
     async def _send_all(self, broker_id: int) -> None:
         try:
             while unsent := self._unsent.pop(broker_id, None):
-                some, rest = without_repetition(unsent)
+                some, rest = first_of_each(unsent)
                 if rest:
                     self._unsent[broker_id] = rest
                 try:
@@ -73,24 +73,24 @@ class MarkerSending:
                 except KafkaError as error:
                     # It cannot be reached: so it is for all that wait for it, and each try takes long.
                     for each in [*some, *self._unsent.pop(broker_id, ())]:
-                        self._tell(each, error)
+                        self._report(each, error)
                     continue
                 for each in some:
                     code = results.get((each.markers.producer_id, *each.where))
-                    self._tell(each, error_of(code))
+                    self._report(each, error_of(code))
         finally:
             del self._tasks[broker_id]
 
-    def _tell(self, each: Unsent, error: KafkaError | None) -> None:
+    def _report(self, each: UnsentMarker, error: KafkaError | None) -> None:
         try:
-            each.told(error)
+            each.on_result(error)
         except Exception:
             self._unexpected.note("telling of a marker on", each.where)
 
 
-def without_repetition(unsent: list[Unsent]) -> tuple[list[Unsent], list[Unsent]]:
+def first_of_each(unsent: list[UnsentMarker]) -> tuple[list[UnsentMarker], list[UnsentMarker]]:
     """What one request can hold: answers name producers and partitions, not which of several markers."""
-    some: dict[tuple[int, TopicPartition], Unsent] = {}
+    some: dict[tuple[int, TopicPartition], UnsentMarker] = {}
     rest = []
     for each in unsent:
         key = each.markers.producer_id, each.where
@@ -101,7 +101,7 @@ def without_repetition(unsent: list[Unsent]) -> tuple[list[Unsent], list[Unsent]
     return list(some.values()), rest
 
 
-def request_for(some: list[Unsent]) -> WriteTxnMarkersRequest:
+def request_for(some: list[UnsentMarker]) -> WriteTxnMarkersRequest:
     by_end: dict[Markers, dict[str, list[int]]] = {}
     for each in some:
         topics = by_end.setdefault(each.markers, {})

@@ -134,23 +134,20 @@ class SourceRunner:
         Rows that arrive meanwhile are left for the next call: a busy source would never end."""
         goal = self._reader.goal()
         for _ in range(BATCHES_PER_DRAIN_MAX):
+            # Asked before the step: the pause may end while the step works.
+            may_be_pausing = self._reader.waits_s > 0
             batch = self.step()
             if batch is not None:
                 yield batch
                 if not batch.recovered and self._reader.has_reached(self.position or {}, goal):
                     break
-            elif waits_s := self._waits_s():
-                time.sleep(waits_s)
+            elif may_be_pausing and self.lag() != 0:
+                time.sleep(self._reader.waits_s)
             else:
                 break
             if is_stopping():
                 break
         self._make_tables()
-
-    def _waits_s(self) -> float:
-        """How long to wait for a source that is at its bandwidth limit and has more rows."""
-        waits_s = self._reader.waits_s
-        return waits_s if waits_s and self.lag() != 0 else 0.0
 
     def lag(self) -> int | None:
         """How many rows are unread; None where that cannot be known without reading."""

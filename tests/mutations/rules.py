@@ -243,12 +243,12 @@ RULES = (
     ),
     sessions(
         "the end of an error is no news",
-        "            partition.high_watermark = NOTHING_TOLD  # so",
+        "            partition.high_watermark = NOT_SENT_YET  # so",
         "            pass  # so",
     ),
     sessions(
         "what a follower may have dropped is not told again",
-        "known.high_watermark = NOTHING_TOLD",
+        "known.high_watermark = NOT_SENT_YET",
         "pass",
     ),
     sessions(

@@ -12,9 +12,15 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records import varint
 from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader
 from barnabas.records.compression import DECOMPRESSED_BYTES_MAX, Compression, compress
-from barnabas.records.framing import Walked, is_one_plain_record, seems_sound, shape_of, walk
+from barnabas.records.framing import RecordsSummary, is_one_plain_record, looks_valid, plain_prefix_of, walk
 from barnabas.records.record import Record, build_batch, payload, scan
-from barnabas.records.validation import AppendRules, RecordsRejected, TakesLong, Validation, validate_produce
+from barnabas.records.validation import (
+    AppendRules,
+    NeedsThread,
+    RecordsRejected,
+    Validation,
+    validate_produce,
+)
 from poisoned_batches import BODIES, CODECS, UNCOMPRESSED, batch_around, compressed, good, record, sized
 from records.samples import NOW_MS, records
 
@@ -113,7 +119,7 @@ def test_relaxed_validation_looks_at_the_first_compressed_bytes(codec: Compressi
 def test_relaxed_validation_looks_at_both_ends_of_large_batches(count: int, spoil) -> None:
     sound = batch_around(good(count), count)
     assert problem(sound, RELAXED) is None
-    assert seems_sound(memoryview(sound), len(sound), count, 0)
+    assert looks_valid(memoryview(sound), len(sound), count, 0)
     found = problem(batch_around(*spoil(good(count), count)), RELAXED)
     assert found is not None and found.code == ErrorCode.INVALID_RECORD
 
@@ -130,13 +136,13 @@ def test_sound_records_pass_every_look(sent: list[Record]) -> None:
     data = batch[BATCH_OVERHEAD:]
     deltas = [raw.timestamp_delta for raw in scan(data, len(sent))]
     has_null_key = any(each.key is None for each in sent)
-    assert walk(data, len(sent)) == Walked(min(deltas), max(deltas), True, has_null_key)
+    assert walk(data, len(sent)) == RecordsSummary(min(deltas), max(deltas), True, has_null_key)
 
 
 @given(records, st.sampled_from(CODECS))
 def test_sound_records_begin_as_their_codec_does(sent: list[Record], codec: Compression) -> None:
     batch = bytes(build_batch(sent, compression=codec))
-    assert seems_sound(memoryview(batch), len(batch), len(sent), codec)
+    assert looks_valid(memoryview(batch), len(batch), len(sent), codec)
 
 
 @given(records, st.lists(st.tuples(st.integers(0, 400), st.binary(min_size=1, max_size=3)), max_size=3))
@@ -167,18 +173,18 @@ def test_one_record_is_looked_at_as_a_whole(key: bytes | None, value: bytes | No
     batch = batch_around(body, 1)
     is_plain = is_one_plain_record(batch, len(batch))
     assert is_plain or (key is not None and len(key) > 63) or (value is not None and len(value) > 8000)
-    assert seems_sound(memoryview(batch), len(batch), 1, 0)
+    assert looks_valid(memoryview(batch), len(batch), 1, 0)
     for wrong in (body + bytes(more + 1), body[: -1 - more], body[:-1] + b"\x02"):
         batch = batch_around(wrong, 1)
         assert not is_one_plain_record(batch, len(batch))
-        assert not seems_sound(memoryview(batch), len(batch), 1, 0)
+        assert not looks_valid(memoryview(batch), len(batch), 1, 0)
 
 
 def test_the_shape_of_one_record_is_that_of_a_real_one() -> None:
     seen = 0
     for size in range(9000):
         batch = build_batch([Record(value=bytes(size))])
-        shape = shape_of(len(batch))
+        shape = plain_prefix_of(len(batch))
         assert shape is None or batch[BATCH_OVERHEAD:].startswith(shape)
         seen += shape is not None
     assert seen > 8000
@@ -214,7 +220,7 @@ def test_a_declared_count_does_not_keep_the_walk_busy() -> None:
 )
 def test_long_work_is_not_done_on_the_loop(batch: bytes, rules: AppendRules) -> None:
     view = memoryview(bytearray(batch))
-    with pytest.raises(TakesLong):
+    with pytest.raises(NeedsThread):
         validate_produce(view, rules, 9, NOW_MS, "topic-0")
     assert view == batch  # it can be asked for again
 

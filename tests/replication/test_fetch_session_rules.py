@@ -77,7 +77,7 @@ def test_a_follower_reads_what_is_not_settled_after_its_first_request() -> None:
     found = sessions()
     first = found.open(fetch_request(0, 0, {"one-0": 0, "two-0": 0}), 12, 0, privileged=True)
     assert names(first.to_read()) == ["one-0", "two-0"]
-    first.settled(first.partitions[0])
+    first.mark_settled(first.partitions[0])
     assert names(first.to_read()) == ["one-0", "two-0"]  # a full request names all
     assert not first.has_settled
 

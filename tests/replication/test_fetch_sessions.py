@@ -163,7 +163,7 @@ def test_of_a_followers_partitions_only_those_with_news_are_read() -> None:
     context = sessions.open(fetch_request(first.session_id, 1, {}), 12, 0, privileged=True)
     assert len(context.to_read()) == 100  # nobody has said yet that they need no look
     for partition in partitions:
-        context.settled(partition)
+        context.mark_settled(partition)
     assert context.to_read() == [] and context.has_settled
     marked, named, gone = partitions[7], partitions[20], partitions[30]
     session = marked.mark()

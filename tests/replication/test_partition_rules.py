@@ -145,21 +145,21 @@ def test_a_follower_short_of_where_the_log_ended_at_its_last_fetch_proves_nothin
 def test_what_a_follower_was_told_of_an_empty_log_counts() -> None:
     """The end of a log may be zero: a fetch from there was at the end."""
     progress = FollowerProgress()
-    progress.fetched(0, 5, now_ms=1)
+    progress.record_fetch(0, 5, now_ms=1)
     assert progress.caught_up_ms == NEVER  # nothing is known of a fetch before
     progress = FollowerProgress()
     progress.begin_epoch(0, now_ms=0, in_sync=True)
-    progress.fetched(0, 5, now_ms=9)
+    progress.record_fetch(0, 5, now_ms=9)
     assert progress.caught_up_ms == 0
-    progress.fetched(5, 8, now_ms=12)
+    progress.record_fetch(5, 8, now_ms=12)
     assert progress.caught_up_ms == 9
 
 
 def test_an_old_fetch_does_not_take_back_that_a_follower_was_caught_up() -> None:
     progress = FollowerProgress(10, caught_up_ms=500, fetched_ms=300, leader_end_at_fetch=10)
-    progress.fetched(10, 12, now_ms=600)
+    progress.record_fetch(10, 12, now_ms=600)
     assert progress.caught_up_ms == 500
-    progress.fetched(12, 12, now_ms=400)
+    progress.record_fetch(12, 12, now_ms=400)
     assert progress.caught_up_ms == 500
 
 

@@ -244,14 +244,14 @@ def elect_without_a_new_epoch(patch: pytest.MonkeyPatch) -> None:
 @bug(one_after_another(Kind.STOP, 1.0))
 def forget_the_high_watermark_of_the_last_leader(patch: pytest.MonkeyPatch) -> None:
     """A new leader begins at nothing committed and counts anew."""
-    lead = PartitionState.lead
+    lead = PartitionState.become_leader
 
     def begin(state: PartitionState, leader_epoch: int, *rest: Any, **options: Any) -> bool:
         if leader_epoch != state.leader_epoch:
             state.high_watermark = 0
         return lead(state, leader_epoch, *rest, **options)
 
-    patch.setattr(PartitionState, "lead", begin)
+    patch.setattr(PartitionState, "become_leader", begin)
 
 
 @bug(one_after_another(Kind.KILL, 2.5))

@@ -1,7 +1,7 @@
 """Whether the bytes behind a batch's header are the records that the header declares.
 
 In: the bytes, the declared count. Out: `walk` looks at every field of every record and says what a leader
-wants to know of them all; `seems_sound` looks at both ends of a batch, which takes a microsecond. Neither
+wants to know of them all; `looks_valid` looks at both ends of a batch, which takes a microsecond. Neither
 says what is wrong: `record.scan` does, for those who have to tell. Does not know: headers, topics, rules.
 """
 
@@ -22,7 +22,7 @@ WALKED_WHOLE_MAX = 4  # records of a batch that is small enough for the quick lo
 PIECE = 256  # records, a fraction of a millisecond: others get their turn between pieces
 TAIL_BYTES_MIN = 64  # beside twice the average record: how far from the end the last record is searched
 CANDIDATES = range(8)  # places that may be the last record's
-SHAPES_MAX = 4096  # remembered: those of small batches come first
+PLAIN_PREFIXES_MAX = 4096  # remembered: those of small batches come first
 NO_SHAPE = b"\xff\xff\xff\xff\xff\xff\xff"
 ATTRIBUTES_AND_TIMESTAMP = rb"\0[\x80-\xff]{0,9}[\0-\x7f]"  # in a record, the former unused
 TWO_BYTES_END = 2048  # offsets; those of larger batches are encoded when they are met
@@ -40,14 +40,16 @@ FIRST_BYTES: dict[int, bytes] = {
 """How the bytes of each codec begin; snappy's may also begin with a length."""
 
 
-class Walked(NamedTuple):
+class RecordsSummary(NamedTuple):
     timestamp_delta_min: int
     timestamp_delta_max: int
     offsets_in_order: bool  # 0, 1, 2, ...
     has_null_key: bool
 
 
-def walk(data: bytes | bytearray, count: int, pause: Callable[[], None] | None = None) -> Walked | None:
+def walk(
+    data: bytes | bytearray, count: int, pause: Callable[[], None] | None = None
+) -> RecordsSummary | None:
     """Check that `count` records fill `data` exactly. None: they do not, or not in an ordinary way.
 
     Twice as fast as `scan`, which yields the records. `pause` is called every few hundred records.
@@ -155,10 +157,10 @@ def walk(data: bytes | bytearray, count: int, pause: Callable[[], None] | None =
         return None
     if position != len(data):
         return None
-    return tuple.__new__(Walked, (timestamp_min, timestamp_max, in_order, has_null_key))
+    return tuple.__new__(RecordsSummary, (timestamp_min, timestamp_max, in_order, has_null_key))
 
 
-def shape_of(size: int) -> bytes | None:
+def plain_prefix_of(size: int) -> bytes | None:
     """How a record without key and headers begins that fills a batch of `size` bytes alone; None: there is
     no such record, since one byte more or less of it takes two in its sizes."""
     length = size - BATCH_OVERHEAD
@@ -172,7 +174,9 @@ def shape_of(size: int) -> bytes | None:
     return None
 
 
-SHAPES: dict[int, bytes] = {}  # by the size of a batch, as they are met; changed by `is_one_plain_record`
+PLAIN_PREFIXES: dict[
+    int, bytes
+] = {}  # by the size of a batch, as they are met; changed by `is_one_plain_record`
 
 
 def is_one_plain_record(batch: Buffer, size: int) -> bool:
@@ -182,11 +186,11 @@ def is_one_plain_record(batch: Buffer, size: int) -> bool:
     key either: the whole of it is looked at in a fifth of a microsecond.
     """
     try:
-        shape = SHAPES[size]
+        shape = PLAIN_PREFIXES[size]
     except KeyError:
-        shape = shape_of(size) or NO_SHAPE
-        if len(SHAPES) < SHAPES_MAX:
-            SHAPES[size] = shape
+        shape = plain_prefix_of(size) or NO_SHAPE
+        if len(PLAIN_PREFIXES) < PLAIN_PREFIXES_MAX:
+            PLAIN_PREFIXES[size] = shape
     if batch[BATCH_OVERHEAD : BATCH_OVERHEAD + len(shape)] == shape:
         return not batch[size - 1]
     if size < BATCH_OVERHEAD + RECORD_BYTES_MIN:
@@ -220,7 +224,7 @@ def is_one_plain_record(batch: Buffer, size: int) -> bool:
     return position == size - 1 and not batch[position]
 
 
-def seems_sound(batch: memoryview, size: int, count: int, codec: int) -> bool:
+def looks_valid(batch: memoryview, size: int, count: int, codec: int) -> bool:
     """Whether a batch of `size` bytes looks like `count` records at both of its ends. False: look closer.
 
     Small batches are looked at as a whole, compressed ones at their first bytes only.
@@ -242,7 +246,7 @@ def seems_sound(batch: memoryview, size: int, count: int, codec: int) -> bool:
             ):
                 return True
     if codec:
-        return _begins_right(batch, codec, size, count)
+        return _start_looks_valid(batch, codec, size, count)
     if count == 1 and is_one_plain_record(batch, size):
         return True
     if count * RECORD_BYTES_MIN > size - BATCH_OVERHEAD:
@@ -252,10 +256,10 @@ def seems_sound(batch: memoryview, size: int, count: int, codec: int) -> bool:
     byte = batch[BATCH_OVERHEAD]
     if byte & 1 or (byte >= 0x80 <= batch[BATCH_OVERHEAD + 1] and not _has_room(batch, size)):
         return False  # the first record has no size, or one that leaves no room for the others
-    return _ends_right(batch, size, count)
+    return _end_looks_valid(batch, size, count)
 
 
-def _begins_right(batch: Buffer, codec: int, size: int, count: int) -> bool:
+def _start_looks_valid(batch: Buffer, codec: int, size: int, count: int) -> bool:
     first = FIRST_BYTES[codec]
     if batch[BATCH_OVERHEAD : BATCH_OVERHEAD + len(first)] == first:
         return True
@@ -271,7 +275,7 @@ def _has_room(batch: Buffer, size: int) -> bool:
     return 0 < length < size - position
 
 
-def _ends_right(batch: Buffer, size: int, count: int) -> bool:
+def _end_looks_valid(batch: Buffer, size: int, count: int) -> bool:
     """Whether the batch ends with a record whose offset is the last one.
 
     Records cannot be read backwards: the last one is searched by its offset, and its size must lead exactly
@@ -281,7 +285,7 @@ def _ends_right(batch: Buffer, size: int, count: int) -> bool:
     tail = bytes(batch[start if start > BATCH_OVERHEAD else BATCH_OVERHEAD : size])
     last = count - 1
     if last < 64:
-        return _ends_with_small_number(tail, last)
+        return _ends_with_small_offset(tail, last)
     end = len(tail)
     number = _two_bytes[last] if last < TWO_BYTES_END else varint.encode(last)
     before = end - 3  # behind it are at least the sizes of key, value and headers
@@ -302,7 +306,7 @@ def _ends_right(batch: Buffer, size: int, count: int) -> bool:
     return False
 
 
-def _ends_with_small_number(tail: bytes, last: int) -> bool:
+def _ends_with_small_offset(tail: bytes, last: int) -> bool:
     """The same where the last offset takes one byte, which occurs everywhere: those in front of it are
     searched for, too."""
     pattern = _patterns.get(last)

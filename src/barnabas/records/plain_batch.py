@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from barnabas.records.batch import ATTRIBUTES_AT, LOG_OVERHEAD, MAGIC
 from barnabas.records.crc32c import crc32c
-from barnabas.records.framing import SHAPES, is_one_plain_record, seems_sound
+from barnabas.records.framing import PLAIN_PREFIXES, is_one_plain_record, looks_valid
 from barnabas.records.validation import AppendRules
 
 PRODUCER_ID_AT = 43
@@ -51,9 +51,9 @@ def plain_batch(records: memoryview, rules: AppendRules, now_ms: int) -> PlainBa
         return None
     if rules.looks_at_ends:
         if count > 1:
-            if not seems_sound(records, size, count, 0):
+            if not looks_valid(records, size, count, 0):
                 return None
         # The most common record, with a value of 64 bytes or more and no key, needs no call.
-        elif (SHAPES.get(size) != first or records[-1]) and not is_one_plain_record(records, size):
+        elif (PLAIN_PREFIXES.get(size) != first or records[-1]) and not is_one_plain_record(records, size):
             return None
     return size, delta, max_timestamp, count

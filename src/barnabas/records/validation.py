@@ -33,7 +33,7 @@ from barnabas.records.compression import (
     unsupported,
 )
 from barnabas.records.crc32c import crc32c
-from barnabas.records.framing import is_one_plain_record, seems_sound, walk
+from barnabas.records.framing import is_one_plain_record, looks_valid, walk
 from barnabas.records.recompress import recompress_payload
 from barnabas.records.record import build_batch, iter_records, payload, scan
 
@@ -103,7 +103,7 @@ class RecordsRejected(KafkaError):
         self.record_errors = record_errors
 
 
-class TakesLong(KafkaError):
+class NeedsThread(KafkaError):
     """All records of a large batch have to be looked at: not on the loop. The batch is as it was."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def validate_produce(
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to append and its header. `records` is a writable view: timestamps may change in place.
 
-    Raises `TakesLong` for a batch that would keep the loop busy, unless this is called in a thread: then
+    Raises `NeedsThread` for a batch that would keep the loop busy, unless this is called in a thread: then
     there is a `pause`, which lets others run and is called again and again.
     """
     if records is None or len(records) < BATCH_OVERHEAD:
@@ -167,7 +167,7 @@ def validate_produce(
         and (
             not rules.looks_at_ends
             or (count == 1 and not codec and is_one_plain_record(records, size))
-            or seems_sound(records, size, count, codec)
+            or looks_valid(records, size, count, codec)
         )
     ):
         return records, header
@@ -184,7 +184,7 @@ def validate_produce(
         and not rules.compacted
         and rules.compression in (None, codec)
         and rules.validation is not Validation.STRICT
-        and (not rules.looks_at_ends or seems_sound(records, size, count, codec))
+        and (not rules.looks_at_ends or looks_valid(records, size, count, codec))
     ):
         if attributes & APPEND_TIME_FLAG:
             raise _append_time_from_producer(header)
@@ -195,11 +195,11 @@ def validate_produce(
         is_repacked = rules.compression not in (None, codec)
         unpacked_bytes_max = LOOP_REPACKED_BYTES_MAX if is_repacked else LOOP_BYTES_MAX
         if count > LOOP_RECORDS_MAX or size > unpacked_bytes_max:
-            raise TakesLong
-    return _look_inside(records, header, rules, now_ms, topic_partition, unpacked_bytes_max, pause)
+            raise NeedsThread
+    return _validate_records(records, header, rules, now_ms, topic_partition, unpacked_bytes_max, pause)
 
 
-def _look_inside(
+def _validate_records(
     records: memoryview,
     header: BatchHeader,
     rules: AppendRules,
@@ -219,7 +219,7 @@ def _look_inside(
         raise
     except KafkaError as error:
         if pause is None and error.code == ErrorCode.MESSAGE_TOO_LARGE:
-            raise TakesLong from None
+            raise NeedsThread from None
         # A batch with a good checksum does not heal by sending it again: not a retriable error.
         code = ErrorCode.INVALID_RECORD if error.code == ErrorCode.CORRUPT_MESSAGE else error.code
         raise RecordsRejected(code, f"{error.message} in topic partition {topic_partition}") from None

@@ -32,7 +32,7 @@ TOPIC_IDS_SINCE_VERSION = 13
 EVICTION_MS = 120_000  # unused for longer, a session makes room for any other
 
 # Instead of the high watermark that a client was told last:
-NOTHING_TOLD = -1
+NOT_SENT_YET = -1
 LOG_AGREES = -2  # nothing either, but a follower's log is known not to part from the leader's
 
 
@@ -60,7 +60,7 @@ class SessionPartition:
         self.request = (
             request  # fetch_offset, partition_max_bytes, current_leader_epoch, last_fetched_epoch ...
         )
-        self.high_watermark = NOTHING_TOLD
+        self.high_watermark = NOT_SENT_YET
         self.log_start_offset = -1
         self.attachment: Any = None  # the broker's own: what it found for this partition the last time
         self.number = next(_numbers)  # of two for the same follower and partition the later one counts
@@ -105,7 +105,7 @@ class FetchSession:
         self._ordered: list[SessionPartition] | None = None
         self._moved: list[tuple[bytes | str, int]] = []
 
-    def go_on(self, now_ms: int) -> None:
+    def advance_epoch(self, now_ms: int) -> None:
         self.last_used_ms = now_ms
         self.epoch = self.epoch + 1 if self.epoch < INT32_MAX else 1
 
@@ -122,7 +122,7 @@ class FetchSession:
             self._ordered = list(self.partitions.values())
         return self._ordered
 
-    def want(self, topics: "Iterable[FetchRequest.FetchTopic]") -> list[SessionPartition]:
+    def update_partitions(self, topics: "Iterable[FetchRequest.FetchTopic]") -> list[SessionPartition]:
         """Add partitions to the session, or change what is asked of those it has. Out: all of them, of a
         follower."""
         named: list[SessionPartition] = []
@@ -145,7 +145,7 @@ class FetchSession:
                 if self.privileged:
                     # The follower may have dropped what the last response told: it had sent this request by
                     # then, or its log was being cut.
-                    known.high_watermark = NOTHING_TOLD
+                    known.high_watermark = NOT_SENT_YET
                     known.session = self
                     self.unsettled[known] = None
                     named.append(known)
@@ -214,7 +214,7 @@ class FetchContext:
             return False
         return len(session.partitions) > len(session.unsettled)
 
-    def settled(self, partition: SessionPartition) -> None:
+    def mark_settled(self, partition: SessionPartition) -> None:
         """The follower has everything of it, and was told everything: until it is marked."""
         if self._session is not None:
             self._session.unsettled.pop(partition, None)
@@ -261,7 +261,7 @@ class FetchContext:
             partition.log_start_offset = log_start_offset
             changed = True
         if failed:
-            partition.high_watermark = NOTHING_TOLD  # so that the end of the error is news, too
+            partition.high_watermark = NOT_SENT_YET  # so that the end of the error is news, too
             return True
         if has_records and not self.full:
             session.move_to_end(partition)
@@ -300,13 +300,13 @@ class FetchSessions:
             return FetchContext([], error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext([], error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        named = session.want(request.topics)
+        named = session.update_partitions(request.topics)
         if request.forgotten_topics_data:
             session.forget(request.forgotten_topics_data)
         if not session.partitions:
             del self._sessions[session.session_id]
-            return _alone(request, uses_topic_ids, privileged)
-        session.go_on(now_ms)
+            return _without_session(request, uses_topic_ids, privileged)
+        session.advance_epoch(now_ms)
         partitions = [] if session.privileged else session.ordered()
         return FetchContext(partitions, session, full=False, named=named)
 
@@ -319,18 +319,18 @@ class FetchSessions:
     ) -> FetchContext:
         self._sessions.pop(request.session_id, None)  # a full request closes the session that it names
         if request.session_epoch == FINAL_EPOCH:
-            return _alone(request, uses_topic_ids, privileged)
+            return _without_session(request, uses_topic_ids, privileged)
         size = sum(len(topic.partitions) for topic in request.topics)
-        if len(self._sessions) >= self._slots and not self._make_room(privileged, size, now_ms):
-            return _alone(request, uses_topic_ids, privileged)
+        if len(self._sessions) >= self._slots and not self._evict_for_new(privileged, size, now_ms):
+            return _without_session(request, uses_topic_ids, privileged)
         session = FetchSession(
             self._new_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
-        named = session.want(request.topics)
+        named = session.update_partitions(request.topics)
         self._sessions[session.session_id] = session
         return FetchContext(session.ordered(), session, named=named)
 
-    def _make_room(self, privileged: bool, size: int, now_ms: int) -> bool:
+    def _evict_for_new(self, privileged: bool, size: int, now_ms: int) -> bool:
         """Evict a session for a new one: a stale one, or one that is worth less than the new one.
 
         A follower's session is worth more than a consumer's, more partitions more than fewer; young sessions
@@ -364,8 +364,8 @@ class FetchSessions:
                 return session_id
 
 
-def _alone(request: "FetchRequest", uses_topic_ids: bool, privileged: bool) -> FetchContext:
+def _without_session(request: "FetchRequest", uses_topic_ids: bool, privileged: bool) -> FetchContext:
     """A request without a session."""
     session = FetchSession(NO_SESSION, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=0)
-    named = session.want(request.topics)
+    named = session.update_partitions(request.topics)
     return FetchContext(session.ordered(), marked=session if privileged else None, named=named)

@@ -27,7 +27,7 @@ class FollowerProgress:
         self.caught_up_ms = self.fetched_ms = now_ms if in_sync else NEVER
         self.leader_end_at_fetch = leader_end_offset if in_sync else UNKNOWN_OFFSET
 
-    def fetched(self, fetch_offset: int, leader_end_offset: int, now_ms: int) -> None:
+    def record_fetch(self, fetch_offset: int, leader_end_offset: int, now_ms: int) -> None:
         if fetch_offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif fetch_offset >= self.leader_end_at_fetch >= 0:

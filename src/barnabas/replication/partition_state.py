@@ -144,7 +144,7 @@ class PartitionState:
                 f"broker {replica_id} fetches as of epoch {broker_epoch}, it has {follower.broker_epoch} now",
             )
         had = follower.log_end_offset
-        follower.fetched(fetch_offset, self.log_end_offset, now_ms)
+        follower.record_fetch(fetch_offset, self.log_end_offset, now_ms)
         follower.log_start_offset = log_start_offset
         follower.broker_epoch = broker_epoch
         return fetch_offset != had and self.advance(now_ms)

@@ -154,7 +154,7 @@ class ProducerStates:
             if state.txn_first_offset < 0:
                 state.txn_first_offset = header.base_offset
                 self._ongoing[header.base_offset] = producer_id
-            self.verifications.appended(producer_id)
+            self.verifications.on_append(producer_id)
 
     # -- transactions
 
@@ -208,7 +208,7 @@ class ProducerStates:
             state.next_sequence = 0
         state.coordinator_epoch = coordinator_epoch
         state.last_timestamp = header.max_timestamp
-        self.verifications.ended(header.producer_id, header.producer_epoch)
+        self.verifications.on_marker(header.producer_id, header.producer_epoch)
         first_offset, state.txn_first_offset = state.txn_first_offset, NO_OFFSET
         if first_offset < 0:
             return None

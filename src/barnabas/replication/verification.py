@@ -92,11 +92,11 @@ class Verifications:
                 f" {started.lowest_sequence} comes first",
             )
 
-    def appended(self, producer_id: int) -> None:
+    def on_append(self, producer_id: int) -> None:
         """The transaction is open here now."""
         self.by_producer.pop(producer_id, None)
 
-    def ended(self, producer_id: int, marker_epoch: int) -> None:
+    def on_marker(self, producer_id: int, marker_epoch: int) -> None:
         """A marker was written: whoever was verified before it comes too late, unless for the next
         transaction, whose epoch is the one that the marker carries."""
         found = self.by_producer.get(producer_id)

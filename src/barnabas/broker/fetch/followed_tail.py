@@ -108,7 +108,7 @@ class FollowedTail:
         asked.request = self._wanted
         asked.high_watermark = LOG_AGREES  # `is_usual` compares epochs
         self._session.unsettled[asked] = None
-        self._session.go_on(broker.clock.now_ms())
+        self._session.advance_epoch(broker.clock.now_ms())
         return FetchContext([], self._session, full=False)
 
     @property

@@ -15,7 +15,7 @@ from barnabas.broker.fetch.fetching import ColdRead, Fetching, Results
 from barnabas.broker.fetch.reading import NOT_KNOWN, PartitionData, divergence, nothing_now, read
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
-from barnabas.replication.fetch_sessions import LOG_AGREES, NOTHING_TOLD
+from barnabas.replication.fetch_sessions import LOG_AGREES, NOT_SENT_YET
 from barnabas.runtime.shortage import Shortage
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class FollowerFetch(Fetching):
             if not session.full and has_all(asked):
                 can_wait = True
                 if asked.high_watermark == asked.attachment.state.high_watermark:
-                    session.settled(asked)
+                    session.mark_settled(asked)
                 else:
                     unhurried.append(asked)
                 continue
@@ -200,7 +200,7 @@ def has_all(asked: SessionPartition) -> bool:
     log, request = partition.log, asked.request
     return (
         log.written_offset == request.fetch_offset
-        and asked.high_watermark != NOTHING_TOLD
+        and asked.high_watermark != NOT_SENT_YET
         and log.log_start_offset == asked.log_start_offset
         and partition.leader_epoch == request.current_leader_epoch
     )

@@ -22,7 +22,7 @@ from barnabas.broker.produce.produce_parts import append_in_parts, is_long
 from barnabas.broker.produce.verifying import NotVerified, Verified
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.records.validation import RecordsRejected, TakesLong
+from barnabas.records.validation import NeedsThread, RecordsRejected
 from barnabas.replication.verification import ONGOING
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def append(
                 )
             prepared = preparing.validate_at_once(request, context)
         return append_validated(request, context, verified, prepared, appended)
-    except TakesLong:  # nothing is appended yet
+    except NeedsThread:  # nothing is appended yet
         producing.keep(request)
         broker = context.broker
         found = broker.preparing.prepare(request, context.version, broker.partitions, broker.clock.now_ms())
@@ -114,7 +114,7 @@ def append_validated(
     prepared: PreparedBatches | None,
     appended: Sequence[Placed] = (),
 ) -> Message | None:
-    """Append batches that were validated, or a single one that was not; that one may raise `TakesLong`."""
+    """Append batches that were validated, or a single one that was not; that one may raise `NeedsThread`."""
     broker = context.broker
     partitions = broker.partitions
     version = context.version
@@ -165,7 +165,7 @@ def append_validated(
                         log_start_offset=log_start,
                     )
                 )
-            except TakesLong:
+            except NeedsThread:
                 raise
             except KafkaError as error:
                 if verified is None and not failed and not topics and not answers:

@@ -16,7 +16,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, BatchHeader, whole_batches
 from barnabas.records.control import EndMarker, build_end_marker
 from barnabas.records.validation import validate_produce
-from barnabas.replication.fetch_sessions import NOTHING_TOLD
+from barnabas.replication.fetch_sessions import NOT_SENT_YET
 from barnabas.replication.partition_state import PartitionState
 from barnabas.storage.logs import producer_snapshots
 from barnabas.storage.segments.transaction_index import AbortedTransaction
@@ -100,7 +100,7 @@ class Partition:
             self.leader_epoch = leader_epoch
             self.log.assign_epoch(leader_epoch, self.log.end_offset)
             for tail in self._tails.values():
-                tail.high_watermark = NOTHING_TOLD  # nothing said in an epoch before counts
+                tail.high_watermark = NOT_SENT_YET  # nothing said in an epoch before counts
         was_leading, self.is_leader = self.is_leader, True
         self.replica_count = max(len(replicas), 1)
         now_ms = self._tick.now_ms()
@@ -141,7 +141,7 @@ class Partition:
         """Stage a producer's batch. Out: its base offset, and the append time or -1.
 
         A batch of a transaction comes with the verification that was started for it, or says why it needs
-        none; without, transactions are refused. One that `TakesLong` comes again, `prepared` in a thread.
+        none; without, transactions are refused. One that `NeedsThread` comes again, `prepared` in a thread.
         """
         if acks == -1:
             in_sync = len(self.state.isr)

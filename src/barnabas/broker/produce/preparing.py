@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from barnabas.protocol import ErrorCode, KafkaError
-from barnabas.records.validation import AppendRules, TakesLong, validate_produce
+from barnabas.records.validation import AppendRules, NeedsThread, validate_produce
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
@@ -74,7 +74,7 @@ class Preparing:
 
 
 def validate_at_once(request: ProduceRequest, context: RequestContext) -> PreparedBatches:
-    """Validate the batches of several partitions on the loop, before any of them is appended. `TakesLong`:
+    """Validate the batches of several partitions on the loop, before any of them is appended. `NeedsThread`:
     they have to be prepared in a thread."""
     broker = context.broker
     jobs = jobs_of(request, context.version, broker.partitions)
@@ -82,7 +82,7 @@ def validate_at_once(request: ProduceRequest, context: RequestContext) -> Prepar
         sum(len(records) for _, records, rules, _ in jobs if not rules.header_suffices)
         > LOOP_TOGETHER_BYTES_MAX
     ):
-        raise TakesLong
+        raise NeedsThread
     return validate_all(jobs, context.version, broker.clock.now_ms(), None)
 
 
@@ -105,12 +105,12 @@ def jobs_of(request: ProduceRequest, version: int, partitions: Partitions) -> li
 def validate_all(
     jobs: list[Job], version: int, now_ms: int, pause: Callable[[], None] | None
 ) -> PreparedBatches:
-    """What each batch becomes, or why it is refused. Raises `TakesLong` where there is no `pause`."""
+    """What each batch becomes, or why it is refused. Raises `NeedsThread` where there is no `pause`."""
     prepared: PreparedBatches = {}
     for key, records, rules, where in jobs:
         try:
             prepared[key] = validate_produce(records, rules, version, now_ms, where, pause)
-        except TakesLong:
+        except NeedsThread:
             raise
         except KafkaError as error:
             prepared[key] = error

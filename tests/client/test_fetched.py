@@ -92,3 +92,8 @@ def test_what_comes_before_a_damaged_batch_is_given_first() -> None:
     with pytest.raises(DamagedBatch, match="offsets 1 to 1 of t-0 cannot be read") as caught:
         values(data, 1)
     assert caught.value.next_offset == 2
+
+
+def test_a_fetch_that_begins_at_an_abort_marker_shows_the_next_transaction() -> None:
+    data = marker(2, 5, aborted=True) + batch(3, b"good", producer=5) + marker(4, 5, aborted=False)
+    assert values(data, position=2, aborted=[(5, 0)]) == ([b"good"], 5)

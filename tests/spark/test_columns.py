@@ -170,23 +170,31 @@ def test_a_batch_that_is_cut_off_waits_for_the_next_fetch() -> None:
     assert decoded(whole + cut, 0, 100, Table("t", 0, ("value",))) == [{"value": b"x"}]
 
 
-def test_aborted_records_and_markers_are_left_out() -> None:
-    def of_producer(producer: int, offset: int, value: bytes) -> bytes:
-        record = Record(offset=offset, timestamp=0, key=None, value=value)
-        return bytes(
-            build_batch(
-                [record],
-                base_offset=offset,
-                producer_id=producer,
-                producer_epoch=0,
-                base_sequence=0,
-                transactional=True,
-            )
+def of_producer(producer: int, offset: int, value: bytes) -> bytes:
+    record = Record(offset=offset, timestamp=0, key=None, value=value)
+    return bytes(
+        build_batch(
+            [record],
+            base_offset=offset,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
         )
+    )
 
-    def ends(producer: int, offset: int, *, aborted: bool) -> bytes:
-        return bytes(build_end_marker(EndMarker(aborted, 0), producer, 0, 0, base_offset=offset))
 
+def ends(producer: int, offset: int, *, aborted: bool) -> bytes:
+    return bytes(build_end_marker(EndMarker(aborted, 0), producer, 0, 0, base_offset=offset))
+
+
+def test_a_fetch_that_begins_at_an_abort_marker_shows_the_next_transaction() -> None:
+    fetched = ends(1, 2, aborted=True) + of_producer(1, 3, b"committed") + ends(1, 4, aborted=False)
+    found = decoded(fetched, 2, 100, Table("t", 0, ("value",)), aborted=Aborted([(0, 1)]))
+    assert found == [{"value": b"committed"}]
+
+
+def test_aborted_records_and_markers_are_left_out() -> None:
     fetched = b"".join(
         [
             of_producer(1, 0, b"aborted"),

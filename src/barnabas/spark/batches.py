@@ -146,7 +146,7 @@ def read_chunks(
             if aborted is not None and attributes & TRANSACTIONAL_FLAG:
                 marker = read_end_marker(records, position=start)
                 if marker is not None and marker.aborted:
-                    aborted.ends(producer_id)
+                    aborted.ends(producer_id, last_offset)
             continue
         if aborted is not None and attributes & TRANSACTIONAL_FLAG and aborted.has(producer_id, last_offset):
             continue

@@ -94,13 +94,21 @@ class Aborted:
         self._open: set[int] = set()
 
     def has(self, producer_id: int, last_offset: int) -> bool:
-        while self._coming and self._coming[-1][0] <= last_offset:
-            self._open.add(self._coming.pop()[1])
+        self._open_up_to(last_offset)
         return producer_id in self._open
 
-    def ends(self, producer_id: int) -> None:
-        """A marker of this producer was seen that aborts."""
+    def ends(self, producer_id: int, offset: int) -> None:
+        """Close the transaction of this producer: its abort marker is at `offset`.
+
+        Its records may all be before the position that was fetched from. It is opened first then, or it
+        would hide the producer's next transaction.
+        """
+        self._open_up_to(offset)
         self._open.discard(producer_id)
+
+    def _open_up_to(self, offset: int) -> None:
+        while self._coming and self._coming[-1][0] <= offset:
+            self._open.add(self._coming.pop()[1])
 
 
 def aborted_in(data: PartitionData) -> Aborted:
@@ -147,7 +155,7 @@ def read_partition(
             if aborted is not None and header.is_control:
                 marker = read_end_marker(buffer, position=start)
                 if marker is not None and marker.aborted:
-                    aborted.ends(header.producer_id)
+                    aborted.ends(header.producer_id, header.last_offset)
             hidden = (
                 aborted is not None
                 and header.is_transactional

@@ -12,18 +12,19 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from barnabas.client.core.frames import flexible_header_size, frame_start, key_of
-from barnabas.client.core.versions import ASK_VERSION_MAX, newest_common, versions_request
+from barnabas.client.core.versions import ask_versions, newest_common
 from barnabas.connection.inbox import Inbox
-from barnabas.protocol import ErrorCode, KafkaError, Message, ProtocolError
+from barnabas.protocol import Message, ProtocolError
 from barnabas.protocol.apis import response_header_version
 from barnabas.protocol.codec import codec
-from barnabas.protocol.messages.api_versions import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.produce.tick import Tick
+
+R = TypeVar("R", bound=Message)
 
 log = logging.getLogger("barnabas.following")
 FRAME_BYTES_MAX = 1 << 30
@@ -65,7 +66,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._waiting: deque[tuple[int, Way, Then]] = deque()  # in the order of requests
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._greeting: asyncio.Future[ApiVersionsResponse] | None = None
+        self._greeting: asyncio.Future[Any] | None = None
         self._is_closed = False
         self._is_handling = False
 
@@ -76,21 +77,23 @@ class LeaderLink(asyncio.BufferedProtocol):
     # -- asking ----------------------------------------------------------------------------------
 
     async def greet(self) -> None:
-        """Learn which versions the leader speaks. OSError: the connection is lost."""
-        future: asyncio.Future[ApiVersionsResponse] = self._loop.create_future()
+        """Do everything that comes before the first fetch. OSError: the connection is lost."""
+        self._offers = await ask_versions(self)
+
+    async def send(self, request: Message, response: type[R], *, version: int) -> R:
+        """Send a request of the handshake and wait for its response."""
+        future: asyncio.Future[R] = self._loop.create_future()
         self._greeting = future
 
-        def answered(response: ApiVersionsResponse) -> None:
+        def answered(decoded: R) -> None:
             if not future.done():
-                future.set_result(response)
+                future.set_result(decoded)
 
-        way = Way(ApiVersionsResponse, ASK_VERSION_MAX)
-        self._send(versions_request(way.version).encode_parts(way.version), way, answered)
-        response = await future
-        self._greeting = None
-        if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code), "the leader does not tell its API versions")
-        self._offers = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        self._send(request.encode_parts(version), Way(response, version), answered)
+        try:
+            return await future
+        finally:
+            self._greeting = None
 
     def ask(self, request: Message, response: type[Message], then: Then) -> None:
         """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""

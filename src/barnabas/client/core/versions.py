@@ -4,20 +4,24 @@ In: a connection that is just made. Out: a table from api key to the broker's lo
 A broker that does not know our version of ApiVersions answers in version 0 and names its own: ask again so.
 """
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-if TYPE_CHECKING:
-    from barnabas.client.core.connection import ConnectionCore
-
+R = TypeVar("R", bound=Message)
 ApiRanges: TypeAlias = dict[int, tuple[int, int]]
 
 SOFTWARE_NAME = "barnabas"
 SOFTWARE_VERSION = "0.1.0"
 ASK_VERSION_MAX = 4
 ASK_ATTEMPTS_MAX = 2
+
+
+class Requests(Protocol):
+    """Any connection: what a handshake needs of it."""
+
+    async def send(self, request: Message, response: type[R], *, version: int) -> R: ...
 
 
 def newest_common(
@@ -37,13 +41,13 @@ def versions_request(version: int) -> ApiVersionsRequest:
     return request
 
 
-async def ask_versions(connection: "ConnectionCore") -> ApiRanges:
+async def ask_versions(connection: Requests) -> ApiRanges:
     """The broker's table of APIs."""
     answer = await ask(connection)
     return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
 
-async def ask(connection: "ConnectionCore") -> ApiVersionsResponse:
+async def ask(connection: Requests) -> ApiVersionsResponse:
     """The whole answer to ApiVersions, features included where the broker tells them."""
     version = ASK_VERSION_MAX
     for _ in range(ASK_ATTEMPTS_MAX):

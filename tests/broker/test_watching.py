@@ -73,7 +73,7 @@ def test_a_callback_that_holds_the_loop_is_named(tmp_path: Path) -> None:
         )
         try:
             assert child.stdout is not None and b"ready" in child.stdout.readline()
-            found = re.compile(r"the event loop was held for (\d+) ms.* seen in hold_the_loop")
+            found = re.compile(r"the event loop was blocked for (\d+) ms.* seen in hold_the_loop")
             wait_until(lambda: found.search((tmp_path / "log").read_text()), 30)
             match = found.search((tmp_path / "log").read_text())
             assert match is not None and int(match[1]) >= 200

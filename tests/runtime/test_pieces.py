@@ -121,7 +121,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged(caplog: pytest.LogCaptu
         node.begin(steps())
         while node.under_way:
             await asyncio.sleep(0)
-    assert "work in pieces failed" in caplog.text
+    assert "Background work failed" in caplog.text
 
 
 @on_a_loop

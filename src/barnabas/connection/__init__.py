@@ -1,3 +1,2 @@
-"""One connection's protocol without its socket: where incoming bytes land and how frames are cut from
-them.
-"""
+"""Incoming bytes of a connection, without its socket: the memory they are read into, and splitting into
+frames."""

@@ -1,9 +1,9 @@
-"""The arena: memory that incoming bytes land in, shared by all connections of one loop.
+"""The arena: memory for incoming bytes, shared by all connections of one loop.
 
-In: requests for room to read into. Out: views of one block, and larger buffers for frames that exceed it.
-Batches are appended as views of this memory, so what a tick received stays untouched until `release`, which
-the end of the tick calls once everything staged has been written. Idle connections therefore cost no
-buffer, and a frame is copied only when it straddles two reads.
+Out: views of one block to read into, and larger buffers for frames that do not fit. Batches are appended as
+views of this memory, so the bytes of a tick stay unchanged until `release`. The tick calls it at its end,
+when all staged batches are written. So an idle connection needs no buffer, and a frame is copied only if it
+arrives in two reads.
 Does not know: sockets, frames, logs.
 """
 
@@ -19,9 +19,10 @@ NO_LIMIT = 1 << 62
 
 
 class LargeBuffer:
-    """Room for one frame that is larger than a read; reused, since fresh pages cost more than the copy.
+    """A buffer for one frame that is larger than a read. Buffers are reused, since new pages cost more than
+    the copy.
 
-    Anonymous memory of the kernel's: a peer that announces 100 MB and sends little costs little.
+    It is anonymous memory of the kernel: if a peer announces 100 MB and sends little, little memory is used.
     """
 
     __slots__ = ("capacity", "filled", "frame_bytes", "view")
@@ -41,11 +42,12 @@ class Arena:
 
     def __init__(self, size: int = ARENA_BYTES, large_bytes_max: int = -1) -> None:
         self.view = memoryview(bytearray(size))
-        self.position = 0  # invariant: everything below it may be referenced by staged batches
-        # A run is being handled: nothing may be copied in before it is known how much of it is referenced.
+        self.position = 0  # invariant: staged batches may reference all bytes below it
+        # True while a run is handled: until it is known which bytes are referenced, no read may overwrite
+        # them.
         self.is_lent = False
-        self.limit = size - 4 * READ_BYTES_MAX  # past it, the tick must end before the next read
-        self.bytes_large = 0  # in buffers lent out: what `queued.max.request.bytes` bounds
+        self.limit = size - 4 * READ_BYTES_MAX  # beyond it, the tick must end before the next read
+        self.bytes_large = 0  # in borrowed buffers; limited by `queued.max.request.bytes`
         self._free: list[LargeBuffer] = []
         self._free_bytes = 0
         self._held: list[LargeBuffer] = []
@@ -54,15 +56,16 @@ class Arena:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether a large frame has to wait for others to be handled (`queued.max.request.bytes`)."""
+        """Whether a large frame has to wait until others are handled (`queued.max.request.bytes`)."""
         return self.bytes_large >= self._large_bytes_max
 
     def wait_for_room(self, resume: Callable[[], None]) -> None:
-        """Call `resume` once when a large buffer has been given back."""
+        """Call `resume` once, when a large buffer is returned."""
         self._starving[resume] = None
 
     def borrow(self, frame_bytes: int) -> LargeBuffer:
-        """A buffer for a frame of `frame_bytes`; capacities are powers of two so that they fit each other."""
+        """Borrow a buffer for a frame of `frame_bytes`. Capacities are powers of two, so that buffers can be
+        reused."""
         capacity = 1 << (frame_bytes - 1).bit_length()
         for index, free in enumerate(self._free):
             if free.capacity == capacity:
@@ -77,7 +80,7 @@ class Arena:
         return free
 
     def return_buffer(self, buffer: LargeBuffer, *, referenced: bool) -> None:
-        """Return a buffer; one that staged batches still refer to is kept aside until `release`."""
+        """Return a buffer. If staged batches still reference it, it is kept until `release`."""
         self.bytes_large -= buffer.capacity
         if self._starving and not self.is_exhausted:
             starving, self._starving = self._starving, {}
@@ -90,7 +93,7 @@ class Arena:
             self._free_bytes += buffer.capacity
 
     def release(self) -> None:
-        """Nothing received before this moment is referenced any more."""
+        """Reuse all memory: no batch references received bytes any more."""
         self.position = 0
         if self._held:
             held, self._held = self._held, []

@@ -1,8 +1,9 @@
-"""The inbox: one connection's incoming bytes, cut into frames.
+"""The inbox: splits the incoming bytes of one connection into frames.
 
-In: room to read into (`buffer`), how much was read (`received`). Out: runs of whole frames as views,
-without copying those that arrived whole. A frame larger than a read gets a buffer of its own and is
-received straight into it. Does not know: what a frame means, sockets, time.
+In: `buffer` gives memory to read into, `received` is told the number of bytes. Out: runs of whole frames as
+views. Frames that arrive in one read are not copied. A frame larger than a read gets its own buffer and is
+received into it directly.
+Does not know: what a frame means, sockets, time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from barnabas.connection.arena import READ_BYTES_MAX, Arena, LargeBuffer
 from barnabas.protocol import ProtocolError
 
 SIZE_BYTES = 4
-FRAME_BYTES_MIN = 8  # api key, version and correlation id: no request is shorter
+FRAME_BYTES_MIN = 8  # api key, version and correlation id
 _size = struct.Struct(">i").unpack_from
 
 
@@ -23,13 +24,13 @@ class Inbox:
     def __init__(self, arena: Arena, frame_bytes_max: int) -> None:
         self.arena = arena
         self.frame_bytes_max = frame_bytes_max
-        self._carry = b""  # the start of a frame whose rest has not arrived
+        self._carry = b""  # the start of an incomplete frame
         self._large: LargeBuffer | None = None
         self._start = 0
-        self.waits_for_memory = False  # a large frame waits for memory that others hold
+        self.waits_for_memory = False  # a large frame waits for memory that other connections use
 
     def buffer(self) -> memoryview:
-        """Where the next read goes. The tick has ended before where the arena was used up."""
+        """Memory for the next read. If the arena was used up, the tick has ended before."""
         large = self._large
         if large is not None:
             return large.view[large.filled : large.frame_bytes]
@@ -43,8 +44,8 @@ class Inbox:
         return arena.view[start : start + READ_BYTES_MAX]
 
     def received(self, count: int) -> memoryview | None:
-        """What can be looked at now: a run that starts with a frame, or nothing while a large frame is
-        incomplete.
+        """Return the bytes that can be parsed now: a run that starts with a frame, or None while a large
+        frame is incomplete.
         """
         large = self._large
         if large is not None:
@@ -56,7 +57,7 @@ class Inbox:
         return self.arena.view[start:end]
 
     def pop_waiting(self) -> memoryview | None:
-        """What arrived while the connection was busy, as `received` would have given it."""
+        """Return the run that arrived while the connection was busy."""
         large = self._large
         if large is not None:
             return large.view[: large.filled] if large.filled == large.frame_bytes else None
@@ -72,7 +73,8 @@ class Inbox:
         return len(self._carry) >= READ_BYTES_MAX or (large is not None and large.filled == large.frame_bytes)
 
     def frame_end(self, run: memoryview, position: int, end: int) -> int:
-        """Where the frame at `position` ends, or 0 when it is incomplete. Sizes out of bounds are refused."""
+        """The end of the frame at `position`, or 0 if it is incomplete. ProtocolError for a size out of
+        bounds."""
         if end - position < SIZE_BYTES:
             return 0
         size: int = _size(run, position)[0]
@@ -83,7 +85,8 @@ class Inbox:
         return stop if stop <= end else 0
 
     def consume(self, run: memoryview, rest: int, *, referenced: bool) -> None:
-        """The run was used up to `rest`. What follows is kept; the run's memory is free unless referenced."""
+        """End a run that was parsed up to `rest`. Keeps the bytes after it. Frees the memory unless
+        referenced."""
         end = len(run)
         large = self._large
         if large is not None:
@@ -97,7 +100,7 @@ class Inbox:
             self.arena.position = self._start + end + (-end & 7)
 
     def release_buffers(self) -> None:
-        """The connection is gone: return what it borrowed."""
+        """Return all borrowed buffers, because the connection is closed."""
         if self._large is not None:
             self.arena.return_buffer(self._large, referenced=False)
             self._large = None

@@ -1,5 +1,5 @@
-"""Regular expressions in RE2's syntax, as Apache Kafka's brokers take them from clients. Pure.
+"""Regular expressions in RE2's syntax, which Apache Kafka's brokers accept from clients.
 
-`matching.matcher` is the door: an expression in, whether a whole text matches out, in bounded time.
-Does not know: topics, transactional ids, who asks.
+`matching.matcher` compiles an expression. Its result tells whether a whole text matches, in bounded time.
+Does not know: topics, transactional ids.
 """

@@ -1,7 +1,8 @@
-"""Sets of characters in regular expressions, as RE2 names them: masks, one bit for each character of ASCII.
+"""Character sets of regular expressions as bit masks, with RE2's names: one bit for each ASCII character.
 
-Names hold little else, so all that lies beyond shares one bit: `.` and `[^a]` match it, but no expression
-tells one such character from another. Does not know: syntax, matching.
+All other characters share one bit, since names of topics rarely have them: `.` and `[^a]` match it, but no
+expression can distinguish two such characters.
+Does not know: syntax, matching.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from unicodedata import category
 
 ASCII = (1 << 128) - 1
-BEYOND_ASCII = 128  # the place of all other characters
+BEYOND_ASCII = 128  # the bit of all other characters
 ALL = ASCII | 1 << BEYOND_ASCII
 
 
 class RegexError(ValueError):
-    """An expression that RE2 does not accept."""
+    """RE2 would not accept this expression."""
 
 
 def mask_of(chars: str) -> int:
@@ -54,7 +55,7 @@ SCRIPTS_IN_ASCII = {"Latin": LOWER | UPPER, "Common": ASCII & ~(LOWER | UPPER), 
 
 
 def folded(mask: int) -> int:
-    """The characters and their other case."""
+    """The characters in both cases."""
     return mask | (mask & LOWER) >> 32 | (mask & UPPER) << 32
 
 

@@ -1,8 +1,8 @@
-"""Matching of regular expressions in time that grows with the text alone, whatever the expression.
+"""Matching of regular expressions in time linear in the length of the text.
 
-In: a tree of `syntax`. Out: whether a whole text matches. The tree becomes an automaton whose states are
-found while matching and kept, up to a bound; nothing is ever tried twice, so no pattern can be made to hang.
-Does not know: topics, who asks.
+In: a tree of `syntax`. Out: whether a whole text matches. The tree is compiled to an automaton whose states
+are computed on demand and cached, up to a bound. There is no backtracking, so no expression can make it hang.
+Does not know: topics.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Program:
     __slots__ = ("assertions", "chars", "next")
 
     def __init__(self) -> None:
-        self.chars: list[int] = [0]  # the mask; 0 for instructions that take no character
+        self.chars: list[int] = [0]  # the mask; 0 for instructions that consume no character
         self.assertions: list[Assertion | None] = [None]
         self.next: list[tuple[int, ...]] = [()]
 
@@ -48,7 +48,7 @@ class Program:
         return len(self.next) - 1
 
     def compile(self, node: Node, then: int) -> int:
-        """The instruction to begin with so that `node` is matched and `then` follows."""
+        """Add instructions that match `node` and continue with `then`. Returns the first one."""
         if isinstance(node, Chars):
             return self.add((then,), node.mask) if node.mask else self.add(())
         if isinstance(node, Zero):
@@ -76,7 +76,7 @@ class Program:
 
 
 class State:
-    """Where the automaton may be between two characters, and where characters lead from there."""
+    """The instructions that may be active between two characters, and the transitions to other states."""
 
     __slots__ = ("after_word", "instructions", "is_begin", "to")
 
@@ -95,7 +95,7 @@ class Matcher:
         begin = self._program.compile(tree, MATCH)
         self._start = State((begin,), is_begin=True, after_word=False)
         self._states: dict[tuple[tuple[int, ...], bool], State] = {}
-        self.effort = 0  # instructions looked at so far; known states cost nothing
+        self.effort = 0  # instructions executed so far; cached states cost nothing
 
     def matches(self, text: str) -> bool:
         """Whether the whole text matches."""
@@ -126,7 +126,7 @@ class Matcher:
         return after
 
     def _closure(self, state: State, code: int) -> set[int]:
-        """All instructions that are reached without a character, when `code` comes next."""
+        """All instructions that are reachable without consuming a character, if `code` comes next."""
         before_word = code != END_OF_TEXT and bool(WORDS >> code & 1)
         boundary = before_word != state.after_word
         holds = {
@@ -153,5 +153,5 @@ class Matcher:
 
 @lru_cache(maxsize=PATTERNS_CACHED_MAX)
 def matcher(pattern: str) -> Matcher:
-    """A matcher for an expression; `RegexError` says what RE2 does not like about it."""
+    """Compile an expression. `RegexError` with RE2's description if it is invalid."""
     return Matcher(parse(pattern))

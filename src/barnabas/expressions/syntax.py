@@ -1,7 +1,7 @@
-"""Regular expressions in RE2's syntax, read into a tree: what RE2 refuses is refused here too.
+"""Parser of regular expressions in RE2's syntax. It refuses the same expressions as RE2.
 
-In: the text of an expression. Out: nodes, or `RegexError` with RE2's description of what is wrong. Characters
-are sets as masks (`chars`), with one bit for all that lies beyond ASCII.
+In: the text of an expression. Out: a tree of nodes, or `RegexError` with RE2's description of the error.
+Character sets are masks (`chars`), with one bit for all characters beyond ASCII.
 Does not know: matching (`matching`), topics.
 """
 
@@ -40,7 +40,7 @@ class Chars:
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Matches no character, at certain places only."""
+    """Matches the empty text, if an assertion about the position holds."""
 
     assertion: Assertion
 
@@ -76,7 +76,8 @@ def parse(pattern: str) -> Node:
 
 
 class Parser:
-    """A recursive descent; `fold` holds from where it is set to the end of the group."""
+    """A recursive descent parser. `fold` (ignore case) is valid from where it is set to the end of the
+    group."""
 
     __slots__ = ("at", "fold", "names", "text")
 
@@ -120,7 +121,7 @@ class Parser:
                     parts[-1] = self.repeated(parts[-1], repeat)
                 continue
             atom = self.atom(depth)
-            if atom is not None:  # flags are no atom; what follows them repeats the atom in front
+            if atom is not None:  # flags are not an atom: a following operator repeats the atom before them
                 parts.append(atom)
             if repeat := self.repetition():
                 if not parts:
@@ -134,7 +135,7 @@ class Parser:
         return Repeat(node, *bounds)
 
     def repetition(self) -> tuple[int, int | None] | None:
-        """The operator here, with a `?` that makes it lazy: that does not change what matches."""
+        """Parse a repetition operator. A `?` after it makes it lazy, which does not change what matches."""
         bounds: tuple[int, int | None]
         if self.accept("*"):
             bounds = (0, None)
@@ -217,7 +218,8 @@ class Parser:
         self.at += len(name) + 1
 
     def flags(self) -> bool:
-        """Flags of a group (`(?i:`), then True, or up to the end of the one around (`(?i)`)."""
+        """Parse flags. True for flags of a group (`(?i:`), False for flags up to the end of the enclosing
+        group (`(?i)`)."""
         on, seen = True, False
         fold = self.fold
         while True:
@@ -254,7 +256,7 @@ class Parser:
         return Chars(folded(mask) if self.fold else mask)
 
     def named_class(self, char: str) -> int | None:
-        """What follows a backslash, if it stands for several characters."""
+        """The character class after a backslash, or None if it is a single character."""
         if char.lower() in PERL_CLASSES:
             mask = PERL_CLASSES[char.lower()]
             return mask if char.islower() else ALL & ~mask
@@ -347,5 +349,5 @@ class Parser:
 
 
 def is_number(text: str) -> bool:
-    """RE2 counts in plain digits, without zeros in front."""
+    """Whether RE2 accepts this as a count: digits without leading zeros."""
     return text.isascii() and text.isdigit() and (len(text) == 1 or text[0] != "0") and len(text) < 9

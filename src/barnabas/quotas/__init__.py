@@ -1,7 +1,7 @@
-"""Quotas: how much a client did of late, which limit is its own, and how long it must wait.
+"""Quotas: the recent rate of a client, its limit, and its throttle time.
 
-`rates` measures as Kafka does, `levels` finds the limit among the eight that may apply.
-Nothing here looks at a clock or knows a connection.
+`rates` measures as Kafka does. `levels` finds the limit among the eight that may apply.
+Does not know: clocks, connections.
 """
 
 from barnabas.quotas.levels import Levels, Limit

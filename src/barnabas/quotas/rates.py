@@ -1,10 +1,10 @@
-"""Rates over a sliding window of samples, and buckets of tokens: what was used, and when it is within
-bounds again.
+"""Rates over a sliding window of samples, token buckets, and throttle times.
 
-In: values with the time they were recorded at, in milliseconds of any clock that does not go back.
-Out: the rate a second, or the tokens left; the wait until the bound is kept, if nothing more comes.
-The window is made of whole samples, and a new one counts as nearly full, so that a burst may use up what the
-window allows and no more: with 11 samples of a second ten seconds' worth. Does not know: what is measured.
+In: values with their time, in milliseconds of a monotonic clock. Out: the rate per second or the tokens left,
+and the time until the bound is kept again if nothing more is recorded. The window consists of whole samples,
+and a new sample counts as nearly full. So a burst may use up the window's allowance and no more: with 11
+samples of a second, ten seconds' worth.
+Does not know: what is measured.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class WindowedRate:
         self.total += value
 
     def window_ms(self, now_ms: float) -> float:
-        """How much time the samples stand for: at least all but one of them."""
+        """The time that the samples cover: at least all but one of them."""
         samples = self._samples
         expired = now_ms - self.count * self.sample_ms
         while samples and samples[0][2] <= expired:
             self.total -= samples.pop(0)[1]
         if not samples:
-            self.total = 0.0  # what rounding left over
+            self.total = 0.0  # removes rounding errors
             return (self.count - 1) * self.sample_ms or self.sample_ms
         elapsed = now_ms - samples[0][0]
         missing = self.count - 1 - int(elapsed // self.sample_ms)
@@ -48,40 +48,40 @@ class WindowedRate:
         return window or self.sample_ms
 
     def rate(self, now_ms: float) -> float:
-        """A second's worth."""
+        """The rate per second."""
         window_ms = self.window_ms(now_ms)
         return self.total * 1000 / window_ms
 
     def excess_ms(self, bound: float, now_ms: float) -> float:
-        """How long to do nothing until the rate is at the bound; 0 when it is not above it."""
+        """The idle time until the rate is at the bound; 0 if it is not above it."""
         window_ms = self.window_ms(now_ms)
         excess = self.total * 1000 / window_ms - bound
         return excess / bound * window_ms if excess > 0 else 0.0
 
 
 class SimpleRate(WindowedRate):
-    """Kafka's measure of replication: what was done since the oldest sample began. Nothing is saved up while
-    nothing is done; the first sample counts as a whole one."""
+    """Kafka's measure of replication: the rate since the oldest sample began. Idle time gives no credit. The
+    first sample counts as a whole one."""
 
     __slots__ = ()
 
     def window_ms(self, now_ms: float) -> float:
-        super().window_ms(now_ms)  # lets go of what is too old
+        super().window_ms(now_ms)  # drops expired samples
         return max(now_ms - self._samples[0][0], self.sample_ms) if self._samples else self.sample_ms
 
 
 class QuotaRate:
-    """A windowed rate held to a bound. Who went over it is paced from then on, until it kept to it for a
-    whole window: the window alone gives back all of a burst when its sample expires, which lets a greedy
-    client have up to a sixth too much in a minute.
+    """A windowed rate with a bound. A client that exceeds the bound is paced until it has kept the bound for
+    a whole window. Without pacing, an expired sample would return a whole burst at once, and a greedy client
+    could get up to a sixth too much in a minute.
     """
 
     __slots__ = ("_budget", "_paced_at_ms", "_throttled_until_ms", "rate")
 
     def __init__(self, count: int, sample_ms: int) -> None:
         self.rate = WindowedRate(count, sample_ms)
-        self._budget = 0.0  # what may be done at once while paced; below zero it is owed
-        self._paced_at_ms: float | None = None  # when the budget was counted last; None: not paced
+        self._budget = 0.0  # what a paced client may use at once; negative: debt
+        self._paced_at_ms: float | None = None  # when the budget was updated; None: not paced
         self._throttled_until_ms = 0.0
 
     @property
@@ -89,16 +89,16 @@ class QuotaRate:
         return self._paced_at_ms is not None
 
     def record(self, value: float, bound: float, now_ms: float) -> int:
-        """Record what was done; how long to wait for it."""
+        """Record a value. Returns the throttle time."""
         self._refill(bound, now_ms)
         self.rate.record(value, now_ms)
         self._budget -= value
         return self._throttle_ms(max(self.rate.excess_ms(bound, now_ms), self._debt_ms(bound)), bound, now_ms)
 
     def try_record(self, value: float, bound: float, now_ms: float) -> int:
-        """Record what is to be done if it may be done now; otherwise how long to wait, recording nothing.
-        What is more than a whole window allows may be done when nothing else was, and is waited for after:
-        in Kafka it never could be.
+        """Record a value if the bound allows it now, and return 0. Otherwise record nothing and return the
+        wait. A value larger than a whole window allows is accepted if nothing else was recorded, and the
+        client waits afterwards; in Kafka it would never be accepted.
         """
         self._refill(bound, now_ms)
         wait_ms = self._debt_ms(bound)
@@ -112,7 +112,7 @@ class QuotaRate:
             return 0
         self.rate.record(value, now_ms)
         self._budget -= value
-        # A window at most: then nothing else was done of late.
+        # At most a window: after that, no other value is in the window.
         longest_ms = self.rate.count * self.rate.sample_ms
         wait_ms = max(wait_ms, min(self.rate.excess_ms(bound, now_ms), longest_ms))
         if wait_ms:
@@ -160,7 +160,7 @@ class TokenBucket:
         self.last_ms = float("-inf")
 
     def refill(self, rate: float, now_ms: float) -> float:
-        """The tokens that are there now."""
+        """Add the tokens that are due. Returns the current number."""
         burst = rate * self.window_ms / 1000
         if self.tokens >= burst or self.last_ms == float("-inf"):
             self.tokens = burst
@@ -170,7 +170,7 @@ class TokenBucket:
         return self.tokens
 
     def spend(self, value: float, rate: float, now_ms: float) -> None:
-        """May go below zero: whoever comes next waits for it."""
+        """Spend tokens. The number may become negative; then the next request waits."""
         self.tokens = self.refill(rate, now_ms) - value
 
     def throttle_ms(self, rate: float, now_ms: float) -> int:

@@ -1,1 +1,2 @@
-"""One partition's replicated state, pure: producers, leader epochs, in-sync replicas; and fetch sessions."""
+"""The replicated state of one partition, without I/O: producers, leader epochs, in-sync replicas, fetch
+sessions."""

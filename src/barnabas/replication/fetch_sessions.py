@@ -1,17 +1,18 @@
-"""Fetch sessions (KIP-227): a consumer or follower names its partitions once, and then only what changes.
+"""Fetch sessions (KIP-227): a consumer or follower sends its partitions once, and afterwards only changes.
 
 In: Fetch requests, one after the other. Out: a `FetchContext` for each: the partitions to read, and which of
-them belong into the answer. A broker uses it like this:
+them belong in the response. A broker uses it like this:
 
     context = sessions.open(request, api_version, now_ms, privileged=is_follower)
-    if context.error_code: answer it (session_id 0, no partitions)
-    for partition in context.partitions: ...read by partition.request.fetch_offset and so on, perhaps wait...
-    if context.superseded: answer INVALID_FETCH_SESSION_EPOCH (the client gave up on this request)
-    answer context.session_id and every partition for which context.include(partition, data) is true
+    if context.error_code: respond with it (session_id 0, no partitions)
+    for partition in context.partitions: ...read from partition.request.fetch_offset on, perhaps wait...
+    if context.superseded: respond with INVALID_FETCH_SESSION_EPOCH (the client gave up on this request)
+    respond with context.session_id and every partition for which context.include(partition, data) is true
 
-`include` remembers what the client has been told, so it is asked once per partition, when the answer is made.
-Of a follower's many partitions most have no news: after the first request `to_read` gives those that the
-request names, that were not `settled`, or that the broker has marked (`SessionPartition.mark`) since.
+`include` remembers what was sent to the client, so call it once for each partition of a response. Most
+partitions of a follower have no news. After the first request, `to_read` returns only the partitions that the
+request names, that are not settled (`mark_settled`), or that the broker has marked since
+(`SessionPartition.mark`).
 Does not know: topics, logs, waiting, the network, the clock.
 """
 
@@ -29,11 +30,11 @@ INITIAL_EPOCH = 0  # a full request that wants a session
 FINAL_EPOCH = -1  # a full request that wants none
 INT32_MAX = 2**31 - 1
 TOPIC_IDS_SINCE_VERSION = 13
-EVICTION_MS = 120_000  # unused for longer, a session makes room for any other
+EVICTION_MS = 120_000  # any new session may evict one that was unused for longer
 
-# Instead of the high watermark that a client was told last:
+# Instead of the high watermark that was sent to the client last:
 NOT_SENT_YET = -1
-LOG_AGREES = -2  # nothing either, but a follower's log is known not to part from the leader's
+LOG_AGREES = -2  # not sent yet, but the follower's log is known to agree with the leader's
 
 
 _numbers = count()
@@ -44,7 +45,7 @@ class Rng(Protocol):
 
 
 class SessionPartition:
-    """One partition that a client fetches: what it asked for last, and what it was told last."""
+    """One partition that a client fetches: its last request, and the last state that was sent to it."""
 
     __slots__ = (
         "attachment", "high_watermark", "index", "log_start_offset", "number", "request", "session", "topic",
@@ -62,12 +63,12 @@ class SessionPartition:
         )
         self.high_watermark = NOT_SENT_YET
         self.log_start_offset = -1
-        self.attachment: Any = None  # the broker's own: what it found for this partition the last time
-        self.number = next(_numbers)  # of two for the same follower and partition the later one counts
-        self.session: FetchSession | None = None  # a follower's, as long as it wants this partition
+        self.attachment: Any = None  # for the broker: cached lookups for this partition
+        self.number = next(_numbers)  # if a follower has two for one partition, the larger number is current
+        self.session: FetchSession | None = None  # a follower's session, while it fetches this partition
 
     def mark(self) -> "FetchSession | None":
-        """There may be news of it: the session to look at, if there still is one."""
+        """Mark that the partition may have news. Returns the session to examine, or None if it is closed."""
         session = self.session
         if session is not None:
             session.unsettled[self] = None
@@ -94,14 +95,18 @@ class FetchSession:
 
     def __init__(self, session_id: int, *, privileged: bool, uses_topic_ids: bool, now_ms: int) -> None:
         self.session_id = session_id
-        self.privileged = privileged  # a follower's: consumers' sessions give way to it
+        self.privileged = privileged  # a follower's: it may evict consumers' sessions
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.epoch = INITIAL_EPOCH + 1  # that the next request must bring
+        self.epoch = INITIAL_EPOCH + 1  # that the next request must have
         self.partitions: dict[tuple[bytes | str, int], SessionPartition] = {}
-        self.unsettled: dict[SessionPartition, None] = {}  # a follower's that may have news, in fair order
-        self.on_change: Callable[[], None] | None = None  # called by the broker where a follower waits
+        self.unsettled: dict[
+            SessionPartition, None
+        ] = {}  # partitions of a follower that may have news, in fair order
+        self.on_change: Callable[[], None] | None = (
+            None  # the broker sets and calls it while a follower waits
+        )
         self._ordered: list[SessionPartition] | None = None
         self._moved: list[tuple[bytes | str, int]] = []
 
@@ -110,7 +115,8 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < INT32_MAX else 1
 
     def ordered(self) -> list[SessionPartition]:
-        """Partitions in the order to read them: those that got records last time come last, for fairness."""
+        """The partitions in the order to read them. For fairness, those that returned records last come
+        last."""
         if self._moved:
             partitions = self.partitions
             for key in self._moved:
@@ -123,8 +129,7 @@ class FetchSession:
         return self._ordered
 
     def update_partitions(self, topics: "Iterable[FetchRequest.FetchTopic]") -> list[SessionPartition]:
-        """Add partitions to the session, or change what is asked of those it has. Out: all of them, of a
-        follower."""
+        """Add partitions to the session, or update those it has. For a follower, returns all named ones."""
         named: list[SessionPartition] = []
         partitions = self.partitions
         uses_topic_ids = self.uses_topic_ids
@@ -143,8 +148,8 @@ class FetchSession:
                     )
                     self._ordered = None
                 if self.privileged:
-                    # The follower may have dropped what the last response told: it had sent this request by
-                    # then, or its log was being cut.
+                    # The follower may have dropped the last response: it had already sent this request, or
+                    # its log was being truncated. So send the high watermark again.
                     known.high_watermark = NOT_SENT_YET
                     known.session = self
                     self.unsettled[known] = None
@@ -162,7 +167,7 @@ class FetchSession:
                     self._ordered = None
 
     def move_to_end(self, partition: SessionPartition) -> None:
-        """Let other partitions go first in the next request."""
+        """Move a partition behind the others for the next request."""
         if self.privileged:
             self.unsettled.pop(partition, None)
             self.unsettled[partition] = None
@@ -190,17 +195,17 @@ class FetchContext:
         named: Sequence[SessionPartition] = (),
     ) -> None:
         self.partitions = partitions
-        self.named = named  # a follower's, in this request
+        self.named = named  # the partitions of a follower that this request names
         self.session_id = session.session_id if session is not None else NO_SESSION
-        self.full = full  # the answer names every partition
+        self.full = full  # the response contains every partition
         self.error_code = error_code
         self._session = session
-        # Where a follower's partitions are marked: its session, or one of this request alone.
+        # The session in which a follower's partitions are marked; without one, a session of this request.
         self.follower_session = session if session is not None and session.privileged else marked
         self._epoch = session.epoch if session is not None else 0
 
     def to_read(self) -> list[SessionPartition]:
-        """The partitions to look at now."""
+        """The partitions to examine now."""
         session = self._session
         if self.full or session is None or not session.privileged:
             return self.partitions
@@ -208,26 +213,27 @@ class FetchContext:
 
     @property
     def has_settled(self) -> bool:
-        """Whether there is a partition that need not be looked at."""
+        """Whether some partition need not be examined."""
         session = self._session
         if self.full or session is None or not session.privileged:
             return False
         return len(session.partitions) > len(session.unsettled)
 
     def mark_settled(self, partition: SessionPartition) -> None:
-        """The follower has everything of it, and was told everything: until it is marked."""
+        """Skip a partition until it is marked again: the follower has all its records and its current
+        state."""
         if self._session is not None:
             self._session.unsettled.pop(partition, None)
 
     @property
     def superseded(self) -> bool:
-        """Whether the session went on without this request: its answer would tell the client nonsense."""
+        """Whether a later request of the session came meanwhile. Then the client ignores this response."""
         return self._session is not None and self._session.epoch != self._epoch
 
     def include(
         self, partition: SessionPartition, data: "FetchResponse.FetchableTopicResponse.PartitionData"
     ) -> bool:
-        """Whether the answer must name the partition; if so, the client counts as told."""
+        """Whether the response must contain the partition. If so, its state counts as sent."""
         return self.include_state(
             partition,
             data.high_watermark,
@@ -249,7 +255,7 @@ class FetchContext:
         has_news: bool = False,
         failed: bool = False,
     ) -> bool:
-        """`include` without the answer's data: spares building it for partitions where nothing happened."""
+        """Like `include`, without the response's data: avoids building it for unchanged partitions."""
         session = self._session
         if session is None:
             return True
@@ -261,7 +267,7 @@ class FetchContext:
             partition.log_start_offset = log_start_offset
             changed = True
         if failed:
-            partition.high_watermark = NOT_SENT_YET  # so that the end of the error is news, too
+            partition.high_watermark = NOT_SENT_YET  # so that the next successful read is included
             return True
         if has_records and not self.full:
             session.move_to_end(partition)
@@ -288,7 +294,7 @@ class FetchSessions:
     def open(
         self, request: "FetchRequest", api_version: int, now_ms: int, *, privileged: bool = False
     ) -> FetchContext:
-        """Find or make the session of a request and bring it up to date."""
+        """Find or create the session of a request and update it."""
         epoch = request.session_epoch
         uses_topic_ids = api_version >= TOPIC_IDS_SINCE_VERSION
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -311,7 +317,7 @@ class FetchSessions:
         return FetchContext(partitions, session, full=False, named=named)
 
     def is_next(self, session: FetchSession, epoch: int) -> bool:
-        """Whether a request of this epoch goes on with a session that is still there."""
+        """Whether this epoch is the next one of the session, and the session is still open."""
         return session.epoch == epoch and self._sessions.get(session.session_id) is session
 
     def _open_full(
@@ -331,10 +337,10 @@ class FetchSessions:
         return FetchContext(session.ordered(), session, named=named)
 
     def _evict_for_new(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Evict a session for a new one: a stale one, or one that is worth less than the new one.
+        """Evict a session for a new one: an unused one, or one of lower priority. False if there is none.
 
-        A follower's session is worth more than a consumer's, more partitions more than fewer; young sessions
-        are left alone, except consumers' by followers.
+        A follower's session has priority over a consumer's, then more partitions over fewer. Young sessions
+        are not evicted, except consumers' sessions by followers.
         """
         if not self._sessions:
             return False
@@ -365,7 +371,7 @@ class FetchSessions:
 
 
 def _without_session(request: "FetchRequest", uses_topic_ids: bool, privileged: bool) -> FetchContext:
-    """A request without a session."""
+    """The context of a request without a session."""
     session = FetchSession(NO_SESSION, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=0)
     named = session.update_partitions(request.topics)
     return FetchContext(session.ordered(), marked=session if privileged else None, named=named)

@@ -1,9 +1,9 @@
-"""The history of leaders of one partition: from which offset on each leader epoch wrote (KIP-101).
+"""The leader epochs of one partition, each with its start offset (KIP-101).
 
-In: epoch and start offset of every new leader's first batch. Out: where an epoch ended, which is how a
-follower finds the point up to which its log agrees with the leader's. Storage writes it to
+In: epoch and start offset of every new leader's first batch. Out: the end offset of an epoch, with which a
+follower finds the offset up to which its log agrees with the leader's. Storage writes the epochs to
 `leader-epoch-checkpoint`.
-Does not know: the log, files, who leads now.
+Does not know: the log, files, the current leader.
 """
 
 from bisect import bisect_left, bisect_right
@@ -39,9 +39,9 @@ class LeaderEpochs:
         return [EpochEntry(*pair) for pair in zip(self._epochs, self._starts, strict=True)]
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` wrote at `start_offset`; True when that is news, so that storage must persist it.
+        """Add an epoch that starts at `start_offset`. True if it is new, so that storage must write it.
 
-        Later entries that contradict the new one go: the log was truncated below them.
+        Entries that contradict the new one are removed: the log was truncated below them.
         """
         if epoch == self.latest_epoch and epoch >= 0 and start_offset >= self._starts[-1]:
             return False
@@ -55,10 +55,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch not above the one asked for, and the offset at which it ended.
+        """The largest epoch not above `epoch`, and its end offset.
 
-        (-1, -1) for an epoch newer than this log knows; the asked one itself, with the start of what is left,
-        where its records are gone from the start of the log.
+        (-1, -1) if `epoch` is newer than all epochs of the log. If `epoch` is older than all of them, because
+        its records were deleted: `epoch` itself and the start offset of the first entry.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -81,13 +81,13 @@ class LeaderEpochs:
         return self._epochs[index] if index >= 0 else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget epochs that start at or behind `end_offset`; True when there were any."""
+        """Remove epochs that start at or after `end_offset`. True if there were any."""
         if end_offset < 0:
             return False
         return self._keep(0, bisect_left(self._starts, end_offset))
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget epochs that ended before `start_offset`; the one that covers it starts there now."""
+        """Remove epochs that ended before `start_offset`. The one that covers it starts there now."""
         first = bisect_right(self._starts, start_offset) - 1
         if first < 0 or (first == 0 and self._starts[0] == start_offset):
             return False

@@ -1,9 +1,10 @@
-"""One partition as its replicas see it: leader epoch, in-sync replicas, what followers have, high watermark.
+"""The state of one partition on a replica: leader epoch, in-sync replicas, followers' progress, high
+watermark.
 
-In: the leader's own log end, and followers' as their fetches show them; what the controller committed. Out:
-the high watermark, up to which records are on every in-sync replica and may be read, and which change of the
-ISR to propose. While a proposal is under way the high watermark waits for the larger of both sets (KIP-497).
-Does not know: logs, how the controller is asked, the clock.
+In: the leader's log end offset, followers' fetch offsets, the ISR that the controller committed. Out: the
+high watermark (records below it are on every in-sync replica and may be read), and the ISR change to propose.
+While a proposal is pending, the high watermark waits for the larger of both sets (KIP-497).
+Does not know: logs, requests to the controller, the clock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,8 @@ NO_EPOCH = -1
 LAG_MS_MAX = 30_000
 
 MayJoin = Callable[[int, int], bool]
-"""Whether a broker, in the life with this epoch, may be in sync: it is there, and not on its way out."""
+"""Whether a broker with this broker epoch may join the ISR: it is registered, not fenced, not shutting
+down."""
 
 
 def any_replica(replica_id: int, broker_epoch: int) -> bool:
@@ -53,20 +55,20 @@ class PartitionState:
         lag_ms_max: int = LAG_MS_MAX,
         fetched_ms: Mapping[int, int] | None = None,
     ) -> None:
-        """`fetched_ms` has when each follower fetched last, of this partition or another: one that has
-        everything does not name the partition again."""
+        """`fetched_ms` has the time of each follower's last fetch of any partition: a caught-up follower does
+        not name this partition again."""
         self.replica_id = replica_id  # this broker's
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.epoch_start_offset = 0
-        self.isr: tuple[int, ...] = ()  # committed; while a shrink is proposed, without those who leave
-        self.maximal_isr: tuple[int, ...] = ()  # committed or proposed, whichever has more
-        self.proposed_isr: tuple[int, ...] | None = None  # the controller was asked for it
-        self.min_isr = 1  # `min.insync.replicas`; fewer are enough where there are fewer replicas
+        self.isr: tuple[int, ...] = ()  # committed; without the replicas whose removal is proposed
+        self.maximal_isr: tuple[int, ...] = ()  # all replicas of the committed and the proposed ISR
+        self.proposed_isr: tuple[int, ...] | None = None  # sent to the controller, no response yet
+        self.min_isr = 1  # `min.insync.replicas`, limited to the number of replicas
         self.lag_ms_max = lag_ms_max
         self.log_end_offset = log_end_offset
         self.high_watermark = min(high_watermark, log_end_offset)
-        self.has_no_followers = True  # no other replica: the high watermark follows the log end
+        self.has_no_followers = True  # the high watermark equals the log end offset
         self.followers: dict[int, FollowerProgress] = {}
         self._may_join = may_join
         self._fetched_ms: Mapping[int, int] = {} if fetched_ms is None else fetched_ms
@@ -83,8 +85,8 @@ class PartitionState:
         *,
         was_leading: bool = True,
     ) -> bool:
-        """Become leader in an epoch, or take over what the controller committed; True when the high watermark
-        moved. What a follower had in an older epoch proves nothing in a new one.
+        """Become leader in an epoch, or adopt a change that the controller committed. True if the high
+        watermark moved. In a new epoch the progress of followers is reset.
         """
         replicas = replicas or isr
         is_new_epoch = leader_epoch != self.leader_epoch
@@ -105,7 +107,7 @@ class PartitionState:
         return self.advance(now_ms)
 
     def become_follower(self, leader_epoch: int, partition_epoch: int) -> None:
-        """Somebody else leads: the high watermark is what the leader says."""
+        """Become follower: from now on the leader's fetch responses set the high watermark."""
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.followers = {}
@@ -113,7 +115,7 @@ class PartitionState:
         self._commit(())
 
     def advance_log_end(self, log_end_offset: int, now_ms: int = 0) -> bool:
-        """Note an append of the leader; True when the high watermark moved."""
+        """Record an append of the leader. True if the high watermark moved."""
         if self.has_no_followers:
             self.log_end_offset = log_end_offset
             if log_end_offset <= self.high_watermark:
@@ -121,7 +123,7 @@ class PartitionState:
             self.high_watermark = log_end_offset
             return True
         for replica, follower in self.followers.items():
-            if follower.log_end_offset == self.log_end_offset:  # it had everything until now
+            if follower.log_end_offset == self.log_end_offset:  # it was caught up until now
                 follower.caught_up_ms = max(follower.caught_up_ms, self._fetched_ms.get(replica, NEVER))
         self.log_end_offset = log_end_offset
         return self.advance(now_ms)
@@ -134,7 +136,7 @@ class PartitionState:
         log_start_offset: int = -1,
         broker_epoch: int = NO_EPOCH,
     ) -> bool:
-        """A follower fetches from here: what is below is in its log. True when the high watermark moved."""
+        """Record a follower's fetch: its log ends at `fetch_offset`. True if the high watermark moved."""
         follower = self.followers.get(replica_id)
         if follower is None:
             return False
@@ -150,8 +152,9 @@ class PartitionState:
         return fetch_offset != had and self.advance(now_ms)
 
     def advance(self, now_ms: int) -> bool:
-        """Whether the high watermark can move, and it did. A replica that is about to come back in sync is
-        waited for, or it never would; with too few in sync nothing is committed (KIP-966).
+        """Advance the high watermark if possible; True if it moved. It also waits for followers that are
+        caught up but not yet in the ISR, otherwise they could never join. With fewer than
+        `min.insync.replicas` in sync it does not move (KIP-966).
         """
         if len(self.isr) < min(self.min_isr, len(self.followers) + 1):
             return False
@@ -173,13 +176,13 @@ class PartitionState:
 
     @property
     def has_enough_in_sync(self) -> bool:
-        """Whether `acks=all` is kept with those who are in sync now, or will be if the controller agrees."""
+        """Whether `acks=all` can be satisfied by the committed or proposed ISR."""
         return len(self.maximal_isr) >= min(self.min_isr, len(self.followers) + 1)
 
     # -- the ISR
 
     def isr_with(self, replica_id: int) -> tuple[int, ...] | None:
-        """The ISR to propose because this follower has caught up; None when there is nothing to propose."""
+        """The ISR to propose with this follower added; None if it may not join now."""
         follower = self.followers.get(replica_id)
         if (
             follower is None
@@ -192,7 +195,7 @@ class PartitionState:
         return (*self.isr, replica_id)
 
     def lagging_followers(self, now_ms: int) -> tuple[int, ...]:
-        """In-sync followers that have not been at the end of the log for too long."""
+        """In-sync followers that were not caught up for `replica.lag.time.max.ms`."""
         if self.proposed_isr is not None or len(self.isr) < 2:
             return ()
         followers, end = self.followers, self.log_end_offset
@@ -204,22 +207,22 @@ class PartitionState:
         )
 
     def propose_isr(self, isr: Sequence[int]) -> None:
-        """The controller is being asked for this ISR: count on neither it nor the old one alone."""
+        """Record that this ISR was sent to the controller. Until its response, rely on neither ISR alone."""
         wanted = tuple(isr)
         self.proposed_isr = wanted
         self.maximal_isr = (*self.isr, *(replica for replica in wanted if replica not in self.isr))
         self.isr = tuple(replica for replica in self.isr if replica in wanted)
 
     def commit_isr(self, isr: Sequence[int], leader_epoch: int, partition_epoch: int, now_ms: int) -> bool:
-        """The controller has committed an ISR; True when the high watermark moved."""
+        """Adopt an ISR that the controller has committed. True if the high watermark moved."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
-            return False  # the metadata log was faster
+            return False  # a newer record of the metadata log was applied already
         self.partition_epoch = partition_epoch
         self._commit(tuple(isr))
         return self.advance(now_ms)
 
     def withdraw_proposal(self, isr: Sequence[int]) -> None:
-        """The controller has refused: the ISR is what it was, `isr`."""
+        """Return to the committed ISR, because the controller has refused the proposal."""
         self._commit(tuple(isr))
 
     def _commit(self, isr: tuple[int, ...]) -> None:
@@ -229,7 +232,7 @@ class PartitionState:
     # -- following
 
     def learn_high_watermark(self, high_watermark: int) -> bool:
-        """The leader has told its own; True when this one moved."""
+        """Adopt the leader's high watermark. True if this one moved."""
         high_watermark = min(high_watermark, self.log_end_offset)
         if high_watermark <= self.high_watermark:
             return False
@@ -237,12 +240,12 @@ class PartitionState:
         return True
 
     def truncate(self, log_end_offset: int) -> None:
-        """The log was cut: nothing above its new end is committed here any more."""
+        """Record a truncation: the high watermark is at most the new log end offset."""
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
 
     def last_stable_offset(self, first_unstable_offset: int | None) -> int:
-        """Up to where a `read_committed` consumer may read."""
+        """The offset up to which a `read_committed` consumer may read."""
         if first_unstable_offset is None:
             return self.high_watermark
         return min(first_unstable_offset, self.high_watermark)

@@ -1,7 +1,7 @@
-"""The content of a `.snapshot` file: a partition's producers as Apache Kafka stores them, byte for byte.
+"""The content of a `.snapshot` file: a partition's producers, byte for byte as Apache Kafka stores them.
 
-In: producer states, or a file's bytes. Out: the bytes, or the states. Damage is a ValueError: the caller
-deletes the file and recovers from an older one or from the log.
+In: producer states, or the bytes of a file. Out: the bytes, or the states. ValueError for a damaged file: the
+caller deletes it and recovers from an older one or from the log.
 Does not know: file names, when to write, which snapshots are obsolete.
 """
 
@@ -12,10 +12,10 @@ from barnabas.records.crc32c import Buffer, crc32c
 from barnabas.replication.producer_state import BatchMetadata, ProducerState
 
 VERSION = 1
-_prefix = Struct(">hI")  # version, checksum of everything behind it
+_prefix = Struct(">hI")  # version, checksum of all bytes after it
 _count = Struct(">i")
-# The fields of `ProducerSnapshot.ProducerEntry`: a partition may have tens of thousands of producers, and
-# without messages between a snapshot takes a third of the time.
+# The fields of `ProducerSnapshot.ProducerEntry`. A partition may have tens of thousands of producers;
+# encoding them without message objects takes a third of the time.
 _entry = Struct(">qhiqiqiq")
 NO_BATCH = BatchMetadata(-1, -1, 0, -1)
 
@@ -43,7 +43,7 @@ def encode(states: Iterable[ProducerState]) -> bytes:
 
 
 def decode(data: Buffer) -> list[ProducerState]:
-    """The states in the order of the file; expired ones included."""
+    """The states in the order of the file, including expired ones."""
     if len(data) < _prefix.size:
         raise ValueError(f"a producer snapshot of {len(data)} bytes is cut off")
     version, crc = _prefix.unpack_from(data)

@@ -1,7 +1,7 @@
-"""What is known of one producer on a partition: its epoch, its last batches, its open transaction.
+"""The state of one producer on a partition: its epoch, its last batches, its open transaction.
 
-In: a snapshot's entry, or nothing yet. Out: fields that `producers` compares and changes.
-Does not know: other producers, the log, which change is allowed.
+`producers` compares and changes the fields.
+Does not know: other producers, the log, which changes are allowed.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ NO_COORDINATOR_EPOCH = -1
 
 
 class BatchMetadata(NamedTuple):
-    """One appended batch: enough to recognise it when it comes again, and to answer as the first time."""
+    """One appended batch: enough to recognise a duplicate and to send the same response again."""
 
     last_sequence: int
     last_offset: int
@@ -39,7 +39,8 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerState:
-    """One producer id. The newest batch is the last; only batches of the current epoch are kept."""
+    """The state of one producer id. The newest batch is the last. Only batches of the current epoch are
+    kept."""
 
     __slots__ = (
         "batches",
@@ -67,7 +68,7 @@ class ProducerState:
         self.txn_first_offset = txn_first_offset
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_REMEMBERED)
         self.next_sequence = (
-            0  # invariant: one behind the last sequence of the newest batch, 0 without batches
+            0  # invariant: one above the last sequence of the newest batch, 0 without batches
         )
         if batch is not None:
             self.batches.append(batch)

@@ -1,8 +1,8 @@
-"""What a partition remembers of its producers: sequence numbers, epochs and open transactions (KIP-98).
+"""The producers of one partition: their sequence numbers, epochs and open transactions (KIP-98).
 
-In: headers of batches about to be appended (`check`) and of appended ones (`apply`), of data and of markers.
-Out: nothing, a duplicate's place in the log, or the KafkaError that Kafka answers. `check` changes nothing,
-`apply` cannot fail.
+In: headers of batches before (`check`) and after the append (`apply`), for data and for markers. Out: None,
+the offsets of a duplicate, or the KafkaError that Kafka returns. `check` changes nothing, `apply` cannot
+fail.
 Does not know: the log, files (see `producer_snapshot`), the clock, the transaction coordinator.
 """
 
@@ -26,23 +26,24 @@ from barnabas.replication.producer_state import (
 from barnabas.replication.verification import Verification, Verifications
 
 EPOCH_MAX = 2**15 - 1
-STRICT_MARKERS_SINCE = 2  # transaction version: markers carry an epoch that is newer than the data's
+STRICT_MARKERS_SINCE = 2  # transaction version from which markers have a newer epoch than the data
 
 
 class ProducerStates:
-    """All producers of one partition, and its transactions that are open or not yet replicated."""
+    """All producers of one partition, and its transactions that are open or whose marker is not
+    replicated."""
 
     __slots__ = ("_ongoing", "_states", "_unreplicated", "_verifying", "end_offset", "verifications")
 
     def __init__(self, end_offset: int = 0) -> None:
-        self.end_offset = end_offset  # the state reflects the log up to here
+        self.end_offset = end_offset  # the state reflects the log up to this offset
         self._states: dict[int, ProducerState] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, in the order of offsets
         self._unreplicated: dict[
             int, CompletedTransaction
         ] = {}  # by first offset; marker above high watermark
         self.verifications = Verifications()
-        self._verifying = self.verifications.by_producer  # empty nearly always, and looked at for every batch
+        self._verifying = self.verifications.by_producer  # nearly always empty, and read for every batch
 
     def __len__(self) -> int:
         return len(self._states)
@@ -56,8 +57,8 @@ class ProducerStates:
     # -- appends of data
 
     def check(self, header: BatchHeader, verification: Verification | None = None) -> BatchMetadata | None:
-        """None when a client's batch may be appended, or the batch it repeats; raises where Kafka refuses.
-        `verification` is what a transactional batch comes with."""
+        """Check a client's batch. None if it may be appended, or the earlier batch that it repeats.
+        KafkaError if Kafka would refuse it. `verification` belongs to a transactional batch."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None
@@ -84,7 +85,7 @@ class ProducerStates:
         self._check_transaction(header, state, verification)
         self.verifications.check_sequence(header, is_first=state is None or not state.batches)
         if state is None:
-            # Nothing known (new, expired or deleted with the log): any sequence may be the first.
+            # The producer is unknown (new, expired, or deleted with the log): any sequence may be its first.
             return None
         if state.producer_epoch != NO_PRODUCER_EPOCH:
             if epoch != state.producer_epoch and sequence != 0:
@@ -107,7 +108,7 @@ class ProducerStates:
         return None
 
     def check_coordinator_batch(self, header: BatchHeader, verification: Verification | None) -> None:
-        """The same for a batch that a coordinator writes in a client's transaction: it has no sequence."""
+        """Check a batch that a coordinator writes in a client's transaction. It has no sequence."""
         self._check_transaction(header, self._states.get(header.producer_id), verification)
 
     def _check_transaction(
@@ -130,7 +131,7 @@ class ProducerStates:
             )
 
     def apply(self, header: BatchHeader) -> None:
-        """Remember an appended data batch; its header has final offsets. For markers see `apply_marker`."""
+        """Record an appended data batch. Its header has final offsets. For markers see `apply_marker`."""
         delta = header.last_offset_delta
         last_offset = header.base_offset + delta
         self.end_offset = last_offset + 1
@@ -161,7 +162,8 @@ class ProducerStates:
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, bumps_epoch: bool, now_ms: int
     ) -> Verification | None:
-        """Before the coordinator is asked about a producer; None where its transaction is open already."""
+        """Begin a verification before the coordinator is asked. None if the transaction is already open
+        here."""
         state = self._states.get(producer_id)
         if state is not None:
             self.check_epoch(state, epoch)
@@ -170,10 +172,10 @@ class ProducerStates:
         return self.verifications.start(producer_id, sequence, epoch, bumps_epoch=bumps_epoch, now_ms=now_ms)
 
     def check_marker(self, header: BatchHeader, coordinator_epoch: int, transaction_version: int = 0) -> None:
-        """Whether a coordinator may write this end-of-transaction marker.
+        """Check an end-of-transaction marker of a coordinator; KafkaError if it may not be written.
 
-        From transaction version 2 on its epoch is newer than that of the data; the same one may come again
-        when the transaction is over, and at the end of all epochs.
+        From transaction version 2 on, its epoch must be newer than that of the data. The same epoch is
+        allowed if the transaction has already ended, and if the epochs are exhausted.
         """
         epoch = header.producer_epoch
         state = self._states.get(header.producer_id) or ProducerState(header.producer_id)
@@ -197,7 +199,8 @@ class ProducerStates:
     def apply_marker(
         self, header: BatchHeader, coordinator_epoch: int, *, aborted: bool
     ) -> CompletedTransaction | None:
-        """Remember an appended marker; the transaction it ends, or None when it had no data here."""
+        """Record an appended marker. Returns the transaction that it ends, or None if that had no data
+        here."""
         self.end_offset = header.next_offset
         state = self._states.get(header.producer_id)
         if state is None:
@@ -222,15 +225,15 @@ class ProducerStates:
         return state is not None and state.txn_first_offset >= 0
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset that the transaction index notes for a completed transaction."""
+        """The last stable offset to store in the transaction index for a completed transaction."""
         return next(iter(self._ongoing), completed.last_offset + 1)
 
     def first_undecided_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
+        """The first offset of the oldest open transaction."""
         return next(iter(self._ongoing), None)
 
     def first_unstable_offset(self, high_watermark: int = 0) -> int | None:
-        """Where the oldest transaction begins that is open, or whose marker is not replicated yet."""
+        """The first offset of the oldest transaction that is open or whose marker is not replicated yet."""
         if self._unreplicated:
             self.advance_high_watermark(high_watermark)
         if not self._unreplicated:
@@ -239,14 +242,14 @@ class ProducerStates:
         return min(first, next(iter(self._ongoing), first))
 
     def oldest_transaction_timestamp(self) -> int:
-        """The last timestamp in the oldest open transaction, -1 without one: how hanging ones are noticed."""
+        """The last timestamp of the oldest open transaction, or -1. Used to detect hanging transactions."""
         for producer_id in self._ongoing.values():
             state = self._states.get(producer_id)
             return state.last_timestamp if state is not None else NO_TIMESTAMP
         return NO_TIMESTAMP
 
     def advance_high_watermark(self, high_watermark: int) -> None:
-        """Markers below the high watermark are replicated: their transactions hold nobody back any more."""
+        """Forget completed transactions whose marker is below the high watermark: they are stable now."""
         if self._unreplicated:
             for first_offset, completed in list(self._unreplicated.items()):
                 if completed.last_offset < high_watermark:
@@ -259,7 +262,7 @@ class ProducerStates:
     # -- upkeep
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
-        """Forget producers that wrote nothing for so long (`producer.id.expiration.ms`); their ids."""
+        """Remove producers that wrote nothing for `producer.id.expiration.ms`. Returns their ids."""
         expired = [
             state.producer_id
             for state in self._states.values()
@@ -271,7 +274,7 @@ class ProducerStates:
         return expired
 
     def reset(self, end_offset: int, states: Iterable[ProducerState] = ()) -> None:
-        """Start again from what a snapshot held at `end_offset`, or from nothing."""
+        """Replace all state by that of a snapshot at `end_offset`, or by nothing."""
         self.end_offset = end_offset
         self._states = {state.producer_id: state for state in states}
         self._unreplicated.clear()

@@ -1,31 +1,31 @@
-"""Verification: a producer's transaction is asked for at its coordinator before its first batch is taken in
+"""Verification of transactions: a leader asks the coordinator before it appends a producer's first batch
 (KIP-890).
 
-One `Verification` stands for a producer that is being asked about on one partition. The batch that was
-waiting is taken in only if the same object is still there: a marker that came meanwhile has removed it, so
-that nothing slips in behind the end of a transaction.
+A `Verification` represents one producer on one partition whose request to the coordinator is under way. The
+waiting batch is appended only if the same object is still registered. A marker that is written meanwhile
+removes it, so that no batch is appended after the end of its transaction.
 Does not know: the coordinator, the log, the clock.
 """
 
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.records.batch import BatchHeader
 
-VERIFICATIONS_MAX = 100_000  # of one partition; the oldest gives way
+VERIFICATIONS_MAX = 100_000  # of one partition; the oldest is dropped
 
 
 class Verification:
-    """Batches behind `lowest_sequence` wait until the one with it was taken in."""
+    """Batches with a sequence above `lowest_sequence` are refused until that one was appended."""
 
     __slots__ = ("bumps_epoch", "epoch", "lowest_sequence", "started_ms")
 
     def __init__(self, lowest_sequence: int, epoch: int, *, bumps_epoch: bool, started_ms: int) -> None:
         self.lowest_sequence = lowest_sequence
         self.epoch = epoch
-        self.bumps_epoch = bumps_epoch  # of a producer whose epoch grows with every transaction
+        self.bumps_epoch = bumps_epoch  # the producer's epoch grows with every transaction
         self.started_ms = started_ms
 
     def note(self, sequence: int, epoch: int) -> None:
-        """The producer sent another batch that needs verification."""
+        """Include another batch of the same producer."""
         if epoch == self.epoch:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
         elif epoch > self.epoch:
@@ -33,14 +33,14 @@ class Verification:
 
 
 ONGOING = Verification(-1, -1, bumps_epoch=False, started_ms=0)
-"""What a transactional batch comes with that was not verified: good enough where its transaction is open."""
+"""For a transactional batch that was not verified: allowed only if its transaction is already open."""
 
 NOT_REQUIRED = Verification(-1, -1, bumps_epoch=False, started_ms=0)
-"""What a transactional batch comes with where verification is switched off."""
+"""For a transactional batch when verification is disabled."""
 
 
 class Verifications:
-    """Those of one partition, by producer id."""
+    """The verifications of one partition, by producer id."""
 
     __slots__ = ("by_producer",)
 
@@ -53,7 +53,7 @@ class Verifications:
     def start(
         self, producer_id: int, sequence: int, epoch: int, *, bumps_epoch: bool, now_ms: int
     ) -> Verification:
-        """The producer's verification: a new one, or the one that is going on."""
+        """The producer's verification: the one under way, or a new one."""
         found = self.by_producer.get(producer_id)
         if found is not None:
             found.note(sequence, epoch)
@@ -65,7 +65,7 @@ class Verifications:
         return started
 
     def check(self, producer_id: int, given: Verification | None) -> None:
-        """Refuse a first batch whose verification is missing, or was overtaken by a marker."""
+        """Refuse a first batch without a verification, or whose verification was removed by a marker."""
         if given is NOT_REQUIRED or (given is not None and given is self.by_producer.get(producer_id)):
             return
         raise KafkaError(
@@ -74,8 +74,8 @@ class Verifications:
         )
 
     def check_sequence(self, header: BatchHeader, *, is_first: bool) -> None:
-        """Refuse a batch that overtakes the one which is being verified, and one that is not the first
-        where its producer has written nothing in this epoch."""
+        """Refuse a batch that is ahead of the one under verification. Refuse a batch with a sequence other
+        than 0 if its producer has not written in this epoch."""
         started = self.by_producer.get(header.producer_id)
         if started is None:
             return
@@ -93,12 +93,12 @@ class Verifications:
             )
 
     def on_append(self, producer_id: int) -> None:
-        """The transaction is open here now."""
+        """The first batch was appended: the transaction is open on this partition."""
         self.by_producer.pop(producer_id, None)
 
     def on_marker(self, producer_id: int, marker_epoch: int) -> None:
-        """A marker was written: whoever was verified before it comes too late, unless for the next
-        transaction, whose epoch is the one that the marker carries."""
+        """A marker was written: remove the producer's verification, unless it is for the next transaction,
+        which has the epoch of the marker."""
         found = self.by_producer.get(producer_id)
         if found is not None and not (found.bumps_epoch and found.epoch == marker_epoch):
             del self.by_producer[producer_id]

@@ -1,1 +1,2 @@
-"""Ports to the world (clock, disk, threads) with their real adapters, and the drivers that need them."""
+"""Ports to the operating system (clock, disk, sockets, threads) with their real adapters, and process
+limits."""

@@ -1,9 +1,9 @@
-"""Accepting: connections taken from a listening socket, a few in a turn of the loop, and only when asked.
+"""Acceptor: accepts connections on a listening socket, a few in each turn of the loop. It can be paused.
 
-In: a bound socket. Out: an `Arrival` for each connection, to be served or closed. Paused, it leaves the next
-ones in the kernel's queue, as Kafka's acceptor does while it waits for a place. When the process has no
-descriptor left, one that was held in reserve is used to accept the connection and to close it at once: the
-peer hears of it, and the loop does not spin on a socket that stays readable.
+In: a bound socket. Out: an `Arrival` for each connection, which the caller serves or closes. A paused
+acceptor leaves new connections in the kernel's queue, as Kafka's acceptor does while it waits for a slot.
+When the process has no descriptor left, the acceptor uses a spare one to accept the connection and close it
+at once: the peer sees the close, and the loop does not spin on a socket that stays readable.
 Does not know: who may connect.
 """
 
@@ -20,19 +20,19 @@ from typing import Any, Protocol
 from barnabas.runtime.shortage import ERRNOS
 
 ACCEPTS_A_TURN = 16
-PAUSE_S = 0.1  # after a shortage that the descriptor in reserve did not mend
+PAUSE_S = 0.1  # after a shortage in which the spare descriptor did not help
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 logger = logging.getLogger("barnabas.server")
 
 
 class Arrival(Protocol):
-    """A connection that was accepted and that nobody serves yet."""
+    """An accepted connection that has no protocol yet."""
 
     host: str
 
     def serve(self, factory: Callable[[], Any], failed: Callable[[], None]) -> None:
-        """Give it a protocol; `failed` is called when that could not be done, and the connection is gone."""
+        """Attach a protocol. `failed` is called if that fails; then the connection is closed."""
 
     def close(self) -> None: ...
 
@@ -60,7 +60,8 @@ class SocketArrival:
         self._loop = loop
         self._socket = accepted
         self._tasks = tasks
-        # An IPv4 client of a socket for both protocols is the same client.
+        # A dual-stack socket shows an IPv4 client as ::ffff:1.2.3.4; limits by address must not depend on
+        # that.
         self.host = host.removeprefix("::ffff:")
 
     def serve(self, factory: Callable[[], Any], failed: Callable[[], None]) -> None:
@@ -144,7 +145,7 @@ class SocketAcceptor:
             try:
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError:
-                accepted.close()  # reset by its peer already
+                accepted.close()  # its peer has already reset it
                 continue
             self._on_connection(SocketArrival(self._loop, accepted, address[0], self._tasks))
 
@@ -163,7 +164,7 @@ class SocketAcceptor:
             self._spare = open_spare()
         if self._spare is None or error.errno not in NO_DESCRIPTOR:
             if error.errno not in ERRNOS:
-                logger.warning("a connection could not be accepted: %s", error)
+                logger.warning("Could not accept a connection: %s", error)
             self._unwatch()
             self._loop.call_later(PAUSE_S, self._watch)
 

@@ -1,4 +1,4 @@
-"""The clock port: the only way to learn the time. A simulation puts its own in place of it."""
+"""The clock port: the only source of time. A simulation replaces it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Wall clock time in milliseconds, as records carry it."""
+        """Wall clock time in milliseconds, as in record timestamps."""
 
     def steady_ms(self) -> int:
-        """Milliseconds since some moment: nobody can set this one."""
+        """Monotonic time in milliseconds."""
 
     def work_s(self) -> float:
-        """Seconds to measure work with that takes a part of a millisecond. Simulated work takes as long as
-        somebody looks at this."""
+        """Monotonic time in seconds, to measure work of less than a millisecond. A simulated clock advances
+        with every call."""
 
 
 class SystemClock:

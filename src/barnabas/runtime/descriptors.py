@@ -1,9 +1,9 @@
-"""How many files and sockets the process may have open, and how a node divides them.
+"""The limit of open files, and how a node divides it.
 
-In: the limit of open files (RLIMIT_NOFILE). Out: shares of it for log files, clients and peers, and a reserve
-that nobody but the node itself uses: the metadata log, checkpoints, snapshots, listening sockets, connections
-to other nodes, the cleaner, scrapes. Clients cannot use up what the node needs to go on.
-Does not know: who opens what.
+In: the limit (RLIMIT_NOFILE). Out: shares of it for log files, clients and other nodes, and a reserve for the
+node itself: metadata log, checkpoints, snapshots, listening sockets, connections to other nodes, the cleaner,
+metrics scrapes. So clients cannot use up the descriptors that the node needs.
+Does not know: which code opens what.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 log = logging.getLogger("barnabas.descriptors")
 
-UNLIMITED = 1_000_000  # what an infinite limit counts as
+UNLIMITED = 1_000_000  # used in place of an infinite limit
 RESERVE_MIN, RESERVE_MAX = 56, 1024
 PEERS_MIN, PEERS_MAX = 16, 1024
 FILES_MIN, FILES_MAX = 32, 100_000
@@ -22,7 +22,7 @@ CLIENTS_MIN = 16
 
 
 class Share:
-    """A number of descriptors that one use may take."""
+    """A limited number of descriptors for one purpose."""
 
     __slots__ = ("limit", "used")
 
@@ -35,14 +35,14 @@ class Share:
         return self.used >= self.limit
 
     def acquire(self) -> bool:
-        """Take one; False when all are in use."""
+        """Acquire a descriptor. False if all are in use."""
         if self.used >= self.limit:
             return False
         self.used += 1
         return True
 
     def acquire_beyond_limit(self) -> None:
-        """Take one that another is about to give back."""
+        """Acquire a descriptor although all may be in use, because another one is about to be released."""
         self.used += 1
 
     def release(self) -> None:
@@ -51,7 +51,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """`files` bounds a cache (see `storage.open_files`), `clients` and `peers` count connections."""
+    """`files` limits the cache of open log files (`storage.files.open_files`). `clients` and `peers` count
+    connections."""
 
     limit: int
     reserve: int
@@ -83,16 +84,16 @@ def bounded(value: int, low: int, high: int) -> int:
 
 
 def open_files_max() -> int:
-    """The limit in force."""
+    """The current soft limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return UNLIMITED if soft == resource.RLIM_INFINITY else min(soft, UNLIMITED)
 
 
 def raise_limit() -> None:
-    """Raise the soft limit to the hard one, where the system lets us."""
+    """Raise the soft limit to the hard limit, if the operating system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError) as error:
-            log.warning("the limit of open files stays at %d: %s", soft, error)
+            log.warning("Could not raise the limit of open files, which is %d: %s", soft, error)

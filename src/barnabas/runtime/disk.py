@@ -1,10 +1,9 @@
-"""The disk port: every file operation of the storage layer, under one name each.
+"""The disk port: all file operations of the storage layer.
 
-In: paths and descriptors. Out: what the operating system answers; failures are plain `OSError`.
-`Disk` is the real adapter and holds the functions of `os` themselves, so a call costs an attribute lookup and
-nothing else. Only those that need a new descriptor are wrapped: when the process has none left, caches of
-open files are asked to give some back, and the call is made again. A simulated disk subclasses it and
-replaces all of them, with descriptors of its own.
+In: paths and descriptors. Out: results of the operating system; failures are plain `OSError`. `Disk` is the
+real adapter. It holds the functions of `os` themselves, so a call costs only an attribute lookup. Functions
+that need a new descriptor are wrapped: if the process has none left, caches of open files close some, and the
+call is repeated. A simulated disk is a subclass that replaces all operations.
 Does not know: logs, segments, when something has to be durable.
 """
 
@@ -23,7 +22,7 @@ READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 FILE_MODE = 0o644
 
-NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # only Linux can read without waiting
+NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)  # only Linux has reads that do not wait
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 IOV_MAX = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 1024
 
@@ -32,7 +31,7 @@ class DescriptorCache(Protocol):
     """A cache of open files."""
 
     def close_some(self) -> None:
-        """Close some files that are not in use at this moment."""
+        """Close some files that are not in use."""
 
 
 class Disk:
@@ -40,9 +39,9 @@ class Disk:
 
     locked_folders: set[str] = (
         set()
-    )  # folders locked by this process: the system's locks only keep others out
+    )  # folders locked by this process: file locks exclude other processes only
 
-    descriptor_caches: WeakSet[DescriptorCache] = WeakSet()  # asked for descriptors when there are none
+    descriptor_caches: WeakSet[DescriptorCache] = WeakSet()  # they close files when no descriptor is left
 
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
@@ -75,14 +74,14 @@ class Disk:
         return os.listdir(path)  # noqa: PTH208
 
     def _reclaim_descriptors(self) -> None:
-        """Descriptors lack, and the caller tries once more. It does not pass its error on to here: an error
-        that is a local variable of a frame in its own traceback would keep all those frames, and the files
-        that they have open, until the garbage collector comes."""
+        """Close cached files because no descriptor is left; the caller then tries again. The caller's error
+        is not an argument: it would be a local variable of a frame in its own traceback, and that cycle would
+        keep all those frames and their open files until the next garbage collection."""
         for cache in list(self.descriptor_caches):
             cache.close_some()
 
     def can_open(self, count: int) -> bool:
-        """Whether so many descriptors are to be had now, for work that must not stop half-way."""
+        """Whether `count` descriptors are free, for work that must not stop half-way."""
         found: list[int] = []
         try:
             while len(found) < count:
@@ -103,7 +102,7 @@ class Disk:
         except BlockingIOError:
             return False
         except OSError:
-            return True  # the file system cannot tell
+            return True  # the file system does not support the query
 
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)
@@ -115,7 +114,8 @@ class Disk:
         return self._stat(path).st_mtime_ns // 1_000_000
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Give a file an age: one that stands for older ones is as old as they are."""
+        """Set the modification time of a file. A cleaned segment keeps the age of the segments it
+        replaces."""
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def is_directory(self, path: str) -> bool:
@@ -135,12 +135,12 @@ class Disk:
         return os.access(path, os.R_OK | os.W_OK | os.X_OK)
 
     def space(self, path: str) -> tuple[int, int]:
-        """Bytes of the file system that holds `path`: all, and those that are free for us."""
+        """Total and available bytes of the file system that contains `path`."""
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def sizes(self, directory: str) -> dict[str, int]:
-        """Name and size of every plain file of a folder, in one pass over it."""
+        """Name and size of every plain file of a folder."""
         with self._entries(directory) as entries:
             return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
 
@@ -158,7 +158,7 @@ class Disk:
         return os.scandir(directory)
 
     def read(self, path: str) -> bytes:
-        """A whole (small) file."""
+        """Read a whole small file."""
         descriptor = self.open(path, READ_ONLY)
         try:
             return self.pread(descriptor, os.fstat(descriptor).st_size, 0)
@@ -166,7 +166,7 @@ class Disk:
             self.close(descriptor)
 
     def create(self, path: str, data: bytes = b"", *, sync: bool = False) -> None:
-        """A file with this content and nothing else; not atomic."""
+        """Create or overwrite a file. Not atomic."""
         descriptor = self.open(path, REPLACE, FILE_MODE)
         try:
             written = 0
@@ -178,7 +178,7 @@ class Disk:
             self.close(descriptor)
 
     def sync_file(self, path: str) -> None:
-        """Make a file durable; one that is gone meanwhile has nothing to lose."""
+        """Make a file durable. A missing file is ignored."""
         try:
             descriptor = self.open(path, READ_ONLY)
         except FileNotFoundError:
@@ -188,11 +188,11 @@ class Disk:
         finally:
             self.close(descriptor)
 
-    # A folder is synced like a file: names that were added, renamed or removed in it become durable.
+    # Syncing a folder makes its directory entries durable: files that were added, renamed or removed.
     sync_directory = sync_file
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
-        """Replace a file as a whole: after a crash it is the old one or the new one, never a mixture."""
+        """Replace a file atomically: after a crash it has the old or the new content."""
         temporary = f"{path}.tmp"
         self.create(temporary, data, sync=sync)
         self.replace(temporary, path)
@@ -200,7 +200,7 @@ class Disk:
             self.sync_directory(path.rpartition("/")[0] or ".")
 
     def lock(self, path: str) -> int | None:
-        """An exclusive lock that Apache Kafka's processes respect too; None when another process has it."""
+        """Acquire an exclusive lock, which Apache Kafka respects too. None if another process holds it."""
         descriptor = self.open(path, CREATE, FILE_MODE)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,7 @@
-"""The collector of cyclic garbage, as a node wants it: most objects die by reference counts, cycles are rare.
+"""Settings of Python's cyclic garbage collector for a node.
 
-In: nothing. Out: a collector that looks seldom, and never at what start-up made.
+Reference counting frees most objects, and cycles are rare. So the collector runs rarely, and never examines
+the objects that were created during start-up.
 """
 
 from __future__ import annotations
@@ -8,20 +9,20 @@ from __future__ import annotations
 import gc
 
 STARTING = 50_000, 20, 50
-# Young objects are looked at before they are many: 5,000 take half a millisecond, or more
-# where the processor's caches are cold, and the loop waits for it. Fewer would be looked at within every
-# tick of a busy producer.
-# Those that stay (a request of ten thousand partitions, a shard that is loaded) are looked at once more,
-# three times 5,000 at once, and then as rarely as the rest.
+# The loop waits while the collector examines young objects: 5,000 take half a millisecond, or more with cold
+# caches. A smaller number would start a collection in every tick of a busy producer.
+# Objects that survive (a request of ten thousand partitions, a loaded shard) are examined once more, three
+# times 5,000 at once, and then as rarely as all others.
 SERVING = 5_000, 1, 2_500
 
 
 def collect_rarely() -> None:
-    """From the start: importing alone would be interrupted a hundred times, in vain."""
+    """Call this first: otherwise the collector runs a hundred times during imports, without finding
+    garbage."""
     gc.set_threshold(*STARTING)
 
 
 def freeze_startup_objects() -> None:
-    """The few cycles that start-up left stay too: looking for them takes longer than they are worth."""
+    """Exclude all existing objects from collection. The few cycles left by start-up stay in memory."""
     gc.freeze()
     gc.set_threshold(*SERVING)

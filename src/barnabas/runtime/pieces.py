@@ -1,10 +1,10 @@
-"""Long work in pieces of a millisecond: the loop serves everybody else between two of them.
+"""Long work in pieces of a millisecond, so that the loop serves other requests in between.
 
-In: steps, a generator that yields wherever others may have their turn; pure code writes one without knowing
-of loops. One that yields a future goes on when that is done: files are made by a thread meanwhile. Out: the
-same work spread over as many turns of the loop as it takes. All that is under way on a node shares one
-millisecond a turn, in turns, so that ten long requests stall nobody longer than one does.
-Does not know: what the work is. Its author answers for what others see of it between two steps.
+In: steps, that is a generator that yields where other work may run; it needs to know nothing of loops. If it
+yields a future, it continues when the future is done. Out: the same work spread over as many turns of the
+loop as needed. All work of a node shares one millisecond in each turn, so ten long requests delay others no
+longer than one does.
+Does not know: what the work is. The generator must leave consistent state whenever it yields.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Pieces", "Steps", "WaitingSteps", "Work", "at_once"]
 log = logging.getLogger("barnabas.pieces")
 T = TypeVar("T")
 WaitingSteps = Generator[asyncio.Future[Any] | None, None, T]
-"""Steps that may wait. Whoever yields a future asks it for its result afterwards."""
+"""Steps that may wait. After yielding a future, the generator gets the result from the future itself."""
 PIECE_S = 0.001
 
 
 class Work(Generic[T]):
-    """Steps under way. `finish` does what is left now, `cancel` leaves it undone."""
+    """Steps under way. `finish` runs the remaining steps now, `cancel` drops them."""
 
     __slots__ = ("_result", "_steps", "_waiting", "error", "is_done", "waits_for")
 
@@ -40,7 +40,7 @@ class Work(Generic[T]):
         self.error: BaseException | None = None  # the steps raised it, or it was cancelled
 
     def step(self) -> bool:
-        """One more step; whether there are others now."""
+        """Run one step. Returns whether another can run now."""
         self.waits_for = None
         try:
             future = next(self._steps)
@@ -62,18 +62,18 @@ class Work(Generic[T]):
 
     @property
     def failed_unobserved(self) -> bool:
-        """It failed, and nobody waits who would hear of it."""
+        """Whether it failed and no caller waits for the error."""
         return self.error is not None and self._waiting is None
 
     @property
     def result(self) -> T:
-        """What the steps returned, or what they raised."""
+        """Return what the steps returned, or raise what they raised."""
         if self.error is not None:
             raise self.error
         return self._result
 
     def finish(self) -> T:
-        """Only of steps that do not wait."""
+        """Run all steps now. Only for steps that do not wait."""
         while not self.is_done:
             self.step()
             assert self.waits_for is None
@@ -86,7 +86,7 @@ class Work(Generic[T]):
             self._end()
 
     async def wait(self) -> T:
-        """The result, when there is one. Who waits may be cancelled, the work goes on."""
+        """Wait for the result. If the waiting task is cancelled, the work continues."""
         if not self.is_done:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting = self._waiting or []
@@ -105,11 +105,11 @@ class Pieces:
 
     @property
     def under_way(self) -> int:
-        """How many works were begun and are not done."""
+        """How much work was begun and is not done."""
         return len(self._due)
 
     def begin(self, steps: WaitingSteps[T]) -> Work[T]:
-        """Do a piece now, the rest in later turns of the loop. Small work is done when this returns."""
+        """Run a piece now and the rest in later turns of the loop. Short work is done when this returns."""
         work = Work(steps)
         self._run_piece(work, self._now_s() + PIECE_S)
         if not work.is_done:
@@ -119,8 +119,8 @@ class Pieces:
         return work
 
     async def run(self, steps: WaitingSteps[T]) -> T:
-        """The same for a caller that can wait: behind what is under way already, and not at all when the
-        caller is cancelled."""
+        """Queue the work behind other work and wait for its result. If the caller is cancelled, the work is
+        cancelled too."""
         if self._due:
             work = Work(steps)
             self._due.append(work)
@@ -162,11 +162,11 @@ class Pieces:
             if not work.is_done:
                 self._run_piece(work, end_s)
             if not work.is_done:
-                self._continue_later(work)  # the others have the next turn
+                self._continue_later(work)  # other work comes first in the next turn
                 if work.waits_for is None:
                     return
             if work.failed_unobserved and not isinstance(work.error, asyncio.CancelledError):
-                log.error("work in pieces failed", exc_info=work.error)
+                log.error("Background work failed", exc_info=work.error)
             if self._now_s() >= end_s:
                 break
         if due:

@@ -1,7 +1,7 @@
-"""Shortages: the process lacks descriptors, memory or threads for a moment.
+"""Shortages: the process has temporarily no descriptors, memory or threads left.
 
-In: an exception. Out: whether it tells of a shortage. A shortage passes: the request that meets it is
-refused, or the work is tried again after `RETRY_S`. It never stops a node and never takes a log dir offline.
+In: an exception. Out: whether it means a shortage. The affected request is refused, or the work is retried
+after `RETRY_S`. A shortage never stops a node and never takes a log dir offline.
 """
 
 import errno
@@ -11,12 +11,12 @@ from barnabas.protocol import ErrorCode, KafkaError
 RETRY_S = 0.1
 ERRNOS = frozenset(
     (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.EINTR)
-)  # of the process or the whole system, not of a disk
+)  # errors of the process or the operating system, not of a disk
 _NO_THREAD = "can't start new thread"
 
 
 class Shortage(KafkaError):
-    """A storage error that passes: the operation may succeed when it is tried again."""
+    """A temporary storage error: the operation may succeed when it is tried again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)

@@ -1,7 +1,7 @@
-"""The socket port: how a node takes the addresses that it listens on. A simulation has its own.
+"""The socket port: binds and listens. A simulation replaces it.
 
-In: a host (none: every interface) and a port (0: any free one). Out: a bound socket, and an acceptor of the
-connections to it; what is in the way is an `OSError` with a reason for people.
+In: a host (empty: every interface) and a port (0: any free one). Out: a bound socket, and an acceptor of its
+connections. Failures are `OSError` with a readable reason.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ PROBE_SECONDS_MAX = 1.0
 
 
 class Sockets:
-    """The real ones."""
+    """The sockets of the operating system."""
 
     def bind(self, host: str, port: int) -> socket.socket:
-        """Take an address at once, so that a second node notices before it touches anything."""
-        # No host means every interface, those of both protocols where the system can do that.
+        """Bind an address at once, so that a second node fails before it changes any file."""
+        # No host means every interface, for IPv6 and IPv4 if the operating system supports both.
         everywhere = "::" if not host and socket.has_dualstack_ipv6() else host
         family = socket.AF_INET6 if ":" in everywhere else socket.AF_INET
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -47,12 +47,13 @@ class Sockets:
         return SocketAcceptor(bound, backlog, on_connection, on_turned_away)
 
     def host_name(self) -> str:
-        """What other machines call this one."""
+        """The fully qualified name of this machine."""
         return socket.getfqdn()
 
 
 def is_taken(host: str, port: int) -> bool:
-    """Whether somebody accepts connections there (two processes may both bind before one of them listens)."""
+    """Whether a process accepts connections there (two processes may both bind before one of them
+    listens)."""
     reachable = host if host not in ("", "0.0.0.0") else "127.0.0.1"
     family = socket.AF_INET6 if ":" in reachable else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

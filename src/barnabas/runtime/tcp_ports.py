@@ -1,14 +1,14 @@
-"""Free TCP ports of this machine: for listeners that nobody has to know beforehand.
+"""Free TCP ports of this machine, for listeners without a configured port.
 
-Out: ports that nobody listens on at the moment of asking, all different. Another process may be quicker to
-use one: good for tests and for one-machine nodes, not for anything that must not fail.
+Out: different ports that are free now. Another process may bind one before the caller does. So this is for
+tests and clusters on one machine, not for production.
 """
 
 import socket
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
+    """Return `count` different free ports."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

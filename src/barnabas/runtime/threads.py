@@ -1,8 +1,8 @@
-"""The thread port: slow work beside the loop, in bounded pools, one for each kind of wait.
+"""The thread port: runs slow work outside the loop, in bounded pools, one pool for each kind of wait.
 
-Who waits for what decides the pool. A thread that reads a cold segment for a consumer may be stuck for
-seconds; were it one of those that make the metadata log durable, a few slow consumers would cost a node its
-place in the quorum (docs/decisions/0012-threads-by-what-waits-for-them.md).
+A thread that reads a cold segment for a consumer may wait for seconds. If the same pool synced the metadata
+log, a few slow consumers would cost a node its place in the quorum
+(docs/decisions/0012-threads-by-what-waits-for-them.md).
 Does not know: what the work is.
 """
 
@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
-PAUSE_S = 0.00005  # long enough for another thread to take the interpreter's lock
-METADATA_THREADS = 1  # one sync at a time is all that the metadata log asks for
+PAUSE_S = 0.00005  # long enough for another thread to acquire the interpreter's lock
+METADATA_THREADS = 1  # the metadata log never has more than one sync under way
 SYNC_THREADS = 4
 READ_THREADS = 8
 REQUEST_THREADS = 2
-FOLDER_THREADS = 1  # changes of the metadata are applied in their order
+FOLDER_THREADS = 1  # metadata changes must be applied in order
 BACKGROUND_THREADS = 4
 
 
@@ -37,8 +37,8 @@ class Threads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
 
     def start_all(self) -> None:
-        """Start the threads now: later the system may refuse to, and work would be lost. RuntimeError when it
-        does."""
+        """Start all threads now: later the operating system may refuse to, and work would be lost.
+        RuntimeError if it refuses."""
         all_there = threading.Barrier(self._count + 1)
         try:
             for _ in range(self._count):
@@ -52,8 +52,9 @@ class Threads:
         return self._loop.run_in_executor(self._pool, work, *arguments)
 
     def pause(self) -> None:
-        """Let the loop run: long work in plain Python calls this every fraction of a millisecond, or the loop
-        gets the interpreter's lock every five milliseconds only. Does nothing where work is done inline."""
+        """Let the loop run. Long work in pure Python calls this every fraction of a millisecond; otherwise
+        the loop gets the interpreter's lock only every five milliseconds. Does nothing if work runs
+        inline."""
         if threading.get_ident() != self._loop_thread:
             time.sleep(PAUSE_S)
 
@@ -67,17 +68,22 @@ class ThreadPools:
     __slots__ = ("background", "folders", "metadata", "reads", "requests", "syncs")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # the metadata log's syncs alone
-        self.syncs = Threads(loop, SYNC_THREADS, "barnabas-sync")  # of partitions' logs, and checkpoints
-        self.reads = Threads(loop, READ_THREADS, "barnabas-read")  # for clients, where no page is cached
-        self.requests = Threads(loop, REQUEST_THREADS, "barnabas-request")  # computing that clients wait for
-        self.folders = Threads(loop, FOLDER_THREADS, "barnabas-folder")  # of partitions that come and go
-        # Retention, recovery, loading of coordinators, moves, snapshots: long, and often pure Python.
+        self.metadata = Threads(loop, METADATA_THREADS, "barnabas-metadata")  # only syncs of the metadata log
+        self.syncs = Threads(loop, SYNC_THREADS, "barnabas-sync")  # syncs of partitions' logs, checkpoints
+        self.reads = Threads(loop, READ_THREADS, "barnabas-read")  # reads for clients outside the page cache
+        self.requests = Threads(
+            loop, REQUEST_THREADS, "barnabas-request"
+        )  # computation that clients wait for
+        self.folders = Threads(
+            loop, FOLDER_THREADS, "barnabas-folder"
+        )  # creates and deletes folders of partitions
+        # Retention, recovery, loading of coordinators, moves between dirs, snapshots: long, often pure
+        # Python.
         self.background = Threads(loop, BACKGROUND_THREADS, "barnabas-background")
         loop.set_default_executor(self.reads._pool)
 
     def run(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        """In the background: nobody waits for it in a hurry."""
+        """Run work in the background pool, for which no client waits."""
         return self.background.run(work, *arguments)
 
     def pause(self) -> None:

@@ -1,9 +1,9 @@
-"""Exceptions that a callback raised although it must not: counted, logged, and kept from stopping others.
+"""Unexpected exceptions of callbacks: counted and logged, without affecting other callbacks.
 
-In: an exception that is being handled, and words for what failed. Out: a log line with the traceback for the
-first of its kind; of the following ones only the second, fourth, eighth, ... so that a callback that always
-fails cannot fill a disk. A simulated world hears the traceback and fails its history.
-Does not know: what failed, how its caller goes on.
+In: the exception that is being handled, and a description of the failed call. Out: a log line with the
+traceback for the first of its kind, then only for the second, fourth, eighth and so on, so that a callback
+that always fails cannot fill the disk. A simulation treats such a log line as a failure.
+Does not know: what failed, how the caller continues.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class UnexpectedErrors:
     def call_all(
         self, calls: Iterable[Callable[..., None]], doing: str, what: object = "", *arguments: object
     ) -> None:
-        """Call each with the arguments, also when one before has raised."""
+        """Call each of them with the arguments, even if an earlier one raised."""
         for call in calls:
             try:
                 call(*arguments)
@@ -45,6 +45,6 @@ class UnexpectedErrors:
         if seen > 1 or len(self._by_kind) < KINDS_MAX:
             self._by_kind[kind] = seen
         if seen == 1:
-            log.exception("%s %s failed unexpectedly; everything else goes on", doing, what)
+            log.exception("%s %s failed unexpectedly; other work continues", doing, what)
         elif not seen & (seen - 1):
             log.error("%s %s failed unexpectedly, for the %dth time: %r", doing, what, seen, error)

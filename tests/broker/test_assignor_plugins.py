@@ -18,7 +18,7 @@ def test_entry_points_are_loaded_and_names_of_built_in_ones_are_left_alone() -> 
 
 @pytest.mark.parametrize("name", ["no.such:Thing", "barnabas.groups.assignors.range:Nothing"])
 def test_an_entry_point_that_is_not_there_is_refused(name: str) -> None:
-    with pytest.raises(SettingsError, match=r"group\.consumer\.assignors: it cannot be made"):
+    with pytest.raises(SettingsError, match=r"group\.consumer\.assignors: it cannot be created"):
         load([name])
 
 

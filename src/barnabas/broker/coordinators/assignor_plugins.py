@@ -1,6 +1,6 @@
-"""Assignors of others, named in `group.consumer.assignors` as Python entry points: `package.module:Name`.
+"""Assignors from other packages, named in `group.consumer.assignors` as entry points: `package.module:Name`.
 
-In: the names of the setting. Out: assignors by those names, made once. SettingsError says what is wrong.
+In: the names in the setting. Out: assignors by those names, created once. SettingsError says what is wrong.
 Does not know: groups, what an assignor does.
 """
 
@@ -19,7 +19,7 @@ SETTING = "group.consumer.assignors"
 
 
 def load(names: Iterable[str]) -> dict[str, Assignor]:
-    """Those of the names that are entry points; the others are built in."""
+    """Load the names that are entry points; the others are built in."""
     return {name: load_one(name) for name in names if ":" in name}
 
 
@@ -28,7 +28,7 @@ def load_one(name: str) -> Assignor:
     try:
         assignor: Assignor = getattr(import_module(module), attribute)()
     except (ImportError, AttributeError, TypeError) as error:
-        raise invalid_value(SETTING, name, f"it cannot be made: {error}") from error
+        raise invalid_value(SETTING, name, f"it cannot be created: {error}") from error
     if not isinstance(getattr(assignor, "name", None), str) or not callable(
         getattr(assignor, "assign", None)
     ):

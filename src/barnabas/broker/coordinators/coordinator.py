@@ -1,9 +1,9 @@
-"""A coordinator of this broker: one host for every partition of its topic that is led here.
+"""A coordinator of this broker: one host for every partition of its topic that this broker leads.
 
-In: leadership, metadata, requests. Out: hosts that answer. A request for a key (a group, a transactional id)
-goes to the host of its partition; one that names several keys, or all of them, is split and the answers are
-put together. Groups and transactions are subclasses.
-Does not know: the state of a shard, records, how answers wait.
+In: leadership, metadata, requests. Out: responses of the hosts. A request for one key (a group, a
+transactional id) goes to the host of the key's partition. A request for several keys, or for all, is split
+by host, and the responses are combined. Groups and transactions are subclasses.
+Does not know: the state of a shard, records, how responses wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.broker.api.deferred import Deferred, Response
 from barnabas.broker.api.large_requests import encode_in_steps, encoded_in_pieces, resolved
 from barnabas.broker.coordinators.deadlines import Deadlines
 from barnabas.broker.coordinators.journal import LOADING, NOT_HERE
-from barnabas.broker.coordinators.split_requests import Asked, Combine, Results, Split, gather
+from barnabas.broker.coordinators.split_requests import Combine, CombinedResponse, Results, Split, gather
 from barnabas.broker.coordinators.topic import CoordinatorTopic, TopicLayout, partition_for
 from barnabas.metadata.topic_changes import topic_changes
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 LOADS_AT_ONCE_MAX = 2
 LOADS_REMEMBERED = 100
 PARTITIONS_REMEMBERED_MAX = 1 << 16  # keys; the memory is emptied beyond, so that it stays bounded
-KEY_LENGTH_MAX = 128  # of those
-KEYS_AT_ONCE = 500  # of a request that names several
+KEY_LENGTH_MAX = 128  # of a remembered key
+KEYS_AT_ONCE = 500  # of a request that names several: it is split if it has more
 
 H = TypeVar("H", bound="CoordinatorHost[Any]")
 
@@ -48,17 +48,17 @@ class Coordinator(Generic[H]):
         self.load_slots = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
         self.deadlines = Deadlines(broker, self._is_current)
         self.load_times_ms: deque[int] = deque(maxlen=LOADS_REMEMBERED)
-        self._led: dict[int, Partition] = {}  # those of `hosts`; before `start` there are no hosts
+        self._led: dict[int, Partition] = {}  # partitions led here; they have no `hosts` before `start`
         self._starting: asyncio.Task[None] | None = None
         self._is_started = False
         self._partition_count = 0
-        self._partition_by_key: dict[str, int] = {}  # partitions of keys that were asked for
+        self._partition_by_key: dict[str, int] = {}  # of keys in earlier requests
         self._is_closed = False
 
-    # -- what each kind of coordinator has of its own ----------------------------------------------
+    # -- what subclasses define ----------------------------------------------
 
-    modules: ClassVar[tuple[str, ...]]  # what its shards need; to import it takes longer than a start may
-    needs_leader_changes: ClassVar[bool] = False  # whether hosts are told of other leaders and replicas, too
+    modules: ClassVar[tuple[str, ...]]  # that shards need; imported after the start, since that is slow
+    needs_leader_changes: ClassVar[bool] = False  # whether hosts must learn of changed leaders too
 
     @classmethod
     def import_modules(cls) -> None:
@@ -69,7 +69,7 @@ class Coordinator(Generic[H]):
         raise NotImplementedError
 
     def configure(self, host: H) -> None:
-        """Settings were changed while running."""
+        """Apply settings that were changed while running."""
         raise NotImplementedError
 
     def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
@@ -78,7 +78,7 @@ class Coordinator(Generic[H]):
     # -- leadership ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take up the shards. What they need is brought in by a thread, when the node answers already."""
+        """Start a host for each partition led here, once a thread has imported what shards need."""
         self._starting = self.broker.loop.create_task(self._start())
 
     async def _start(self) -> None:
@@ -92,12 +92,12 @@ class Coordinator(Generic[H]):
         return self._is_started
 
     async def started(self) -> None:
-        """Until shards are taken up (some of them may still be loading)."""
+        """Return when the hosts are started; some of them may still be loading."""
         if self._starting is not None:
             await asyncio.wait([self._starting])
 
     def leadership_changed(self, partition: Partition) -> None:
-        """A partition began or ceased to be led here; also called when nothing changed."""
+        """Start or close the host of a partition. May be called when nothing changed."""
         if partition.topic != self.topic.name or self._is_closed:
             return
         index = partition.index
@@ -120,7 +120,7 @@ class Coordinator(Generic[H]):
         return self.hosts.get(host.partition.index) is host
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Committed metadata changed; partitions have followed it already."""
+        """Apply a change of committed metadata; partitions have applied it already."""
         if self._is_closed:
             return
         if delta.configs is not None:
@@ -139,10 +139,10 @@ class Coordinator(Generic[H]):
             try:
                 host.metadata_changed(changes, now_ms)
             except Exception:
-                self.broker.unexpected.note("telling of metadata", host.partition)
+                self.broker.unexpected.note("applying metadata to", host.partition)
 
     async def close(self) -> None:
-        """Coordinates nothing any more: everybody who waits is answered."""
+        """Close all hosts: every waiting request gets a response."""
         self._is_closed = True
         if self._starting is not None:
             await asyncio.wait([self._starting])
@@ -172,24 +172,24 @@ class Coordinator(Generic[H]):
         return place
 
     def handle(self, key: str, request: Message, context: RequestContext) -> Message | Deferred | None:
-        """The answer to a request for one key."""
+        """Handle a request for one key."""
         host = self.host_of(key)
         if host is None:
             return self.refusal(request, self.error_without_host(key), context.version)
         return host.handle(request, context)
 
     def error_without_host(self, key: str) -> KafkaError:
-        """Why there is no host for a key: its shard is not taken up yet, or another broker leads it."""
+        """Why there is no host for a key: it is not started yet, or another broker leads the partition."""
         return LOADING if self._partition_of(key) in self._led else NOT_HERE
 
-    def handle_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> Asked:
-        """A request that names several keys, split by shard; the results keep the order of `keys`."""
+    def handle_by_key(self, keys: Sequence[str], split: Split, context: RequestContext) -> CombinedResponse:
+        """Handle a request that names several keys: split by shard; results keep the order of `keys`."""
         if len(keys) > KEYS_AT_ONCE:
             return self._handle_in_turns(keys, split, context)
         return self._handle_some(keys, range(len(keys)), split, context)
 
     async def _handle_in_turns(self, keys: Sequence[str], split: Split, context: RequestContext) -> Response:
-        """The same for thousands of keys, some hundred at a time."""
+        """The same for thousands of keys, a few hundred at a time."""
         results: list[Any] = []
         turn = Split(split.part, split.results, Results)  # type: ignore[arg-type]
         for start in range(0, len(keys), KEYS_AT_ONCE):
@@ -226,13 +226,13 @@ class Coordinator(Generic[H]):
         return gather(answers, combine)
 
     def handle_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
-        """A request about the keys of all shards."""
+        """Handle a request about the keys of all shards."""
         if len(self.hosts) < len(self._led):
             return self.refusal(request, LOADING, context.version)
         answer = gather([host.handle_part(request, context) for host in self.hosts.values()], combine)
         return encoded_in_pieces(answer, context)
 
-    # -- for who watches ---------------------------------------------------------------------------
+    # -- for metrics ---------------------------------------------------------------------------
 
     def partitions_by_state(self) -> dict[str, int]:
         states = {"loading": 0, "active": 0, "failed": 0}

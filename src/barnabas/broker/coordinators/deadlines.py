@@ -1,7 +1,7 @@
-"""One timer for all shards of a coordinator, set to the earliest deadline of any, and the time they go by.
+"""The timer of a coordinator: one for all shards, set to the earliest deadline, and the clock they use.
 
-In: hosts, whose shards know their next deadline. Out: calls of `on_time`. Shards go by the wall clock, whose
-time they write down; when it is set, which a steady clock shows, they are told by how much.
+In: hosts, whose shards know their next deadline. Out: calls of `on_time`. Shards use the wall clock, since
+they store timestamps. When the wall clock is set, a steady clock shows it, and shards are told by how much.
 Does not know: what is due.
 """
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.host import CoordinatorHost
 
 log = logging.getLogger(__name__)
-LATE_MS = 1000  # a timer as late as this says that the process stood still
+LATE_MS = 1000  # a timer that is this late shows that the process was paused
 SECOND_LOOK_MS = 50
-TURN_S = 0.002  # of work for all hosts together, before others have theirs
-RETRY_MS = 1000  # after a shard that failed when its deadline came
-CLOCK_SET_MS = 250  # the two clocks drift apart by less between two looks
+TURN_S = 0.002  # of work for all hosts together, before the loop serves others
+RETRY_MS = 1000  # after a shard failed in `on_time`
+CLOCK_SET_MS = 250  # the two clocks drift apart by less than this between two calls
 
 
 class Deadlines:
@@ -35,8 +35,8 @@ class Deadlines:
     def __init__(self, broker: Broker, is_current: Callable[[CoordinatorHost[Any]], bool]) -> None:
         self._broker = broker
         self._clock = broker.clock
-        self._last_ms = 0  # what `now_ms` said last
-        self._is_current = is_current  # whether the host was not closed since
+        self._last_ms = 0  # what `now_ms` returned last
+        self._is_current = is_current  # whether the host is still open
         self._deadlines: list[tuple[int, int, CoordinatorHost[Any]]] = []
         self._numbers = count()  # breaks ties between equal deadlines
         self._timer: asyncio.TimerHandle | None = None
@@ -45,7 +45,7 @@ class Deadlines:
         self._ahead_ms: int | None = None  # of the steady clock
 
     def now_ms(self) -> int:
-        """The wall clock's time, after shards know if it was set."""
+        """Return the wall clock's time. Shards learn first if the clock was set."""
         now_ms = self._clock.now_ms()
         passed_ms, self._last_ms = now_ms - self._last_ms, now_ms
         if 0 <= passed_ms <= CLOCK_SET_MS:
@@ -59,8 +59,8 @@ class Deadlines:
         return now_ms
 
     def _clock_was_set(self, by_ms: int) -> None:
-        log.warning("the clock was set by %d ms; sessions go on as before", by_ms)
-        # A host may be there twice: armed for an earlier time in between, and then again for this one.
+        log.warning("the clock was set by %d ms; sessions keep their remaining time", by_ms)
+        # A host may be listed twice: armed for an earlier time in between, then again for this one.
         hosts = dict.fromkeys(
             host for deadline_ms, _, host in self._deadlines if host.armed_ms == deadline_ms
         )
@@ -75,7 +75,7 @@ class Deadlines:
                 try:
                     host.shard.clock_was_set(by_ms)
                 except Exception:
-                    self._broker.unexpected.note("telling that the clock was set to", host.partition)
+                    self._broker.unexpected.note("reporting a clock change to", host.partition)
                 self.arm(host)
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Deadlines:
             self._timer.cancel()
 
     def arm(self, host: CoordinatorHost[Any]) -> None:
-        """See that the host is called at its next deadline. A later deadline than before costs nothing: the
+        """Schedule a call of the host at its next deadline. A deadline that moved to later costs nothing: the
         host is called too early once."""
         deadline_ms = host.shard.next_deadline_ms()
         if deadline_ms is None or (host.armed_ms is not None and host.armed_ms <= deadline_ms):
@@ -95,14 +95,14 @@ class Deadlines:
             self._set_timer()
 
     def _set_timer(self) -> None:
-        """For the first deadline, as it is after shards know if the clock was set."""
+        """Set the timer to the first deadline, after shards know if the clock was set."""
         now_ms = self.now_ms()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if not self._deadlines:
             return
-        self._timer_ms = max(self._deadlines[0][0], now_ms)  # what waits for its turn is not late
+        self._timer_ms = max(self._deadlines[0][0], now_ms)  # work that waits for its turn is not late
         delay_ms = max(self._timer_ms - now_ms, 0)
         self._timer = self._broker.loop.call_later(delay_ms / 1000, self._on_time)
 
@@ -112,7 +112,7 @@ class Deadlines:
             return
         now_ms = self.now_ms()
         if now_ms - self._timer_ms > LATE_MS:
-            # This process stood still: heartbeats may lie unread in the sockets. They come first.
+            # The process was paused: heartbeats may lie unread in the sockets. Read them first.
             self._timer_ms = now_ms
             self._timer = self._broker.loop.call_later(SECOND_LOOK_MS / 1000, self._on_time)
             return
@@ -120,7 +120,7 @@ class Deadlines:
         began = self._broker.loop.time()
         while deadlines and deadlines[0][0] <= now_ms:
             if self._broker.loop.time() - began > TURN_S:
-                break  # the rest has the next turn of the loop
+                break  # the next turn of the loop does the rest
             deadline_ms, _, host = heapq.heappop(deadlines)
             if host.armed_ms == deadline_ms:
                 host.armed_ms = None
@@ -128,11 +128,11 @@ class Deadlines:
                     try:
                         host.on_time(now_ms)
                     except Exception:
-                        self._broker.unexpected.note("looking at deadlines of", host.partition)
+                        self._broker.unexpected.note("handling a deadline of", host.partition)
                         host.armed_ms = now_ms + RETRY_MS
                         heapq.heappush(deadlines, (host.armed_ms, next(self._numbers), host))
                     if host.armed_ms is not None and host.armed_ms <= now_ms:
-                        host.armed_ms = now_ms + 1  # the next turn of the loop, so that others have theirs
+                        host.armed_ms = now_ms + 1  # in the next turn of the loop, after others
                         heapq.heappush(deadlines, (now_ms + 1, next(self._numbers), host))
         if deadlines:
             self._set_timer()

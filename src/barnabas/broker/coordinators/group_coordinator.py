@@ -1,6 +1,6 @@
 """The group coordinator of this broker: a shard for every partition of `__consumer_offsets` that it leads.
 
-In: settings, assignors. Out: shards and their hosts, made when they are needed.
+In: settings, assignors. Out: shards and their hosts.
 Does not know: leadership, requests (see `coordinator`), the state of groups.
 """
 
@@ -32,7 +32,7 @@ class GroupCoordinator(Coordinator["GroupHost"]):
     def __init__(self, broker: Broker, rng: random.Random) -> None:
         super().__init__(broker, LAYOUT)
         self._rng = rng
-        self._caller_context: RequestContext | None = None  # of `_caller`
+        self._caller_context: RequestContext | None = None  # that `_caller` was made for
         self._caller_client_id: str | None = None
         self._caller: Caller
         self._assignors = assignor_plugins.load(broker.settings[assignor_plugins.SETTING])
@@ -55,7 +55,8 @@ class GroupCoordinator(Coordinator["GroupHost"]):
         return replace(settings, record_bytes_max=partition.rules.batch_bytes_max)
 
     def caller(self, context: RequestContext) -> Caller:
-        """Who asks. Requests of one connection come in runs, so the last one is remembered."""
+        """Who sent the request. The last caller is remembered, since requests of a connection come in
+        runs."""
         is_same = context is self._caller_context and context.client_id is self._caller_client_id
         if is_same and context.version == self._caller.version:
             return self._caller

@@ -1,6 +1,6 @@
 """The host of one shard of groups: one partition of `__consumer_offsets`.
 
-In: requests for its groups. Out: outcomes of the shard, records as bytes, refusals in the shape of each API.
+In: requests for its groups. Out: outcomes of the shard, encoded records, error responses of each API.
 Does not know: appending, waiting, loading (see `host`), the state of groups.
 """
 
@@ -42,7 +42,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
 
     encode = staticmethod(encode)
     refusal = staticmethod(refusal)
-    # Commits and heartbeats only make sessions longer.
+    # Commits and heartbeats only extend sessions.
     sets_no_deadline = frozenset((OffsetCommitRequest, HeartbeatRequest, OffsetFetchRequest))
     turn_into_error = staticmethod(turn_into_error)
 
@@ -90,8 +90,8 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         return ()
 
     def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
-        """A commit leaves nothing behind in the shard but its records, and a heartbeat of a consumer group
-        little else: a subscription to very many partitions must not cost the other groups their shard."""
+        """A commit changes the shard only by its records, and a heartbeat of a consumer group by little else.
+        So the other groups keep their shard when a subscription to very many partitions is refused."""
         if error.code != ErrorCode.MESSAGE_TOO_LARGE:
             return False
         if isinstance(request, ConsumerGroupHeartbeatRequest):
@@ -107,17 +107,17 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         verification: Verification | None,
         refuse: Refuse,
     ) -> Message | Deferred:
-        """Offsets that count when the producer's transaction is committed. Out: the answer, to be given with
-        `respond`. KafkaError: what cannot be appended has changed nothing; where the answer comes later,
-        `refuse` words it."""
+        """Append offsets that are valid once the producer's transaction commits. Out: the response, which the
+        caller sends with `respond`. KafkaError: nothing was appended or changed. A deferred response gets
+        its error from `refuse`."""
         if self.error is not None:
-            raise self.error.with_traceback(None)  # else each time adds to what the last left
+            raise self.error.with_traceback(None)  # else each raise makes the traceback longer
         if not self.work_queue.is_busy and not self.is_long(request):
             return self.commit_in_transaction_now(request, context, verification)
         self.work_queue.check_capacity()
         deferred = Deferred()
         self.work_queue.add(
-            TransactionalCommit(self, request, context, verification, refuse).answer(deferred)
+            TransactionalCommit(self, request, context, verification, refuse).respond(deferred)
         )
         return deferred
 
@@ -137,17 +137,17 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         return outcome.reply
 
     def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
-        """The end of a producer's transaction: its offsets count from now on, or never. Out: the marker's
-        offset. KafkaError: it is not written, and nothing has changed."""
+        """Append the marker that ends a producer's transaction, and commit or drop its offsets. Out: the
+        marker's offset. KafkaError: nothing was appended or changed."""
         if self.error is not None or self.work_queue.is_busy:
-            raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
+            raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
         offset = self.journal.append_marker(end, now_ms)
         self.shard.complete_transaction(end.producer_id, end.producer_epoch, is_commit=end.is_commit)
         return offset
 
 
 class TransactionalCommit(LongRequest):
-    """A TxnOffsetCommit that is long, or waited behind something long."""
+    """A TxnOffsetCommit request that is long, or waited behind a long one."""
 
     __slots__ = ("_groups", "_refuse", "_verification")
 
@@ -178,7 +178,7 @@ class TransactionalCommit(LongRequest):
             self._groups.shard.apply_pending(self.request.producer_id, entry)
 
     def keeps_state_after(self, error: KafkaError) -> bool:
-        return True  # what cannot be appended has changed nothing
+        return True  # a refused append has changed nothing
 
     def refusal(self, error: KafkaError) -> Message:
         return self._refuse(error)

@@ -1,4 +1,4 @@
-"""A shard of groups comes back from its log. Offsets committed in transactions count when the marker says so.
+"""Loading a shard of groups. Offsets that were committed in a transaction become valid with its marker.
 
 In: batches of `__consumer_offsets`, with transactions and their markers among them. Out: the shard as it was.
 Does not know: reading the log, decoding records (see `loading`).

@@ -1,8 +1,8 @@
-"""Answers of the group coordinator that say no: one error for everything that a request asked.
+"""Error responses of the group coordinator: one error for everything in a request.
 
-In: a request that was not handled (`refusal`), or an answer whose records could not be written after all
-(`turn_into_error`). Out: the response in the shape that its API has for errors.
-Does not know: why; errors of single members, partitions or groups are the shard's.
+In: a request that was not handled (`refusal`), or a response whose records could not be written
+(`turn_into_error`). Out: the response with errors where its API has them.
+Does not know: causes. Errors of single members, partitions or groups come from the shard.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest,
 
 INVALID_OFFSET = -1
 BATCHED_FETCH_SINCE = 8
-GROUP_ERRORS_SINCE = 2  # an OffsetFetch answer before that has errors of partitions only
-# Consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE from OffsetFetch and would not look again.
+GROUP_ERRORS_SINCE = 2  # an OffsetFetch response before that has errors of partitions only
+# Consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE from OffsetFetch and would not retry.
 FETCH_CODES = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR}
 
 
 def refusal(request: Message, error: KafkaError, version: int) -> Message:
-    """The answer to a request that is not handled at all."""
+    """The error response to a request that is not handled at all."""
     build = REFUSALS.get(type(request))
     if build is not None:
         return build(request, error, version)
@@ -42,7 +42,7 @@ def refusal(request: Message, error: KafkaError, version: int) -> Message:
 
 
 def with_error(request: Message, error: KafkaError) -> Message:
-    """Most APIs have one error code for the whole answer, and some a message."""
+    """Most APIs have one error code for the whole response, and some a message."""
     key = request.schema.key
     assert key is not None
     response: Any = response_class(key)()
@@ -60,12 +60,12 @@ def join_group(request: JoinGroupRequest, error: KafkaError, version: int) -> Jo
 
 
 def no_name(version: int) -> str | None:
-    """No protocol was chosen: null, in versions that can say it."""
+    """The name when no protocol was chosen: null, in versions that allow it."""
     return None if version >= 7 else ""
 
 
 def heartbeat(request: HeartbeatRequest, error: KafkaError, version: int) -> HeartbeatResponse:
-    # While its group is loaded a member is taken to be alive, so that it does not join anew.
+    # While a group is loading its members count as alive, so that they do not rejoin.
     loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
 
@@ -185,7 +185,7 @@ REFUSALS: dict[type[Message], Callable[[Any, KafkaError, int], Message]] = {
 
 
 def turn_into_error(response: Any, error: KafkaError) -> None:
-    """Turn an answer that was ready into one that says no: what it rests on is lost."""
+    """Turn a response that was ready into an error response: its records are lost."""
     code = error.code
     if isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse):
         for topic in response.topics:

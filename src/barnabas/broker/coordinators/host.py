@@ -1,9 +1,9 @@
-"""The host of one shard of a coordinator: decides, appends to its partition, applies, answers when committed.
+"""The host of one shard of a coordinator: decides on requests, appends records, applies them, and responds.
 
-In: requests for keys of one partition of the coordinator's topic, time, metadata. Out: answers. Requests that
-wait (joins, syncs) hold a token until an outcome answers it. What is decided rests on everything appended
-before, committed or not, so no answer leaves before all of that is committed. If an append fails, the shard
-is dropped and replayed from the log. What groups and transactions have of their own is in their subclasses.
+In: requests for keys of one partition of the coordinator's topic, time, metadata. Out: responses. A decision
+depends on everything that was appended before, committed or not, so a response waits until all of that is
+committed. Requests that wait for others (joins, syncs) hold a token until an outcome has their response. If
+an append fails, the host drops the shard and replays the log. Subclasses serve groups and transactions.
 Does not know: what the records mean, which partitions this broker leads.
 """
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.coordinator")
 Token = Any
-"""Names a request that waits; the shard chooses it."""
+"""Identifies a waiting request; the shard chooses it."""
 
 
 class Outcome(Protocol):
-    """What a shard decided: records to append together, answers for when they are committed."""
+    """What a shard decided: records to append together, and responses to send when they are committed."""
 
     @property
     def records(self) -> Sequence[Any]: ...
@@ -57,7 +57,7 @@ class Outcome(Protocol):
     def answers(self) -> Sequence[tuple[Token, Message]]: ...
     @property
     def encoded(self) -> Sequence[KeyAndValue] | None:
-        """The records' bytes, where they were made on the way."""
+        """The encoded records, if the decision has encoded them already."""
 
 
 class Shard(Protocol):
@@ -90,7 +90,7 @@ class CoordinatorHost(Generic[S]):
         self.partition = partition
         self.journal = CoordinatorJournal(partition, self.compression())
         self.shard: S = self.new_shard()
-        self.error: KafkaError | None = LOADING  # why requests are refused; None while they are not
+        self.error: KafkaError | None = LOADING  # why requests are refused, or None
         self.armed_ms: int | None = None  # when the coordinator will call `on_time`
         self.load_task: asyncio.Task[None] | None = None
         self._waiting: dict[Token, Deferred] = {}
@@ -99,78 +99,78 @@ class CoordinatorHost(Generic[S]):
             self._broker.loop, self.commit_timeout_ms(), self.turn_into_error, self._broker.unexpected
         )
 
-    # -- what each kind of coordinator has of its own ----------------------------------------------
+    # -- what subclasses define ----------------------------------------------
 
     def compression(self) -> int:
-        """Of the batches in the partition."""
+        """The compression of batches in the partition."""
         raise NotImplementedError
 
     def load_bytes_max(self) -> int:
-        """How much is read at once while loading."""
+        """How many bytes to read at once while loading."""
         raise NotImplementedError
 
     def commit_timeout_ms(self) -> int:
-        """How long followers may take before an answer says that they did not."""
+        """How long a response waits for followers before it becomes an error."""
         raise NotImplementedError
 
     def new_shard(self) -> S:
-        """An empty one."""
+        """Make an empty shard."""
         raise NotImplementedError
 
     def new_loading(self) -> Loading:
-        """A replay of the partition into the shard."""
+        """Make a replay of the partition into the shard."""
         raise NotImplementedError
 
     def decide(self, request: Any, context: RequestContext, now_ms: int) -> Outcome:
-        """What the shard says to a request."""
+        """Let the shard decide on a request."""
         raise NotImplementedError
 
     def is_long(self, request: Any) -> bool:
-        """Whether a decision takes so long that others should be served meanwhile."""
+        """Whether a decision takes so long that it must run in steps."""
         return False
 
     def decide_in_steps(self, request: Any, context: RequestContext, now_ms: int) -> Steps[Outcome]:
-        """The same as `decide` in steps."""
+        """Do the same as `decide`, in steps."""
         raise NotImplementedError
 
     read_only: ClassVar[frozenset[type[Message]]] = frozenset()
-    """Requests in steps that others need not wait for."""
+    """Long requests that change nothing: others need not wait for them."""
 
     def decide_by_time(self, now_ms: int) -> Iterable[Any]:
-        """What the shard says to a deadline that has come."""
+        """Let the shard decide on deadlines that have come."""
         raise NotImplementedError
 
     def encode(self, entry: Any) -> KeyAndValue:
         raise NotImplementedError
 
     def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
-        """The answer to a request that is not handled at all."""
+        """The error response to a request that is not handled at all."""
         raise NotImplementedError
 
     def turn_into_error(self, response: Message, error: KafkaError) -> None:
-        """Turn an answer that was ready into one that says no."""
+        """Turn a response that was ready into an error response."""
         raise NotImplementedError
 
     def replayed(self, now_ms: int) -> Steps[None]:
-        """Everything in the log was replayed: prepare the shard. May be called again."""
+        """Prepare the shard after the log was replayed. May be called again."""
         return
         yield
 
     def loaded(self, now_ms: int) -> Iterable[Any]:
-        """The shard is complete: what follows from that."""
+        """The shard is complete: outcomes that follow from that."""
         raise NotImplementedError
 
     sets_no_deadline: ClassVar[frozenset[type[Message]]] = frozenset()
     """Requests after which no deadline is earlier than before."""
 
     def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
-        """Whether the shard need not be dropped when records of this request were refused."""
+        """Whether the shard stays valid when the log refused the records of this request."""
         return False
 
     # -- loading ---------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take up the shard: at once where nothing was ever written, else beside the loop."""
+        """Load the shard: at once if the log is empty, else in a task."""
         partition_log = self.partition.log
         self.partition.before_write = self.journal.flush
         self.partition.on_lost = self.reload_after
@@ -197,11 +197,11 @@ class CoordinatorHost(Generic[S]):
                     if loading.next_offset >= self.partition.log.end_offset:
                         break
             except (KafkaError, ProtocolError, ValueError) as error:
-                log.error("%s cannot be loaded, it has no coordinator: %s", self.partition, error)
+                log.error("cannot load %s, its keys have no coordinator: %s", self.partition, error)
                 self._refuse(NOT_HERE)
                 return
             except Exception:
-                log.exception("%s cannot be loaded, it has no coordinator", self.partition)
+                log.exception("cannot load %s, its keys have no coordinator", self.partition)
                 self._refuse(NOT_HERE)
                 return
         if self.error is LOADING:
@@ -217,17 +217,17 @@ class CoordinatorHost(Generic[S]):
         self.metadata_changed(NO_CHANGES, now_ms)
 
     def close(self) -> None:
-        """This broker does not lead the partition any more: whoever waits is sent away."""
+        """Refuse all requests: this broker does not lead the partition any more."""
         self.partition.on_lost = None
         self.partition.leave(self._advanced)
         self._refuse(NOT_HERE)
 
     def _refuse(self, why: KafkaError, lost: KafkaError = NOT_HERE) -> None:
-        """Take nothing any more; answer everybody who waits."""
+        """Refuse requests from now on, and all that wait."""
         was_active = self.error is None
         self.error = why
-        self.work_queue.finish()  # everybody in it is refused
-        self._uncommitted.fail_all(lost)  # of those who wait, too
+        self.work_queue.finish()  # which refuses the requests in it
+        self._uncommitted.fail_all(lost)
         waiting, self._waiting = self._waiting, {}
         if was_active or waiting:
             for token, message in self.shard.unload():
@@ -236,17 +236,17 @@ class CoordinatorHost(Generic[S]):
                     deferred.resolve(message)
 
     def reload_after(self, error: KafkaError) -> None:
-        """What was appended is not in the log: the shard knows what never was. Replay it, soon: this may be
-        called while the tick is being written."""
+        """Drop the shard and replay the log: the shard has applied records that are not in it. This happens
+        in a later turn of the loop, since the tick may be writing now."""
         if self.error is not None:
             return
-        log.error("%s could not be written, it is loaded again: %s", self.partition, error.message)
+        log.error("could not write to %s, loading it again: %s", self.partition, error.message)
         self.error = LOADING
         self._broker.loop.call_soon(self._restart, as_coordinator_error(error))
 
     def _restart(self, error: KafkaError) -> None:
         if self.partition.is_dirty:
-            # What others appended in this tick is on its way, and must be replayed too.
+            # Records of this tick are not written yet, and must be replayed too.
             self._broker.loop.call_soon(self._restart, error)
             return
         if self.error is not LOADING or (self.load_task is not None and not self.load_task.done()):
@@ -261,49 +261,49 @@ class CoordinatorHost(Generic[S]):
     # -- requests --------------------------------------------------------------------------------
 
     def handle(self, request: Message, context: RequestContext) -> Message | Deferred | None:
-        """The answer to a request; None when the tick will send it. A refusal rests on nothing, and waits for
-        nothing: this host may have been closed since, or its followers be gone."""
+        """Handle a request. Out: the response, now or deferred, or None when the tick will send it. An error
+        response depends on no records and does not wait for followers."""
         try:
             if self.is_long(request):
                 return encoded_in_pieces(self._decide_in_pieces(request, context), context)
-            answer = self._decide(request, context)
+            response = self._decide(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
-        return self.respond(answer, context)
+        return self.respond(response, context)
 
-    def respond(self, answer: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
-        """An answer to the request that is being handled, when everything it rests on is committed."""
-        if type(answer) is Deferred:
-            return answer
-        assert isinstance(answer, Message)
+    def respond(self, response: Message | Deferred, context: RequestContext) -> Message | Deferred | None:
+        """Respond to the request that is being handled once everything appended is committed."""
+        if type(response) is Deferred:
+            return response
+        assert isinstance(response, Message)
         partition = self.partition
         if partition.is_dirty and partition.state.has_no_followers:  # the end of this tick commits everything
-            return context.channel.answer_after_tick(answer, self._not_written)
-        return answer if self.journal.is_all_committed else self._when_committed(answer)
+            return context.channel.answer_after_tick(response, self._not_written)
+        return response if self.journal.is_all_committed else self._when_committed(response)
 
     def handle_part(self, request: Message, context: RequestContext) -> Message | Deferred:
-        """The same as `handle` for a request that is only part of what a client asked, or that waited."""
+        """Do the same as `handle` for a part of a client's request, or for a request that waited."""
         try:
             if self.is_long(request):
                 return self._decide_in_pieces(request, context)
-            answer = self._decide(request, context)
+            response = self._decide(request, context)
         except KafkaError as error:
             return self.refusal(request, error, context.version)
-        if isinstance(answer, Deferred) or self.journal.is_all_committed:
-            return answer
-        return self._when_committed(answer)
+        if isinstance(response, Deferred) or self.journal.is_all_committed:
+            return response
+        return self._when_committed(response)
 
     def _decide(self, request: Message, context: RequestContext) -> Message | Deferred:
         if self.error is not None:
-            raise self.error.with_traceback(None)  # else each time adds to what the last left
+            raise self.error.with_traceback(None)  # else each raise makes the traceback longer
         if self.work_queue.is_busy:
             return self._decide_in_pieces(request, context)
         return self.decide_now(request, context)
 
     def decide_now(self, request: Message, context: RequestContext) -> Message | Deferred:
-        """The decision on a request, if nothing long is under way or its turn in the line has come."""
+        """Decide on a request while no long work is under way."""
         if self._uncommitted.is_full:
-            raise FULL.with_traceback(None)  # else each time adds to what the last left
+            raise FULL.with_traceback(None)  # else each raise makes the traceback longer
         now_ms = self.now_ms()
         outcome = self.decide(request, context, now_ms)
         self.carry_out(outcome, now_ms, request)
@@ -311,15 +311,15 @@ class CoordinatorHost(Generic[S]):
             self._arm(self)
         if outcome.waits_as is not None:
             return self._wait(outcome.waits_as)
-        assert outcome.reply is not None, f"{type(request).__name__} has no answer"
+        assert outcome.reply is not None, f"{type(request).__name__} has no response"
         return outcome.reply
 
     def _decide_in_pieces(self, request: Message, context: RequestContext) -> Deferred:
-        """Behind what is under way; the answer is given when it is committed."""
+        """Decide in steps, behind the work that is under way."""
         if self.error is not None:
             raise self.error.with_traceback(None)
         deferred = Deferred()
-        steps = LongRequest(self, request, context).answer(deferred)
+        steps = LongRequest(self, request, context).respond(deferred)
         if type(request) in self.read_only:
             self._broker.pieces.begin(steps)
         else:
@@ -327,21 +327,21 @@ class CoordinatorHost(Generic[S]):
             self.work_queue.add(steps)
         return deferred
 
-    def resolve_when_committed(self, answer: Message | Deferred, deferred: Deferred) -> None:
-        """Resolve with an answer once everything it rests on is committed."""
-        if isinstance(answer, Deferred):
-            deferred.follow(answer)
+    def resolve_when_committed(self, response: Message | Deferred, deferred: Deferred) -> None:
+        """Resolve `deferred` with a response once everything appended is committed."""
+        if isinstance(response, Deferred):
+            deferred.follow(response)
         elif self.journal.is_all_committed:
-            deferred.resolve(answer)
+            deferred.resolve(response)
         else:
-            self._uncommitted.hold(self.journal.end_offset, deferred.resolve, answer)
+            self._uncommitted.hold(self.journal.end_offset, deferred.resolve, response)
 
     def _wait(self, token: Token) -> Deferred:
         deferred = self._waiting[token] = Deferred(partial(self._forget, token))
         return deferred
 
     def _forget(self, token: Token) -> None:
-        """The connection is gone: nobody wants the answer."""
+        """Forget a waiting request whose connection was lost."""
         self._waiting.pop(token, None)
 
     def _when_committed(self, reply: Message) -> Deferred:
@@ -376,7 +376,7 @@ class CoordinatorHost(Generic[S]):
             self.carry_out_all(self.shard.metadata_changed(self._broker.image, changes, now_ms), now_ms)
 
     def arm(self) -> None:
-        """See that the host is called at its next deadline."""
+        """Schedule a call of `on_time` at the next deadline."""
         self._arm(self)
 
     def carry_out_all(self, outcomes: Iterable[Any], now_ms: int) -> None:
@@ -384,12 +384,12 @@ class CoordinatorHost(Generic[S]):
             try:
                 self.carry_out(outcome, now_ms)
             except KafkaError:
-                return  # noted by `_append`
+                return  # `_append` has logged it
         self._arm(self)
 
     def carry_out(self, outcome: Any, now_ms: int, request: Message | None = None) -> None:
-        """Append, apply, and answer those who waited. KafkaError: nothing of the outcome counts, and they are
-        told so: the shard, which has answered them, knows them no more."""
+        """Append and apply the records, then respond to waiting requests. On KafkaError nothing was applied,
+        and the waiting requests get the error, since the shard has forgotten them."""
         if outcome.records:
             try:
                 self._append(outcome, now_ms, request)
@@ -398,23 +398,23 @@ class CoordinatorHost(Generic[S]):
                 raise
             self.shard.apply_all(outcome.records)
         if outcome.answers:
-            self.answer_waiting(outcome)
+            self.respond_to_waiting(outcome)
 
     def refuse_waiting(self, outcome: Outcome, error: KafkaError) -> None:
-        """Tell those whom the outcome would have answered that it does not count."""
+        """Send the error to the waiting requests that the outcome has responses for."""
         for token, message in outcome.answers:
             self.turn_into_error(message, error)
-            self._answer(token, message)
+            self._resolve_waiting(token, message)
 
-    def answer_waiting(self, outcome: Outcome) -> None:
-        """Answer those who waited, once everything is committed."""
+    def respond_to_waiting(self, outcome: Outcome) -> None:
+        """Send the outcome's responses to waiting requests once everything is committed."""
         if self.journal.is_all_committed:
             for token, message in outcome.answers:
-                self._answer(token, message)
+                self._resolve_waiting(token, message)
         else:
             offset = self.journal.end_offset
             for token, message in outcome.answers:
-                self._uncommitted.hold(offset, partial(self._answer, token), message)
+                self._uncommitted.hold(offset, partial(self._resolve_waiting, token), message)
 
     def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:
         try:
@@ -426,7 +426,7 @@ class CoordinatorHost(Generic[S]):
             except KafkaError as error:
                 if error.code != ErrorCode.MESSAGE_TOO_LARGE or any(value for _, value in encoded):
                     raise
-                self.journal.append_in_parts(encoded, now_ms)  # tombstones, each true alone
+                self.journal.append_in_parts(encoded, now_ms)  # tombstones, each valid alone
         except KafkaError as error:
             if not self.keeps_state_after(error, request):
                 self.reload_after(error)
@@ -436,14 +436,14 @@ class CoordinatorHost(Generic[S]):
         encode = self.encode
         try:
             return [encode(entry) for entry in entries]
-        except EncodingError as error:  # a name that is longer than the log can hold
+        except EncodingError as error:  # a name is longer than its field in the record allows
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
 
-    def _answer(self, token: Token, message: Message) -> None:
+    def _resolve_waiting(self, token: Token, message: Message) -> None:
         deferred = self._waiting.pop(token, None)
-        if deferred is not None:  # else the connection is gone
+        if deferred is not None:  # else the connection was lost
             deferred.resolve(message)
 
     def _advanced(self, partition: Partition) -> None:
-        """The high watermark has moved: what is below it may be answered."""
+        """The high watermark has moved: send the responses that waited for it."""
         self._uncommitted.committed(partition.state.high_watermark)

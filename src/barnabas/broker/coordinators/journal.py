@@ -1,9 +1,9 @@
-"""The journal of a coordinator: records of its shard, appended to the partition that keeps them.
+"""The journal of a coordinator: appends the records of its shard to the partition that stores them.
 
-In: records as bytes. Out: batches on the same way as produced ones; what is appended within one tick shares a
-batch, written by the tick's one call. And whether everything appended is committed, which is what answers
-wait for (as with acks=all).
-Does not know: what the records mean, who is answered.
+In: records as bytes. Out: batches on the path of produced ones. Records that are appended within one tick
+share a batch, and the tick writes it. The journal also says whether everything appended is committed, which
+is what responses wait for (as with acks=all).
+Does not know: what the records mean, which requests wait.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CoordinatorJournal:
         self._compression = Compression(compression)
         self._collected: list[bytes] = []  # encoded records of this tick, not yet a batch
         self._bytes = 0
-        self._lost: KafkaError | None = None  # why records that were collected are gone; `flush` tells
+        self._lost: KafkaError | None = None  # why collected records are lost; the next `flush` raises it
         self._start_offset = 0  # where the log ended when the first of them was collected
         self._base_timestamp = self._max_timestamp = 0
 
@@ -74,8 +74,8 @@ class CoordinatorJournal:
         return partition.state.high_watermark >= partition.log.end_offset + len(self._collected)
 
     def append(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Append records together: all of them are there after a crash, or none. They may share a batch with
-        others of this tick. MESSAGE_TOO_LARGE leaves everything as it was."""
+        """Append records atomically: after a crash the log has all of them or none. They may share a batch
+        with other records of this tick. MESSAGE_TOO_LARGE changes nothing."""
         partition = self.partition
         partition.prepare_own()
         size = 0
@@ -101,7 +101,7 @@ class CoordinatorJournal:
         self._bytes += size
 
     def append_framed(self, framed: list[bytes], now_ms: int) -> None:
-        """Append records that `frame_records` made as a batch of their own, behind what was appended."""
+        """Append records that `frame_records` encoded, as a batch of their own."""
         self._stage_alone(framed, now_ms, (NO_PRODUCER_ID, NO_PRODUCER_EPOCH), self._compression, None)
 
     def _stage_alone(
@@ -119,7 +119,7 @@ class CoordinatorJournal:
         self.partition.append_own(batch, BatchHeader(batch), now_ms, verification)
 
     def _append_alone(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """A batch of its own for what may be too large: compressed, it may fit."""
+        """Append records that may be too large as a batch of their own: compressed, it may fit."""
         self._collect(records, 0, now_ms)
         try:
             self.flush()
@@ -127,7 +127,7 @@ class CoordinatorJournal:
             self._collected = []
 
     def flush(self) -> None:
-        """Stage what was collected, before the tick writes."""
+        """Stage the collected records; the partition calls this before the tick writes."""
         if self._lost is not None:
             lost, self._lost = self._lost, None
             raise lost
@@ -136,8 +136,8 @@ class CoordinatorJournal:
             return
         self._collected, self._bytes = [], 0
         if self.partition.log.end_offset != self._start_offset:
-            # Answers wait for offsets that are not those of their records any more.
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"somebody else has written to {self.partition}")
+            # Responses wait for offsets that are not those of their records any more.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"another writer appended to {self.partition}")
         batch = self._build(collected, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, self._compression)
         self.partition.append_own(batch, BatchHeader(batch), self._max_timestamp)
 
@@ -166,8 +166,8 @@ class CoordinatorJournal:
         return memoryview(seal(batch))
 
     def write_early(self) -> None:
-        """Write everything in the middle of the tick, because something else rests on it. KafkaError: the
-        tick will tell it to the others who appended."""
+        """Write everything before the tick ends, because other records depend on it. On KafkaError the tick
+        reports the error to the other requests that appended."""
         try:
             self.flush()
         except KafkaError as error:
@@ -185,7 +185,7 @@ class CoordinatorJournal:
         now_ms: int,
         verification: Verification | None = None,
     ) -> None:
-        """Append records that count when the producer's transaction is committed: a batch of their own."""
+        """Append records that are valid once the producer's transaction commits, as a batch of their own."""
         framed: list[bytes] = []
         frame_records(records, 0, framed)
         self.append_framed_transactional(framed, producer_id, producer_epoch, now_ms, verification)
@@ -198,24 +198,24 @@ class CoordinatorJournal:
         now_ms: int,
         verification: Verification | None,
     ) -> None:
-        """The same for records that `frame_records` made."""
+        """The same for records that `frame_records` encoded."""
         attributes = self._compression | TRANSACTIONAL_FLAG
         self._stage_alone(framed, now_ms, (producer_id, producer_epoch), attributes, verification)
 
     def append_marker(self, end: TransactionEnd, now_ms: int) -> int:
-        """The end of a producer's transaction, behind everything that was appended. Out: its offset."""
+        """Append the marker that ends a producer's transaction. Out: its offset."""
         self.partition.prepare_own()
         self.flush()
         return self.partition.append_marker(end, now_ms)
 
     def append_in_parts(self, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Append records in as many batches as they need: for those that mean something each alone."""
+        """Append records in as many batches as they need; for records that are valid each alone."""
         for record in records:
             self.append([record], now_ms)
 
 
 def frame_records(records: Iterable[KeyAndValue], timestamp_delta: int, out: list[bytes]) -> None:
-    """Append the records of a batch to `out`, each as it stands in the batch behind those before it."""
+    """Encode records and add them to `out`, which holds the earlier records of the batch."""
     encode, lengths = varint.encode, LENGTHS
     head = b"\0" + encode(timestamp_delta)  # attributes in front
     for key, value in records:
@@ -231,7 +231,7 @@ def frame_records(records: Iterable[KeyAndValue], timestamp_delta: int, out: lis
 
 
 def as_coordinator_error(error: KafkaError) -> KafkaError:
-    """What an append that failed means to a client of the coordinator, as Apache Kafka translates it."""
+    """Translate the error of a failed append for clients of the coordinator, as Apache Kafka does."""
     return KafkaError(TRANSLATED.get(error.code, error.code), error.message)
 
 

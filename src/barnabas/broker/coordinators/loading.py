@@ -1,8 +1,8 @@
-"""A coordinator's shard comes back: the records of its partition, replayed from the first to the last.
+"""Loading a coordinator's shard: the records of its partition are replayed from the first to the last.
 
-In: a log (ours or Apache Kafka's, compacted or not), an empty shard. Out: the shard as it was. A chunk is
-read in a thread and replayed on the loop, in pieces: Python in a thread would make the loop wait for the
-interpreter's lock with each of its system calls. Nobody else knows the shard meanwhile.
+In: a log (ours or Apache Kafka's, compacted or not), an empty shard. Out: the shard as it was. A thread reads
+a chunk, and the event loop replays it in pieces: replaying in a thread would make the loop wait for the
+interpreter's lock after each of its system calls. No request reaches the shard meanwhile.
 Does not know: what the records mean, leadership.
 """
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.coordinator")
 CHUNK_BYTES_MAX = 1 << 20
-UNKNOWN_NAMED_MAX = 10  # records of unknown types that are named in the log
+UNKNOWN_NAMED_MAX = 10  # records of unknown types that get a log line each
 
 Decode = Callable[[bytes, bytes | None], Any]
 """An entry of a shard, or None for a record of an unknown type."""
 
 
 class Loading:
-    """One replay: `read`, then `replay` what was read, until `next_offset` is the end of the log."""
+    """One replay: call `read`, then `replay` with its result, until `next_offset` is the end of the log."""
 
     __slots__ = ("_apply", "_decode", "_log", "_unknown", "next_offset", "records")
 
@@ -42,7 +42,8 @@ class Loading:
         self._unknown = 0
 
     def read(self, bytes_max: int) -> tuple[bytes, int]:
-        """Some batches, and the offset up to which they tell everything if there are none."""
+        """Read some batches. Out: their bytes, and the end of the log, where replay continues if there are
+        none."""
         upper_offset = self._log.written_offset
         start_offset = max(self.next_offset, self._log.log_start_offset)
         if start_offset >= upper_offset:
@@ -60,7 +61,7 @@ class Loading:
                     raise ValueError(f"the batch of {where} cannot be read: {error}") from error
                 self.next_offset = header.next_offset
         if not data:
-            self.next_offset = upper_offset  # the end was compacted away
+            self.next_offset = upper_offset  # compaction removed the last batches
 
     def replay_batch(self, data: bytes, position: int, header: BatchHeader) -> Steps[None]:
         if header.is_control:
@@ -87,7 +88,7 @@ class Loading:
         self._unknown += 1
         if self._unknown <= UNKNOWN_NAMED_MAX:
             log.warning(
-                "%s: the record at offset %d is of the unknown type %d, it is left alone",
+                "%s: skipped the record at offset %d: its type %d is unknown",
                 self._log.topic_partition,
                 offset,
                 int.from_bytes(key[:2], "big", signed=True),

@@ -1,8 +1,8 @@
-"""A request whose turn in the line of its shard has come: decided, appended, applied and answered in steps.
+"""A long request, or one that waited behind a long one: decided, appended, applied and responded to in steps.
 
-In: a host, a request that is long, or that waited behind a long one. Out: the response, when it is committed;
-a refusal where the shard is given up on the way.
-Does not know: what the request means, who runs the steps.
+In: the host of a shard, the request. Out: the response, when the records are committed; an error response if
+the host drops the shard on the way.
+Does not know: what the request means, when the steps run.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class LongRequest:
         self.request = request
         self.context = context
 
-    # -- what some requests have of their own --------------------------------------------------------
+    # -- what subclasses override --------------------------------------------------------
 
     def decide_now(self) -> Message | Deferred:
-        """The answer to a request that is not long itself."""
+        """Decide on a request that is not long itself."""
         return self._host.decide_now(self.request, self.context)
 
     def append(self, framed: list[bytes], now_ms: int) -> None:
@@ -49,7 +49,7 @@ class LongRequest:
         self._shard.apply_all(records)
 
     def keeps_state_after(self, error: KafkaError) -> bool:
-        """Whether the shard need not be dropped when the records were refused."""
+        """Whether the shard stays valid when the log refused the records."""
         return self._host.keeps_state_after(error, self.request)
 
     def refusal(self, error: KafkaError) -> Message:
@@ -57,17 +57,17 @@ class LongRequest:
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def answer(self, deferred: Deferred) -> Steps[None]:
+    def respond(self, deferred: Deferred) -> Steps[None]:
         host = self._host
         try:
-            answer = yield from self._decide()
+            response = yield from self._decide()
         except KafkaError as error:
             deferred.resolve(self.refusal(error))
         except Exception:
             log.exception("%s: a request failed", host.partition)
             deferred.resolve(self.refusal(FAILED))
         else:
-            host.resolve_when_committed(answer, deferred)
+            host.resolve_when_committed(response, deferred)
 
     def _decide(self) -> Steps[Message | Deferred]:
         host, request = self._host, self.request
@@ -79,13 +79,13 @@ class LongRequest:
         outcome = yield from self._while_same_shard(host.decide_in_steps(request, self.context, now_ms))
         if outcome.records:
             yield from self._write(outcome, now_ms)
-        host.answer_waiting(outcome)
+        host.respond_to_waiting(outcome)
         host.arm()
-        assert outcome.reply is not None, f"{type(request).__name__} has no answer"
+        assert outcome.reply is not None, f"{type(request).__name__} has no response"
         return outcome.reply
 
     def _check(self) -> None:
-        """KafkaError: the shard was given up since the last step."""
+        """Raise KafkaError if the host dropped the shard since the last step."""
         host = self._host
         if host.error is not None:
             raise host.error.with_traceback(None)
@@ -93,7 +93,7 @@ class LongRequest:
             raise as_coordinator_error(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _while_same_shard(self, steps: Steps[T]) -> Steps[T]:
-        """The steps, as long as the shard is the same."""
+        """Run the steps as long as the host has the same shard."""
         while True:
             try:
                 next(steps)
@@ -104,8 +104,8 @@ class LongRequest:
             self._check()
 
     def _write(self, outcome: Any, now_ms: int) -> Steps[None]:
-        """Append and apply the records: together, or one after the other if they are tombstones, each true
-        alone. Nobody else decides on the shard before all of them are applied."""
+        """Append and apply the records: all together, or in parts if all are tombstones, since each tombstone
+        is valid alone. The shard decides on no other request before all of them are applied."""
         host = self._host
         encoded: Sequence[KeyAndValue] | None = outcome.encoded
         try:

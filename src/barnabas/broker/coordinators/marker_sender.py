@@ -1,9 +1,9 @@
-"""Markers of transactions for partitions that other brokers lead: sent, and reported when they are committed.
+"""Sends markers of transactions to partitions that other brokers lead, and reports when they are committed.
 
-In: markers with the broker that leads their partition. Out: WriteTxnMarkers requests, one under way to each
-broker, with everything that came up meanwhile in the next; word of each marker, or why it is not written.
-What waits for one broker has a bound; a broker that cannot be reached fails all of it at once.
-Does not know: which partitions are where, whether to try again.
+In: markers with the broker that leads their partition. Out: WriteTxnMarkers requests, one in flight to each
+broker, with all markers that arrived meanwhile in the next; the result of each marker. The queue for each
+broker is bounded. If a broker cannot be reached, all of its markers fail at once.
+Does not know: which partitions are where, whether to retry.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Marker = WriteTxnMarkersRequest.WritableTxnMarker
 OnResult = Callable[[KafkaError | None], None]
 MARKERS_MAX = 1_000  # partitions in one request
-UNSENT_MAX = 10_000  # for one broker, beside those under way
-FULL = KafkaError(ErrorCode.NETWORK_EXCEPTION, "too many markers wait for their leader already")
+UNSENT_MAX = 10_000  # for one broker, besides those in flight
+FULL = KafkaError(ErrorCode.NETWORK_EXCEPTION, "too many markers wait for their leader")
 LANE = "markers"
 
 
@@ -47,10 +47,10 @@ class MarkerSender:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def send(self, broker_id: int, markers: Markers, where: TopicPartition, on_result: OnResult) -> None:
-        """Send a marker, and tell what became of it. KafkaError: too many wait for this broker; try again."""
+        """Send a marker, and report its result. KafkaError: too many markers wait for this broker; retry."""
         unsent = self._unsent.setdefault(broker_id, [])
         if len(unsent) >= UNSENT_MAX:
-            raise FULL.with_traceback(None)  # else each time adds to what the last left
+            raise FULL.with_traceback(None)  # else each raise makes the traceback longer
         unsent.append(UnsentMarker(markers, where, on_result))
         if broker_id not in self._tasks:
             self._tasks[broker_id] = self._loop.create_task(self._send_all(broker_id))
@@ -68,10 +68,10 @@ class MarkerSender:
                 if rest:
                     self._unsent[broker_id] = rest
                 try:
-                    answer = await self._brokers.ask(broker_id, request_for(some), LANE)
-                    results = results_of(answer)
+                    response = await self._brokers.ask(broker_id, request_for(some), LANE)
+                    results = results_of(response)
                 except KafkaError as error:
-                    # It cannot be reached: so it is for all that wait for it, and each try takes long.
+                    # The broker cannot be reached. Fail all of its markers, since each attempt takes long.
                     for each in [*some, *self._unsent.pop(broker_id, ())]:
                         self._report(each, error)
                     continue
@@ -85,11 +85,12 @@ class MarkerSender:
         try:
             each.on_result(error)
         except Exception:
-            self._unexpected.note("telling of a marker on", each.where)
+            self._unexpected.note("reporting a marker on", each.where)
 
 
 def first_of_each(unsent: list[UnsentMarker]) -> tuple[list[UnsentMarker], list[UnsentMarker]]:
-    """What one request can hold: answers name producers and partitions, not which of several markers."""
+    """Split off what one request can hold. A response names producers and partitions, so a request may have
+    only one marker for each pair."""
     some: dict[tuple[int, TopicPartition], UnsentMarker] = {}
     rest = []
     for each in unsent:
@@ -124,10 +125,10 @@ def request_for(some: list[UnsentMarker]) -> WriteTxnMarkersRequest:
     )
 
 
-def results_of(answer: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], int]:
+def results_of(response: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], int]:
     return {
         (result.producer_id, topic.name, partition.partition_index): partition.error_code
-        for result in answer.markers
+        for result in response.markers
         for topic in result.topics
         for partition in topic.partitions
     }
@@ -135,5 +136,7 @@ def results_of(answer: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], in
 
 def error_of(code: int | None) -> KafkaError | None:
     if code is None:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the leader did not say what became of the marker")
+        return KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the response of the leader does not name the marker"
+        )
     return KafkaError(ErrorCode(code), ErrorCode(code).name) if code else None

@@ -1,4 +1,4 @@
-"""`__consumer_offsets`: how the topic of the group coordinator is made.
+"""`__consumer_offsets`: how the topic of the group coordinator is created.
 
 In: the settings `offsets.topic.*`. Out: its layout.
 """

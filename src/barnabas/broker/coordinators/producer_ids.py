@@ -1,7 +1,7 @@
-"""Producer ids of this broker: taken one by one from blocks that the controller grants.
+"""Producer ids of this broker, from blocks that the controller grants.
 
-In: AllocateProducerIds answers. Out: ids that no other broker gives. When most of a block is used the next
-one is fetched beside, so that nobody waits for it.
+In: AllocateProducerIds responses. Out: ids that no other broker hands out. When a block is nearly used up,
+the next one is fetched in the background, so that requests seldom wait for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ProducerIds:
 
     def __init__(self, allocate: Callable[[], Awaitable[AllocateProducerIdsResponse]]) -> None:
         self._allocate = allocate
-        self._unused: deque[int] = deque()  # invariant: these are this broker's, and nobody has them
+        self._unused: deque[int] = deque()  # granted to this broker, not handed out yet
         self._fetching: asyncio.Task[None] | None = None
 
     @property
@@ -32,24 +32,24 @@ class ProducerIds:
         return bool(self._unused)
 
     def pop(self) -> int:
-        """An id that is at hand. KafkaError: there is none (see `is_ready`) before the next block is here."""
+        """Return an unused id. KafkaError: there is none until the next block arrives (see `is_ready`)."""
         if len(self._unused) <= PREFETCH_BELOW and self._fetching is None:
             self._fetch()
         if not self._unused:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no producer id is at hand")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no producer id is available")
         return self._unused.popleft()
 
     def pop_if_ready(self) -> int | None:
-        """An id of the block at hand, or None when it is used up."""
+        """Return an unused id, or None when the block is used up."""
         return self.pop() if self._unused else None
 
     async def next(self) -> int:
-        """An id, from a new block if need be. Many that ask at once share one new block."""
+        """Return an id, from a new block if needed. Concurrent calls share one new block."""
         await self.wait_until_ready()
         return self.pop()
 
     async def wait_until_ready(self) -> None:
-        """Returns when an id is at hand; KafkaError when there is none to be had."""
+        """Return when an id is available. KafkaError: the controller granted none."""
         while not self._unused:
             await asyncio.shield(self._fetching or self._fetch())
 
@@ -69,6 +69,6 @@ class ProducerIds:
 
 
 def log_failure(fetching: asyncio.Task[None]) -> None:
-    """A block could not be had: whoever needs an id asks again."""
+    """Log a failed fetch of a block; the next request for an id retries."""
     if not fetching.cancelled() and (error := fetching.exception()) is not None:
-        log.warning("no producer ids could be had: %s", error)
+        log.warning("could not get producer ids from the controller: %s", error)

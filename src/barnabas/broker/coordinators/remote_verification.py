@@ -1,8 +1,8 @@
-"""A partition asks the coordinator of a transaction on another broker (AddPartitionsToTxn, KIP-890).
+"""Verification of a producer's partitions by a transaction coordinator on another broker (KIP-890).
 
-In: the broker that coordinates, the producer, the partitions. Out: an error code for each partition; a broker
-that cannot be reached is an error that producers try again.
-Does not know: what the answer is good for.
+In: the broker that coordinates, the producer, the partitions. Out: an error code for each partition, from an
+AddPartitionsToTxn response. If the broker cannot be reached, the code is one that producers retry.
+Does not know: what the result is used for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ async def verify_remotely(
     partitions: Sequence[TopicPartition],
     add: bool,
 ) -> dict[TopicPartition, int]:
-    """`add` brings the partitions into the transaction, else they are only looked up in it."""
+    """Add the partitions to the transaction (`add`), or check that they are in it."""
     topics: dict[str, list[int]] = {}
     for where in partitions:
         topics.setdefault(where.topic, []).append(where.partition)
@@ -49,20 +49,20 @@ async def verify_remotely(
         ]
     )
     try:
-        answer = await broker.others.ask(coordinator, request, LANE)
+        response = await broker.others.ask(coordinator, request, LANE)
     except KafkaError:
         return dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION))
-    if answer.error_code:
+    if response.error_code:
         return dict.fromkeys(partitions, int(ErrorCode.INVALID_TXN_STATE))
-    return codes_in(answer, partitions)
+    return codes_in(response, partitions)
 
 
 def codes_in(
-    answer: AddPartitionsToTxnResponse, partitions: Sequence[TopicPartition]
+    response: AddPartitionsToTxnResponse, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
     codes = {
         (topic.name, partition.partition_index): partition.partition_error_code
-        for transaction in answer.results_by_transaction
+        for transaction in response.results_by_transaction
         for topic in transaction.topic_results
         for partition in topic.results_by_partition
     }

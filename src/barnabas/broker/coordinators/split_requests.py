@@ -1,6 +1,6 @@
-"""A request that names several keys of a coordinator, split by shard, and its answers put together.
+"""Requests that name several keys of a coordinator: split by shard, and the responses combined.
 
-In: answers of shards, there or still to come. Out: one answer. Does not know: which shards there are.
+In: responses of shards, ready or deferred. Out: one response. Does not know: which shards exist.
 """
 
 from __future__ import annotations
@@ -12,46 +12,48 @@ from barnabas.broker.api.deferred import Deferred, Response
 from barnabas.protocol import Message
 
 Combine = Callable[[list[Any]], Message]
-Asked = Message | Deferred | Awaitable[Response]
-"""What a handler answers that asked several shards."""
+CombinedResponse = Message | Deferred | Awaitable[Response]
+"""What a handler returns that sent parts of its request to several shards."""
 
 
 class Split(NamedTuple):
-    """How a request that names several keys comes apart, and its answers together."""
+    """How to split a request that names several keys, and how to combine the responses."""
 
-    part: Callable[[list[int]], Message]  # the request for those at these places
-    results: Callable[[Any], list[Any]]  # what an answer says of each
-    whole: Combine  # the answer with the results of all
+    part: Callable[[list[int]], Message]  # the request for the keys at these indexes
+    results: Callable[[Any], list[Any]]  # the results in a response, one for each key
+    whole: Combine  # the response with all results
 
 
 class Results(NamedTuple):
-    """Results of some keys of a request that names more."""
+    """Results of some keys of a request."""
 
     results: list[Any]
 
 
-def gather(answers: list[Message | Deferred], combine: Combine) -> Message | Deferred:
-    """All answers put together, now or when the last of them is there."""
-    found: list[Message | None] = [answer if isinstance(answer, Message) else None for answer in answers]
-    missing = sum(answer is None for answer in found)
+def gather(responses: list[Message | Deferred], combine: Combine) -> Message | Deferred:
+    """Combine all responses, now or when the last of them is ready."""
+    found: list[Message | None] = [
+        response if isinstance(response, Message) else None for response in responses
+    ]
+    missing = sum(response is None for response in found)
     if not missing:
         return combine(found)
 
     def cancel() -> None:
-        for answer in answers:
-            if isinstance(answer, Deferred):
-                answer.cancel()
+        for response in responses:
+            if isinstance(response, Deferred):
+                response.cancel()
 
     whole = Deferred(cancel)
 
-    def arrived(place: int, message: Message | None) -> None:
+    def arrived(index: int, message: Message | None) -> None:
         nonlocal missing
-        found[place] = message
+        found[index] = message
         missing -= 1
         if not missing:
             whole.resolve(combine(found))
 
-    for place, answer in enumerate(answers):
-        if isinstance(answer, Deferred):
-            answer.then(lambda message, place=place: arrived(place, message))  # type: ignore[misc]
+    for index, response in enumerate(responses):
+        if isinstance(response, Deferred):
+            response.then(lambda message, index=index: arrived(index, message))  # type: ignore[misc]
     return whole

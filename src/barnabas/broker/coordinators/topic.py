@@ -1,8 +1,8 @@
-"""The topic of a coordinator: which partition keeps which key, and how it is made when first needed.
+"""The topic of a coordinator: which partition stores which key, and how to create it.
 
-In: group ids or transactional ids; the controller, to create the topic as its layout says. Out: partition
+In: group ids or transactional ids; the controller, which creates the topic as its layout says. Out: partition
 numbers as Apache Kafka computes them (Java's hash), a topic that exists.
-Does not know: what is written into it.
+Does not know: what is written to it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("barnabas.coordinator")
 
-ASCII_LENGTH_MAX = 128  # of keys that are hashed the quick way
+ASCII_LENGTH_MAX = 128  # of keys with a fast way to hash them
 POWERS = [31**exponent & 0xFFFF_FFFF for exponent in reversed(range(ASCII_LENGTH_MAX))]
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 Topic = CreateTopicsRequest.CreatableTopic
 FittedSettings = Mapping[str, int]
-"""Settings of internal topics, as they fit the size of the cluster."""
+"""Settings of internal topics, fitted to the size of the cluster."""
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode`: over UTF-16 units, in 32 bits with a sign."""
+    """Java's `String.hashCode`: over UTF-16 units, a signed 32-bit integer."""
     if len(text) <= ASCII_LENGTH_MAX and text.isascii():
         found: int = sum(map(mul, text.encode(), POWERS[-len(text) :])) & 0xFFFF_FFFF
         return found - (1 << 32) if found >> 31 else found
@@ -45,7 +45,7 @@ def java_hash(text: str) -> int:
 
 
 def hash_of(key: str) -> int:
-    """The number that `% partitions` is taken of; the one hash without a positive twin counts as 0."""
+    """The absolute value of the hash, which `% partitions` is applied to; 0 for the one that has none."""
     found = java_hash(key)
     return 0 if found == -(1 << 31) else abs(found)
 
@@ -55,7 +55,7 @@ def partition_for(key: str, partitions: int) -> int:
 
 
 class TopicLayout(NamedTuple):
-    """How a coordinator's topic is made: the settings to look at, and the configuration it gets."""
+    """How to create a coordinator's topic: names of broker settings, and the topic's configuration."""
 
     name: str
     partitions: str
@@ -64,7 +64,7 @@ class TopicLayout(NamedTuple):
 
 
 class CoordinatorTopic:
-    """Creates the topic once, however many ask for it at a time."""
+    """Creates the topic once, however many requests need it at a time."""
 
     __slots__ = ("_broker", "_creating", "_layout", "name")
 
@@ -76,7 +76,7 @@ class CoordinatorTopic:
 
     @property
     def partition_count(self) -> int:
-        """Of the topic as it is, or as it would be made."""
+        """Partitions of the topic, or those that it would be created with."""
         topic = self._broker.image.topics.by_name.get(self.name)
         if topic is None:
             count: int = self._broker.settings[self._layout.partitions]
@@ -88,7 +88,7 @@ class CoordinatorTopic:
         return self.name in self._broker.image.topics.by_name
 
     def leader_of(self, key: str) -> int:
-        """The node that coordinates a key; -1 for none, KafkaError where there is no topic."""
+        """The node that coordinates a key, -1 for none. KafkaError: the topic does not exist."""
         topic = self._broker.image.topics.by_name.get(self.name)
         if topic is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.name} could not be created.")
@@ -96,7 +96,7 @@ class CoordinatorTopic:
         return partition.leader if partition is not None else -1
 
     async def create(self) -> None:
-        """Returns when the topic is there; KafkaError when it cannot be made."""
+        """Return when the topic exists. KafkaError: it cannot be created."""
         if self._creating is None:
             self._creating = self._broker.loop.create_task(self._create())
             self._creating.add_done_callback(self._created)
@@ -105,7 +105,7 @@ class CoordinatorTopic:
     def _created(self, task: asyncio.Task[None]) -> None:
         self._creating = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s cannot be created: %s", self.name, error)
+            log.error("cannot create the topic %s: %s", self.name, error)
 
     async def _create(self) -> None:
         response = await self._broker.controller.handle(CreateTopicsRequest(topics=[self._wanted()]))

@@ -1,7 +1,7 @@
 """The transaction coordinator of this broker: a shard for every partition of `__transaction_state` it leads.
 
-In: settings, requests of clients and of the partitions here that verify what producers send. Out: shards and
-their hosts, made when they are needed; answers, now or when they are committed.
+In: settings, requests of clients, and verifications by partitions of this broker. Out: shards and their
+hosts; responses, at once or when they are committed.
 Does not know: leadership (see `coordinator`), the state of transactions, how markers are written.
 """
 
@@ -65,7 +65,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         host.shard.configure(self.settings())
 
     def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
-        """What is wrong with the request itself comes before what is wrong with the coordinator."""
+        """Errors of the request itself come before errors of the coordinator."""
         from barnabas.transactions.answers import early, refusal
 
         answer = early(request, version, self.settings(), self.broker.image)
@@ -83,7 +83,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
     def handle_with_ids(
         self, key: str, request: InitProducerIdRequest | EndTxnRequest, context: RequestContext
     ) -> Answer:
-        """The same as `handle` for requests that may need a new producer id."""
+        """Do the same as `handle` for requests that may need a new producer id."""
         if self.broker.producer_ids.is_ready:
             return self.handle(key, request, context)
         host = self.host_of(key)
@@ -114,9 +114,10 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         add: bool,
         counted: bool = True,
     ) -> Errors | asyncio.Future[Errors]:
-        """Whether these partitions are in the producer's ongoing transaction, or (`add`, KIP-890) bring them
-        into it. Out: an error code for each, at once where that is possible; a coordinator elsewhere is asked
-        over the network. `counted=False` leaves failures out of the metrics: the caller asks again then."""
+        """Check that these partitions are in the producer's ongoing transaction, or add them to it (`add`,
+        KIP-890). Out: an error code for each, at once where that is possible. A coordinator on another broker
+        is asked over the network. `counted=False` keeps failures out of the metrics, for callers that
+        retry."""
         if not transactional_id:
             return dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST))
         host = self.host_of(transactional_id)
@@ -140,7 +141,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         return found
 
     def verifies_at_once(self, transactional_id: str) -> bool:
-        """Whether `verify` knows without waiting: the coordinator is here, and has no followers."""
+        """Whether `verify` returns without waiting: the coordinator is here and has no followers."""
         host = self.host_of(transactional_id)
         return host is not None and host.partition.is_committed_by_writing
 
@@ -153,7 +154,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         return leader if leader not in (NO_LEADER, self.broker.node_id) else None
 
     def _verified(self, found: asyncio.Future[Errors]) -> None:
-        if not found.cancelled():  # the producer's connection was lost meanwhile
+        if not found.cancelled():  # as it is when the producer's connection was lost
             self._count_failures(found.result())
 
     def _count_failures(self, errors: Errors) -> None:
@@ -171,6 +172,6 @@ async def resolved(deferred: Deferred) -> Message:
         deferred.cancel()
         raise
     if message is None:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a request was never answered")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a request got no response")
     assert isinstance(message, Message)
     return message

@@ -1,8 +1,8 @@
 """The host of one shard of transactions: one partition of `__transaction_state`.
 
-In: requests for its transactional ids, partitions that verify what a producer sends. Out: outcomes of the
-shard, and the markers that follow from them once they are committed. Where the partition has one replica and
-needs no sync, what was decided is written at once, so that a transaction ends within one tick.
+In: requests for its transactional ids, verifications by partitions. Out: outcomes of the shard, and the
+markers that follow once the records are committed. If the partition has one replica and needs no sync,
+records are written at once, so that a transaction ends within one tick.
 Does not know: appending, waiting, loading (see `host`), the state of transactions.
 """
 
@@ -44,9 +44,9 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         self._coordinator = coordinator
         super().__init__(coordinator, partition)
         self._markers = MarkerWriter(self._broker, self._written)
-        self._due: deque[tuple[int, Markers]] = deque()  # to be written when committed up to the offset
+        self._due: deque[tuple[int, Markers]] = deque()  # with the offset whose commit they wait for
 
-    # -- what the host asks ------------------------------------------------------------------------
+    # -- what `CoordinatorHost` calls ------------------------------------------------------------------------
 
     def compression(self) -> int:
         return Compression.NONE
@@ -72,7 +72,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         return self._coordinator.refusal(request, error, version)
 
     def turn_into_error(self, response: Any, error: KafkaError) -> None:
-        if isinstance(response, dict):  # of partitions that ask
+        if isinstance(response, dict):  # error codes of a verification
             response.update(dict.fromkeys(response, int(error.code)))
         else:
             turn_into_error(response, error)
@@ -98,11 +98,11 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         return self.shard.loaded(now_ms)
 
     def keeps_state_after(self, error: KafkaError, request: Message | None) -> bool:
-        """What is too large for the log was not applied, and a decision leaves little else behind."""
+        """Records that are too large were not applied, and a decision changes little else."""
         return error.code == ErrorCode.MESSAGE_TOO_LARGE
 
     def set_leader_epoch(self, leader_epoch: int) -> None:
-        """Markers carry the epoch in which this broker leads the partition."""
+        """Set the epoch that markers carry: the one in which this broker leads the partition."""
         self.shard.coordinator_epoch = leader_epoch
 
     # -- markers -----------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
             self._due.extend((offset, markers) for markers in outcome.markers)
 
     def _try_commit_now(self) -> bool:
-        """Whether everything decided is committed, now that it was written if writing is all it takes.
-        KafkaError: it cannot be written."""
+        """Write everything now if writing commits it. Out: whether everything is committed. KafkaError: the
+        write failed."""
         journal = self.journal
         if journal.is_all_committed:
             return True
@@ -167,7 +167,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
     def unwritten_markers(self) -> int:
         return self._markers.unwritten_count + len(self._due)
 
-    # -- partitions that ask -------------------------------------------------------------------------
+    # -- verification -------------------------------------------------------------------------
 
     def verify(
         self,
@@ -196,10 +196,10 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         if is_committed:
             return errors
         future: asyncio.Future[Errors] = broker.loop.create_future()
-        self._uncommitted.hold(self.journal.end_offset, partial(answer, future), errors)
+        self._uncommitted.hold(self.journal.end_offset, partial(set_result, future), errors)
         return future
 
 
-def answer(future: asyncio.Future[Errors], errors: Errors) -> None:
+def set_result(future: asyncio.Future[Errors], errors: Errors) -> None:
     if not future.done():
         future.set_result(errors)

@@ -1,9 +1,9 @@
-"""Ends of transactions on their way to the partitions they touched, until every one of them has its marker.
+"""Writes the markers that end transactions, and retries until every partition has its own.
 
-In: markers of transactions whose end is decided and committed. Out: control batches in the logs of partitions
-that are led here, requests to the leaders of others, and word of each that is done. Where one write suffices
-(no other replica, no sync before an answer) a marker is in its file at once, else it counts when it is
-committed. What fails is tried again, partitions that exist no more are done.
+In: markers of transactions whose end is decided and committed. Out: control batches in partitions that this
+broker leads, requests to other leaders, and a report of each marker that is written. Where one write is
+enough (no other replica, no sync before a response) a marker is written at once; otherwise it waits until it
+is committed. Failed markers are retried. Deleted partitions need none.
 Does not know: the state of transactions, what is decided.
 """
 
@@ -38,9 +38,9 @@ class MarkerWriter:
 
     __slots__ = ("_broker", "_is_closed", "_last_error", "_on_written", "_retry_ms", "_timer", "_unwritten")
 
-    def __init__(self, broker: Broker, done: OnWritten) -> None:
+    def __init__(self, broker: Broker, on_written: OnWritten) -> None:
         self._broker = broker
-        self._on_written = done
+        self._on_written = on_written
         self._unwritten: list[tuple[Markers, TopicPartition]] = []  # to be tried again
         self._retry_ms = RETRY_MS
         self._timer: asyncio.TimerHandle | None = None
@@ -52,7 +52,7 @@ class MarkerWriter:
         return len(self._unwritten)
 
     def close(self) -> None:
-        """Somebody else finishes what is left: whoever has the shard next."""
+        """Stop writing; the next coordinator of the shard writes what is left."""
         self._is_closed = True
         self._unwritten = []
         if self._timer is not None:
@@ -74,23 +74,23 @@ class MarkerWriter:
             self._on_written(markers, done)
 
     def _write_one(self, markers: Markers, where: TopicPartition) -> bool:
-        """Whether the marker is where nothing will lose it. KafkaError: it is not written."""
+        """Write a marker. Out: whether it is committed already. KafkaError: it is not written."""
         broker = self._broker
         partition = broker.partitions.get(*where)
         if partition is None or not partition.is_leader:
             registered = broker.image.topics.partition(*where)
             if registered is None:
-                log.info("%s is gone, it needs no marker of %s", where, markers.transactional_id)
+                log.info("%s is deleted and needs no marker of %s", where, markers.transactional_id)
                 return True
             if registered.leader == NO_LEADER or registered.leader == broker.node_id:
-                raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
+                raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
             broker.markers.send(registered.leader, markers, where, partial(self._committed, markers, where))
             return False
         now_ms = broker.clock.now_ms()
         if where.topic == OFFSETS_TOPIC:
             host = broker.groups.hosts.get(where.partition)
             if host is None or host.error is not None:
-                raise NOT_READY.with_traceback(None)  # else each time adds to what the last left
+                raise NOT_READY.with_traceback(None)  # else each raise makes the traceback longer
             offset = host.append_marker(markers.end, now_ms)
             write_early = host.journal.write_early
         else:
@@ -115,23 +115,26 @@ class MarkerWriter:
             return
         if error.code in FENCED:
             log.warning(
-                "%s takes no marker of %s, somebody newer has ended the transaction: %s",
+                "%s refused the marker of %s because the transaction was ended in a newer epoch: %s",
                 where,
                 markers.transactional_id,
                 error.message,
             )
             return
         if error is not NOT_READY and error is not FULL and error is not self._last_error:
-            self._last_error = error  # one line: thousands may fail for the same reason
+            self._last_error = error  # one log line, since thousands may fail for the same reason
             log.warning(
-                "the marker of %s is not on %s yet: %s", markers.transactional_id, where, error.message
+                "could not write the marker of %s to %s, retrying: %s",
+                markers.transactional_id,
+                where,
+                error.message,
             )
         self._unwritten.append((markers, where))
         if self._timer is None:
             self._timer = self._broker.loop.call_later(self._retry_ms / 1000, self._on_time)
 
     def metadata_changed(self) -> None:
-        """Partitions may have another leader, or be gone: try again at once."""
+        """Retry at once: partitions may have new leaders, or be deleted."""
         if self._unwritten:
             self._retry_ms = RETRY_MS
             self._on_time()

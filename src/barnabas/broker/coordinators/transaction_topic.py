@@ -1,4 +1,4 @@
-"""`__transaction_state`: how the topic of the transaction coordinator is made.
+"""`__transaction_state`: how the topic of the transaction coordinator is created.
 
 In: the settings `transaction.state.log.*`. Out: its layout.
 """

@@ -1,9 +1,9 @@
-"""Answers of a coordinator's shard that wait until everything they rest on is committed, for so long.
+"""Responses of a coordinator's shard that wait until the records they depend on are committed.
 
-In: answers with the offset they wait for, the high watermark as it moves. Out: answers given, or spoiled:
-because the records are lost, or because followers take too long (as in Kafka the records stay, and may be
-committed later: clients ask again).
-Does not know: what the answers say, partitions.
+In: responses with the offset they wait for, the high watermark as it moves. Out: responses sent, or turned
+into errors because the records are lost or followers take too long. As in Kafka, the records stay in the log
+after a timeout and may be committed later: clients retry.
+Does not know: what the responses say, partitions.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.runtime.unexpected import UnexpectedErrors
 
-TOO_LATE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Followers have not taken it over in time.")
+TOO_LATE = KafkaError(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, "The followers have not replicated the records in time."
+)
 FULL = KafkaError(
     ErrorCode.COORDINATOR_NOT_AVAILABLE, "Too many requests wait for the coordinator's followers."
 )
-HELD_MAX = 10_000  # answers of one shard; requests are refused then, before anything is appended
+HELD_MAX = 10_000  # responses of one shard; further requests are refused before they append anything
 
 Give = Callable[[Any], None]
 
@@ -51,12 +53,12 @@ class UncommittedResponses:
 
     @property
     def is_full(self) -> bool:
-        """Whether a request should be refused now: followers would have to be waited for, as many wait for
-        them already, and clients that give up and ask again make it more."""
+        """Whether to refuse requests: many responses wait for followers already, and clients that time out
+        and retry would add more."""
         return len(self._held) >= HELD_MAX
 
     def hold(self, offset: int, give: Give, answer: Any) -> None:
-        """Give the answer when everything below the offset is committed."""
+        """Send the response when everything below the offset is committed."""
         self._held.append(HeldResponse(offset, self._loop.time() + self._patience_s, give, answer))
         if self._timer is None:
             self._timer = self._loop.call_later(self._patience_s, self._on_time)
@@ -67,7 +69,7 @@ class UncommittedResponses:
             self._give(held.popleft(), None)
 
     def fail_all(self, error: KafkaError) -> None:
-        """What they rest on will never be committed, or not by this broker."""
+        """Turn all responses into errors: their records will not be committed by this broker."""
         held, self._held = self._held, deque()
         if self._timer is not None:
             self._timer.cancel()
@@ -76,16 +78,16 @@ class UncommittedResponses:
             self._give(each, error)
 
     def _give(self, held: HeldResponse, error: KafkaError | None) -> None:
-        """One answer that cannot be given does not keep the others from being given."""
+        """Send one response; its failure must not keep the others from being sent."""
         try:
             if error is not None:
                 self._turn_into_error(held.answer, error)
             held.give(held.answer)
         except Exception:
-            self._unexpected.note("answering a coordinator's client")
+            self._unexpected.note("responding to a client of a coordinator")
 
     def _on_time(self) -> None:
-        """Later than the first deadline, if that answer was given meanwhile: one timer does for many."""
+        """Time out responses. One timer serves many: it may fire for a response that was sent meanwhile."""
         self._timer = None
         held, now = self._held, self._loop.time()
         while held and held[0].deadline <= now:

@@ -1,7 +1,7 @@
-"""The line of a coordinator's shard: long work is done in pieces, everything else waits behind it in order.
+"""The work queue of a coordinator's shard: long work runs in pieces; later work waits behind it, in order.
 
-In: steps that change the shard, or must not see it change; whatever arrives while some are under way. Out:
-all of it, one after the other. While nothing long is under way nobody stands in line.
+In: steps that change the shard, or must not see it change. Out: all of them run, one after the other. While
+nothing long is under way the host does not use the queue.
 Does not know: what the work is, the shard.
 """
 
@@ -24,42 +24,42 @@ FULL = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wai
 
 
 def as_steps(call: Callable[..., None], *arguments: Any) -> Steps[None]:
-    """One step."""
+    """A call as steps: one of them."""
     call(*arguments)
     return
     yield
 
 
 class WorkQueue:
-    __slots__ = ("_due", "_pieces", "_work", "is_busy")
+    __slots__ = ("_pieces", "_waiting", "_work", "is_busy")
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        self._due: deque[Steps[None]] = deque()
+        self._waiting: deque[Steps[None]] = deque()
         self._work: Work[None] | None = None
-        self.is_busy = False  # something is under way: do nothing to the shard but by `add`
+        self.is_busy = False  # work is under way: touch the shard only by `add`
 
     def check_capacity(self) -> None:
-        """KafkaError: too many wait already for one more request."""
-        if len(self._due) >= WAITING_MAX:
+        """Raise KafkaError if the queue is full."""
+        if len(self._waiting) >= WAITING_MAX:
             raise FULL.with_traceback(None)
 
     def add(self, steps: Steps[None]) -> None:
-        """Do the steps when everything before them is done; a piece at once where nothing is before them."""
-        self._due.append(steps)
+        """Run the steps behind those before them. An idle queue runs their first piece at once."""
+        self._waiting.append(steps)
         if not self.is_busy:
             self.is_busy = True
             self._work = self._pieces.begin(self._in_order())
 
     def finish(self) -> None:
-        """Do all that is left now: the shard is given up, and whoever waits shall hear of it."""
+        """Run all that is left now: the host drops the shard, and waiting requests get their refusals."""
         if self.is_busy and self._work is not None:
             self._work.finish()
 
     def _in_order(self) -> Steps[None]:
-        while self._due:
+        while self._waiting:
             try:
-                yield from self._due.popleft()
+                yield from self._waiting.popleft()
             except Exception:
                 log.exception("long work of a coordinator failed")
             yield

@@ -7,7 +7,7 @@ from __future__ import annotations
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import write_transactional_id
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.split_requests import Asked, Split
+from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.protocol import Message
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -18,7 +18,9 @@ BATCHED_SINCE = 4
 
 
 @handles(AddPartitionsToTxnRequest, "0-5", needs=write_transactional_id("v3_and_below_transactional_id"))
-def add_partitions_to_txn(request: AddPartitionsToTxnRequest, context: RequestContext) -> Asked | None:
+def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> CombinedResponse | None:
     transactions = context.broker.transactions
     if context.version < BATCHED_SINCE:
         return transactions.handle(request.v3_and_below_transactional_id, request, context)

@@ -6,7 +6,7 @@ from barnabas.broker.api import authorized
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_groups
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.split_requests import Asked, Split
+from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.metadata.versions import GROUP_VERSION
 from barnabas.protocol import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import (
@@ -18,7 +18,9 @@ Described = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 @handles(ConsumerGroupDescribeRequest, "0-1", needs=describe_groups("group_ids"))
-def consumer_group_describe(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Asked:
+def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> CombinedResponse:
     names = request.group_ids
     if not context.broker.image.features.level(GROUP_VERSION):
         refused = ErrorCode.UNSUPPORTED_VERSION

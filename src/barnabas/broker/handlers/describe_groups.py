@@ -5,12 +5,12 @@ from __future__ import annotations
 from barnabas.broker.api import authorized, needs
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.split_requests import Asked, Split
+from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 
 @handles(DescribeGroupsRequest, "0-6", needs=needs.describe_groups("groups"))
-def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> Asked:
+def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> CombinedResponse:
     names = request.groups
 
     def part(places: list[int]) -> DescribeGroupsRequest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_transactional_ids
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.split_requests import Asked, Split
+from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -13,7 +13,7 @@ from barnabas.protocol.messages.describe_transactions import (
 
 
 @handles(DescribeTransactionsRequest, "0", needs=describe_transactional_ids("transactional_ids"))
-def describe_transactions(request: DescribeTransactionsRequest, context: RequestContext) -> Asked:
+def describe_transactions(request: DescribeTransactionsRequest, context: RequestContext) -> CombinedResponse:
     ids = request.transactional_ids
 
     def part(places: list[int]) -> DescribeTransactionsRequest:

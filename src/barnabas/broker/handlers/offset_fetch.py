@@ -5,14 +5,14 @@ from __future__ import annotations
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import describe_groups
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.split_requests import Asked, Split
+from barnabas.broker.coordinators.split_requests import CombinedResponse, Split
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 BATCHED_SINCE = 8
 
 
 @handles(OffsetFetchRequest, "1-10", needs=describe_groups("groups.group_id"))
-def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Asked | None:
+def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> CombinedResponse | None:
     groups = request.groups
     if context.version < BATCHED_SINCE:
         return context.broker.groups.handle(request.group_id, request, context)

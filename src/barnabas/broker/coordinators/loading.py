@@ -88,7 +88,7 @@ class Loading:
         self._unknown += 1
         if self._unknown <= UNKNOWN_NAMED_MAX:
             log.warning(
-                "%s: skipped the record at offset %d: its type %d is unknown",
+                "%s: skipped the record at offset %d, which has the unknown type %d",
                 self._log.topic_partition,
                 offset,
                 int.from_bytes(key[:2], "big", signed=True),

@@ -1,8 +1,8 @@
-"""One partition of `__consumer_offsets`: every request about its groups goes in here.
+"""The groups of one partition of `__consumer_offsets`: every request about them comes here.
 
-In: requests (batched ones hold only groups of this shard), records to take over, time, metadata. Out:
-outcomes. The work is done by one object a kind of group, and by `Offsets`; this module knows whom to ask.
-Does not know: the log, sockets, the clock, who may do what.
+In: requests (a batched one names only groups of this shard), records to apply, time, metadata. Out: outcomes.
+One object per kind of group does the work, and `Offsets`; this module chooses which.
+Does not know: the log, sockets, the clock, authorization.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-NOT_FOUND_IS_AN_ERROR_VERSION = 6  # of DescribeGroups: before, such a group is shown as Dead
+NOT_FOUND_IS_AN_ERROR_VERSION = 6  # of DescribeGroups: older versions show an unknown group as Dead
 CONSUMER_RECORDS = "ConsumerGroup"
 
 Handler = Callable[["GroupShard", Any, Caller, MetadataImage, int], Outcome]
@@ -68,7 +68,7 @@ class GroupShard:
         now_ms: int,
         assignors: Mapping[str, Assignor] | None = None,
     ) -> None:
-        """`assignors` are those that others registered, by the names that the settings give them."""
+        """`assignors` are registered by plugins, by the names that the settings use."""
         self.settings = settings
         tokens = Tokens()
         self.classic = ClassicGroups(settings, rng, tokens)
@@ -80,12 +80,12 @@ class GroupShard:
         self._removal = TopicRemoval(self.offsets)
         self._now_ms = now_ms
 
-    # What the host calls
+    # Called by the host
 
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
-        """Decides on a request; its records must be applied before the next one."""
+        """Decide a request. Its records must be applied before the next request."""
         if now_ms != self._now_ms:
-            self._now_ms = now_ms  # one object for what is kept of it
+            self._now_ms = now_ms  # all values stored in this millisecond share one object
         handler = HANDLERS.get(type(request))
         if handler is None:
             return at_once(self.steps(request, caller, image, now_ms))
@@ -95,24 +95,27 @@ class GroupShard:
         return outcome
 
     def is_long(self, request: Message, image: MetadataImage) -> bool:
-        """Whether deciding takes so long that it should be done in steps."""
+        """Whether the decision takes so long that it should be made in steps."""
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             return self.consumer.is_long(request, image)
         is_long = IS_LONG.get(type(request))
         return is_long is not None and is_long(self, request)
 
     def steps(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Steps[Outcome]:
-        """The same as `handle` in steps. Nothing else may be decided or applied between them, unless the
-        request only looks (`READ_ONLY`)."""
+        """Decide a request in steps. Nothing else may be decided or applied between the steps, unless the
+        request only reads (`READ_ONLY`)."""
         found = IN_STEPS.get(type(request))
         if found is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"groups take no {type(request).__name__}")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the group coordinator does not serve {type(request).__name__}",
+            )
         if now_ms != self._now_ms:
             self._now_ms = now_ms
         return found(self)(request, caller, image, self._now_ms)
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
-        """The same as `apply` for each: a commit has many offsets of one group."""
+        """Apply entries in order. A commit has many offsets of one group, so its group is looked up once."""
         group_id: str | None = None
         for entry in entries:
             key, value = entry
@@ -121,14 +124,14 @@ class GroupShard:
                     self._create_for(key.group, value)
                     group = self.classic.get(key.group)
                     group_id = key.group if group is None else group.group_id
-                key.group = group_id  # one object for both tables
+                key.group = group_id  # both tables share one object
                 self.offsets.apply(key, value)
             else:
                 group_id = None
                 self.apply(entry)
 
     def apply(self, entry: Entry) -> None:
-        """Takes over a record, decided or replayed. Cannot fail, does not look at the clock."""
+        """Apply a record that was decided or replayed. Cannot fail, does not look at the clock."""
         key, value = entry
         if isinstance(key, OffsetCommitKey):
             self._apply_offset(key, value)  # type: ignore[arg-type]
@@ -142,7 +145,7 @@ class GroupShard:
             self.consumer.apply(entry)
 
     def apply_pending(self, producer_id: int, entry: Entry) -> None:
-        """Takes over a record of an open transaction: it counts when `complete_transaction` says so."""
+        """Apply a record of an open transaction. It takes effect in `complete_transaction`."""
         key, value = entry
         if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
             self._create_for(key.group, value)
@@ -151,28 +154,28 @@ class GroupShard:
             self.apply(entry)
 
     def complete_transaction(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
-        """The marker of a transaction is in the log: what it committed counts, or is forgotten."""
+        """End a transaction whose marker is in the log: its offsets become committed, or are dropped."""
         self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def configure(self, settings: GroupSettings) -> None:
-        """Settings were changed while running."""
+        """Change the settings at run time."""
         self.settings = self.decisions.settings = settings
         self.classic.state.settings = self.consumer.state.settings = settings
 
     def replayed(self, now_ms: int) -> Steps[None]:
-        """Everything was replayed: members that were restored get fresh sessions. More may be replayed after
-        it, and then it is done again."""
+        """Start the sessions of restored members, after everything was replayed. If more is replayed
+        later, it is called again."""
         for kind in self._kinds:
             yield from kind.replayed(now_ms)
 
     def loaded(self, now_ms: int) -> None:
-        """Nothing more is replayed, requests come."""
+        """Start to serve requests: nothing more is replayed."""
         for kind in self._kinds:
             kind.loaded(now_ms)
         self._expiry.start(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_time` wants to be called; never too late, and too early does no harm."""
+        """When to call `on_time`. It may be too early, never too late."""
         found = self._expiry.next_deadline_ms()
         for deadline_ms in (
             self._removal.next_deadline_ms(),
@@ -184,7 +187,8 @@ class GroupShard:
         return found
 
     def clock_was_set(self, by_ms: int) -> None:
-        """Deadlines count time that nobody can set; what is written down has the time that people read."""
+        """Shift deadlines after the wall clock was set: they count monotonic time, records hold wall-clock
+        time."""
         for kind in self._kinds:
             kind.clock_was_set(by_ms)
         self._expiry.clock_was_set(by_ms)
@@ -193,11 +197,11 @@ class GroupShard:
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         outcomes = [outcome for kind in self._kinds for outcome in kind.on_time(now_ms, image)]
         removed = self._removal.on_time(now_ms, image.topics)
-        # One after the other: what either writes is applied before the other looks.
+        # One after the other: the records of one are applied before the other reads the offsets.
         return outcomes + (removed or self._expiry.on_time(now_ms, self._group_ids, self._kind_of))
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
-        """Topics came, grew or went: `on_time` removes the offsets of those that went."""
+        """React to created, grown or deleted topics. `on_time` removes the offsets of deleted ones."""
         outcomes = []
         for kind in self._kinds:
             outcomes += kind.metadata_changed(image, changes, now_ms)
@@ -206,10 +210,11 @@ class GroupShard:
         return outcomes
 
     def unload(self) -> list[tuple[Token, Message]]:
-        """Answers for all who wait (NOT_COORDINATOR): the partition is led elsewhere now."""
+        """Drop everything, because another broker leads the partition. Returns NOT_COORDINATOR for every
+        waiting request."""
         return [answer for kind in self._kinds for answer in kind.unload()]
 
-    # Whose group it is
+    # Kinds of groups
 
     def _kind_of(self, group_id: str) -> GroupKind | None:
         if self.classic.owns(group_id):
@@ -232,11 +237,11 @@ class GroupShard:
             self._create_for(key.group, value)
             group = self.classic.get(key.group)
             if group is not None:
-                key.group = group.group_id  # one object for both tables
+                key.group = group.group_id  # both tables share one object
         self.offsets.apply(key, value)
 
     def _create_for(self, group_id: str, value: OffsetCommitValue) -> None:
-        """A group that was never joined exists by its offsets."""
+        """Create a group that has only offsets and was never joined."""
         if self._kind_of(group_id) is None:
             self.classic.create_simple(group_id, value.commit_timestamp)
 
@@ -246,7 +251,7 @@ class GroupShard:
             return self.classic.handle(request, caller, image, now_ms)
         if not isinstance(request, JoinGroupRequest) or not consumer.is_empty(request.group_id):
             return consumer.handle(request, caller, image, now_ms)
-        # Nobody is left in it: a client of the classic protocol takes the group over as it is.
+        # The group has no members: a client of the classic protocol may take it over.
         tombstones = consumer.tombstones(request.group_id)
         outcome = self.classic.handle(request, caller, image, now_ms)
         if self.classic.owns(request.group_id):
@@ -286,7 +291,7 @@ class GroupShard:
     def _list_groups(
         self, request: ListGroupsRequest, caller: Caller, image: MetadataImage, now_ms: int
     ) -> Steps[Outcome]:
-        """Filters do not mind case; names that no state or type has match nothing."""
+        """List groups. Filters ignore case; unknown states and types match nothing."""
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
         listed = []
@@ -334,7 +339,7 @@ class GroupShard:
 
 
 def answer_if_done(outcome: Outcome) -> None:
-    """A request that waits and is answered in the same breath does not wait."""
+    """Reply at once to a request that has both begun to wait and got its response."""
     for position, (token, response) in enumerate(outcome.answers):
         if token == outcome.waits_as:
             outcome.reply, outcome.waits_as = response, None
@@ -345,7 +350,7 @@ def answer_if_done(outcome: Outcome) -> None:
 def upgraded(
     key: LegacyOffsetCommitKey, value: Message | None
 ) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
-    """An offset as very old versions of Kafka wrote it."""
+    """An offset record in the form of very old versions of Kafka, converted."""
     new_key = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
     if not isinstance(value, LegacyOffsetCommitValue):
         return new_key, None
@@ -387,4 +392,4 @@ MAY_BE_LONG: frozenset[type[Message]] = frozenset(IN_STEPS)
 READ_ONLY: frozenset[type[Message]] = frozenset(
     (ListGroupsRequest, DescribeGroupsRequest, ConsumerGroupDescribeRequest)
 )
-"""Requests whose steps may see changes of others in between: every group is shown as it is at some moment."""
+"""Requests whose steps may interleave with changes: each group is shown as it is at some moment."""

@@ -1,8 +1,8 @@
-"""Balancing members that read different topics: as even as their subscriptions allow, moving little.
+"""Balances members that read different topics: as even as their subscriptions allow, with few moves.
 
-In: a group. Out: partitions per member. Everybody keeps what is still theirs; what nobody holds goes to the
-reader with the fewest partitions; then, topic after topic, a partition moves from the fullest of its
-holders to the emptiest of its readers while that makes them more alike, until a round moves nothing.
+In: a group. Out: partitions per member. Members keep the partitions they may keep. A free partition goes to
+the subscriber with the fewest partitions. Then, topic by topic, a partition moves from its fullest owner to
+its emptiest subscriber while that evens them out, until a round moves nothing.
 Does not know: racks.
 """
 
@@ -44,7 +44,7 @@ def balance(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
 
 
 def keep(spec: GroupSpec) -> Steps[tuple[Held, dict[str, int], dict[bytes, list[int]]]]:
-    """What stays where it is, how much that is for each member, and what is free."""
+    """The partitions that stay with their members, how many each member has, and the free ones."""
     held: Held = {member_id: {} for member_id in sorted(spec.members)}
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
     for member_id, topics in held.items():
@@ -86,7 +86,7 @@ def give_free(topic_id: bytes, free: list[int], readers: list[str], held: Held, 
 
 
 def even_out(topic_id: bytes, readers: list[str], held: Held, load: dict[str, int]) -> bool:
-    """Moves partitions of one topic from full to empty members; whether any moved."""
+    """Move partitions of one topic from full to empty members; returns whether any moved."""
     least = [(load[member_id], member_id) for member_id in readers]
     most = [(-load[member_id], member_id) for member_id in readers if held[member_id].get(topic_id)]
     heapify(least)

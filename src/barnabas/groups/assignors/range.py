@@ -1,8 +1,8 @@
-"""The range assignor: of each topic, every member gets one run of neighbouring partitions.
+"""The range assignor: of each topic, every member gets one range of neighbouring partitions.
 
-Members stand in the order of their instance ids, then of their member ids, so that topics with the same
-number of partitions are cut at the same places and equal partitions meet at one member.
-Does not know: the last assignment; runs move when members come and go.
+Members are sorted by instance id, then by member id. So topics with equal numbers of partitions are cut at
+the same places, and equal partition numbers go to one member (co-partitioning).
+Does not know: the previous assignment; ranges move when members join and leave.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RangeAssignor:
 
 
 def member_order(spec: GroupSpec) -> list[str]:
-    """Static members by instance id in front, then the others by member id."""
+    """Static members by instance id first, then the others by member id."""
 
     def place(member_id: str) -> tuple[bool, str]:
         instance_id = spec.members[member_id].instance_id

@@ -1,7 +1,7 @@
-"""Assignors by name, in the order of `group.consumer.assignors`; the first is the group's default.
+"""Assignors by name, in the order of `group.consumer.assignors`; the first one is the default.
 
-In: the names that the setting lists, and assignors registered by others. Out: a mapping.
-Does not know: entry points; whoever loads them passes what was found.
+In: the names in the setting, and assignors registered by plugins. Out: a mapping.
+Does not know: entry points; the caller loads them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ BUILT_IN: Mapping[str, Assignor] = {
 
 
 class UnknownAssignor(Exception):
-    """The setting names an assignor that nobody registered."""
+    """The setting names an assignor that is not registered."""
 
 
 def chosen(names: Iterable[str], registered: Mapping[str, Assignor] | None = None) -> dict[str, Assignor]:
-    """The assignors that a node offers; the name of Kafka's class stands for Kafka's name."""
+    """The assignors that a node offers. The class names of Kafka's own assignors are accepted too."""
     known = {**BUILT_IN, **(registered or {})}
     found: dict[str, Assignor] = {}
     for name in names:

@@ -1,8 +1,8 @@
-"""What an assignor is given and what it answers.
+"""The input and output of an assignor.
 
-In: nothing; values only. An assignor sees members with their subscriptions and the partitions that the last
-target assignment gave them, and the topics with their partitions and racks. It answers partitions per member.
-Does not know: epochs, who still holds what, the protocol.
+An assignor sees the members with their subscriptions and the partitions of their last target assignment, and
+the topics with their partitions and racks. It returns partitions per member.
+Does not know: epochs, current owners, the protocol.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_PARTITIONS: Assignment = {}
 
 
 class AssignorError(Exception):
-    """An assignor cannot assign: nothing changes, and the member that asked is told so."""
+    """An assignor cannot assign. Nothing changes, and the member that triggered it gets an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class MemberSpec:
     topic_ids: frozenset[bytes]  # invariant: all of them are topics of the group's spec
     instance_id: str | None = None
     rack_id: str | None = None
-    assigned: Assignment = field(default_factory=dict)  # the last target; may name topics that are gone
+    assigned: Assignment = field(default_factory=dict)  # the last target; may name topics that were deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +39,32 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """`topics` holds every topic that some member reads and that exists."""
+    """`topics` holds every existing topic that some member subscribed to."""
 
     members: Mapping[str, MemberSpec]
     topics: Mapping[bytes, TopicSpec]
 
     def is_homogeneous(self) -> bool:
-        """All members read the same topics."""
+        """Whether all members subscribed to the same topics."""
         subscriptions = iter(self.members.values())
         first = next(subscriptions, None)
         return first is None or all(member.topic_ids == first.topic_ids for member in subscriptions)
 
 
 class Assignor(Protocol):
-    """Registered by name; must be deterministic and leave its arguments alone."""
+    """Registered by name. Must be deterministic and must not change its arguments."""
 
     @property
     def name(self) -> str: ...
 
     def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
-        """Partitions by member; a member that is left out gets none. AssignorError if that cannot be said."""
+        """The partitions of each member; a member that is left out gets none. Raises AssignorError if it
+        cannot assign."""
 
 
 @runtime_checkable
 class SteppingAssignor(Protocol):
-    """An assignor that lets others be served while it assigns thousands of partitions."""
+    """An assignor that pauses between steps, so that thousands of partitions do not block other requests."""
 
     def assign_in_steps(self, spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
         """The same as `assign` in steps."""

@@ -1,8 +1,8 @@
-"""The uniform assignor: all members get the same number of partitions, give or take one, and keep theirs.
+"""The uniform assignor: every member gets the same number of partitions, give or take one, and keeps its own.
 
-Where all read the same topics the shares are known beforehand, and no more partitions move than must: members
-that hold more than the smaller share get the larger ones. Otherwise `balancing` evens out step by step.
-Does not know: racks (Apache Kafka's does not look at them either), who still holds what.
+If all members read the same topics, the shares are known beforehand and as few partitions move as possible:
+members with more than the smaller share get the larger shares. Otherwise `balancing` evens out step by step.
+Does not know: racks (Apache Kafka's does not use them either), current owners.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UniformAssignor:
 
 
 def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
-    """Equal shares of the same topics for all; what a member holds within its share stays with it."""
+    """Equal shares of the same topics. A member keeps what it already has, up to its share."""
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in spec.topics}
     held: dict[str, list[tuple[bytes, int]]] = {}
     for member_id in sorted(spec.members):
@@ -37,7 +37,7 @@ def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
     total = sum(topic.partition_count for topic in spec.topics.values())
     smaller, larger_shares = divmod(total, len(spec.members))
 
-    # Larger shares go first to those who would otherwise have to give something up.
+    # Larger shares go first to members that would otherwise have to give up partitions.
     order = sorted(held, key=lambda member_id: (-len(held[member_id]), member_id))
     free: list[tuple[bytes, int]] = []
     wanting: list[tuple[str, int]] = []
@@ -66,7 +66,8 @@ def share_equally(spec: GroupSpec) -> Steps[Mapping[str, Assignment]]:
 
 
 def still_valid(spec: GroupSpec, member_id: str, taken: dict[bytes, set[int]]) -> list[tuple[bytes, int]]:
-    """What a member was given and may keep: it reads the topic, the partition exists, nobody else took it."""
+    """The partitions that a member may keep: it reads the topic, the partition exists, no other member has
+    it."""
     member = spec.members[member_id]
     kept = []
     for topic_id in sorted(member.assigned):

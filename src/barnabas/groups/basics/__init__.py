@@ -1,1 +1,1 @@
-"""What all kinds of groups need: outcomes, records, deadlines, member ids, settings."""
+"""What all kinds of groups share: outcomes, records, deadlines, member ids, settings."""

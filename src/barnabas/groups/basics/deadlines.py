@@ -1,10 +1,10 @@
-"""Deadlines of one shard: kept so that heartbeats touch nothing, and a hundred thousand cost little memory.
+"""Deadlines of one shard. A heartbeat only writes a field, and a hundred thousand timers take little memory.
 
-In: timers that are set, moved and cancelled by those who own them. Out: the timers that are due. What is far
-off lies unsorted in buckets of about a second; when a bucket's time begins, its timers go into a heap, some
-hundred at a time, because the members of thousands of groups may share a bucket. Moving
-a deadline later, which every heartbeat does, only writes a field: the timer's place is looked at again when
-it comes up. Does not know: the clock, what a deadline means.
+In: timers that their owners set, move and cancel. Out: the timers that are due. Distant timers lie unsorted
+in buckets of about a second. When a bucket's time begins, its timers move into a heap, some hundred at a
+time, because the members of thousands of groups may share a bucket. Moving a deadline later, as every
+heartbeat does, only writes a field: the timer is queued again when it comes up.
+Does not know: the clock, what a deadline means.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ OPENED_AT_ONCE = 500
 
 
 class Timer:
-    """Whatever has a deadline: a base class, so that it needs no object of its own."""
+    """The base class of everything with a deadline, so that a timer needs no object of its own."""
 
     __slots__ = ("deadline_ms", "queued_ms")
 
     def __init__(self) -> None:
-        self.deadline_ms: int | None = None  # may be moved later, or set to None, by anybody
-        self.queued_ms: int | None = None  # when it is looked at next; entries of other times are stale
+        self.deadline_ms: int | None = None  # anybody may move it later, or set it to None
+        self.queued_ms: int | None = None  # when it comes up next; queue entries with another time are stale
 
     def cancel(self) -> None:
         self.deadline_ms = None
@@ -47,7 +47,7 @@ class Deadlines(Generic[Timed]):
         return len(self._heap) + sum(len(bucket) for bucket in self._buckets.values())
 
     def set(self, timer: Timed, deadline_ms: int) -> None:
-        # One number for all that are set in a millisecond: most of what a timer costs is its numbers.
+        # All timers set in one millisecond share one int object: most of a timer's memory is its ints.
         if deadline_ms == self._last_set_ms:
             deadline_ms = self._last_set_ms
         else:
@@ -58,15 +58,15 @@ class Deadlines(Generic[Timed]):
             self._queue(timer, deadline_ms)
 
     def next_ms(self) -> int | None:
-        """The time to look again; it may be too early, never too late."""
+        """When to call `pop_due`. It may be too early, never too late."""
         found = self._heap[0][0] if self._heap else None
         if self._bucket_starts and (found is None or self._bucket_starts[0] < found):
             return self._bucket_starts[0]
         return found
 
     def pop_due(self, now_ms: int) -> Timed | None:
-        """The next timer whose deadline is over, cancelled by this; None when there is none, or when none was
-        found after a bounded search: `next_ms` tells that more are to be looked at."""
+        """The next timer whose deadline has passed, which is thereby cancelled. None if none is due, or if
+        a bounded search found none; then `next_ms` is not in the future."""
         opened = 0
         while (found := self._pop_from_heap(now_ms)) is None and opened < OPENED_AT_ONCE:
             if not self._bucket_starts or self._bucket_starts[0] > now_ms:
@@ -81,7 +81,7 @@ class Deadlines(Generic[Timed]):
             looks += 1
             queued_ms, _, timer = heappop(heap)
             if timer.queued_ms != queued_ms:
-                continue  # it was set to an earlier time after this
+                continue  # it was moved to an earlier time after this entry
             timer.queued_ms = None
             deadline_ms = timer.deadline_ms
             if deadline_ms is None:
@@ -94,7 +94,7 @@ class Deadlines(Generic[Timed]):
         return None
 
     def shift(self, by_ms: int) -> None:
-        """The clock was set: every deadline stays as far off as it was."""
+        """Shift all deadlines after the clock was set, so that each stays as far off as it was."""
         queued = [timer for queued_ms, _, timer in self._heap if timer.queued_ms == queued_ms]
         for start_ms, bucket in self._buckets.items():
             queued += [timer for timer in bucket if timer.queued_ms == start_ms]
@@ -115,12 +115,12 @@ class Deadlines(Generic[Timed]):
         if bucket is None:
             bucket = self._buckets[start_ms] = []
             heappush(self._bucket_starts, start_ms)
-        # One number for all in the bucket.
+        # All timers of the bucket share one int object.
         timer.queued_ms = bucket[0].queued_ms if bucket and bucket[0].queued_ms == start_ms else start_ms
         bucket.append(timer)
 
     def _open(self, start_ms: int) -> int:
-        """Move some timers of a bucket into the heap; the bucket is gone when all of them were moved."""
+        """Move some timers of a bucket into the heap, and delete the bucket when it is empty."""
         self._opened_ms = start_ms
         bucket = self._buckets[start_ms]
         some = bucket[-OPENED_AT_ONCE:]

@@ -1,7 +1,7 @@
-"""What a shard asks of every kind of group (classic, consumer; later share and streams).
+"""The interface of every kind of group (classic, consumer; later share and streams).
 
-One object holds all groups of its kind in a shard. `handle` and `on_time` decide, `apply` takes records
-over; the questions below them are those of offsets and administration, the same for all kinds.
+One object holds all groups of its kind in a shard. `handle` and `on_time` decide, `apply` applies records.
+The other methods serve offsets and administration and mean the same for all kinds.
 """
 
 from __future__ import annotations
@@ -18,77 +18,77 @@ from barnabas.protocol import ErrorCode, Message
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 KEEP_ALL = None  # offsets of the group do not expire now
-SINCE_COMMIT = -1  # each offset counts from its own commit
+SINCE_COMMIT = -1  # each offset expires counted from its own commit
 
 PartitionCheck = Callable[[bytes, int], ErrorCode]
-"""Topic id and partition in, the error of committing to it (or NONE) out."""
+"""Takes a topic id and partition, returns the error of committing to it, or NONE."""
 
 
 class GroupKind(Protocol):
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome: ...
 
     def apply(self, entry: Entry) -> None:
-        """Take over a record of one of this kind's types. Cannot fail, does not look at the clock."""
+        """Apply a record of this kind. Cannot fail, does not look at the clock."""
 
     def replayed(self, now_ms: int) -> Steps[None]:
-        """Everything was replayed: sessions and other deadlines begin now. More may be replayed after it, and
-        then it is called again."""
+        """Start sessions and other deadlines, after everything was replayed. If more is replayed later, it
+        is called again."""
 
     def loaded(self, now_ms: int) -> None:
-        """Nothing more is replayed, requests come."""
+        """Start to serve requests: nothing more is replayed."""
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_time` wants to be called; too early does no harm."""
+        """When to call `on_time`. Too early does no harm."""
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]: ...
 
     def clock_was_set(self, by_ms: int) -> None:
-        """Sessions and other deadlines end no earlier and no later for it."""
+        """Shift sessions and other deadlines after the wall clock was set."""
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]: ...
 
     def unload(self) -> list[tuple[Token, Message]]:
-        """Answers (NOT_COORDINATOR) for all who wait."""
+        """Return NOT_COORDINATOR responses for every waiting request."""
 
     def owns(self, group_id: str) -> bool:
         """Whether the group exists and is of this kind."""
 
     def is_empty(self, group_id: str) -> bool:
-        """Whether a group that is owned has no members."""
+        """Whether an existing group has no members."""
 
     def check_commit(
         self, group_id: str, member_id: str, instance_id: str | None, epoch: int, version: int, now_ms: int
     ) -> PartitionCheck | None:
-        """KafkaError unless this member (or, without members, anybody) may commit in this epoch.
-
-        What is returned, if anything, judges every partition on its own.
-        """
+        """Raise KafkaError unless this member (or, in a group without members, anybody) may commit in this
+        epoch.
+        The result, if any, checks each partition."""
 
     def check_transactional_commit(
         self, group_id: str, member_id: str, instance_id: str | None, epoch: int
     ) -> PartitionCheck | None:
-        """The same for a commit in a transaction, in which a member may say nothing of itself."""
+        """The same for a commit in a transaction, which may name no member."""
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """KafkaError unless a member that names itself is one, with the current epoch."""
+        """Raise KafkaError if the request names a member that is unknown or has another epoch."""
 
     def check_offset_delete(self, group_id: str) -> None:
-        """KafkaError where offsets cannot be deleted one by one."""
+        """Raise KafkaError if single offsets of the group cannot be deleted."""
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Whether members read the topic, as far as the group knows: then its offsets stay."""
+        """Whether members subscribed to the topic, as far as the group knows. Its offsets do not expire
+        then."""
 
     def check_delete(self, group_id: str) -> None:
-        """KafkaError (NON_EMPTY_GROUP) unless the group may go."""
+        """Raise KafkaError (NON_EMPTY_GROUP) unless the group may be deleted."""
 
     def tombstones(self, group_id: str) -> list[Entry]:
-        """Records that end the group; its offsets are not part of them."""
+        """The records that delete the group, without those of its offsets."""
 
     def expires_since(self, group_id: str) -> int | None:
-        """From when retention counts: a time in ms, SINCE_COMMIT or KEEP_ALL."""
+        """When retention begins to count: a time in ms, SINCE_COMMIT or KEEP_ALL."""
 
     def group_ids(self) -> list[str]:
-        """All groups."""
+        """The ids of all groups."""
 
     def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:
-        """A group with state and type as ListGroups names them; None for one that is gone."""
+        """The group with state and type as ListGroups names them; None if it does not exist."""

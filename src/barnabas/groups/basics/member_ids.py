@@ -1,4 +1,4 @@
-"""Ids of new members: a readable prefix and a random UUID, as Kafka makes them.
+"""Ids of new members: a readable prefix and a random UUID, as in Kafka.
 
 In: the client or instance id, and a source of random bits. Out: text.
 """
@@ -10,13 +10,14 @@ from typing import Protocol
 UUID_BITS = 128
 VERSION_AND_VARIANT = (0xF << 76) | (0x3 << 62)
 PREFIX_BYTES_MAX = 32_767 - 37  # strings on the wire have 32,767 bytes at most
-PREFIX_SAFE_SIZE = PREFIX_BYTES_MAX // 4  # letters, of whatever size
+PREFIX_SAFE_SIZE = PREFIX_BYTES_MAX // 4  # in characters of up to four bytes
 RANDOM_UUID = (0x4 << 76) | (0x2 << 62)
-PREFIX_LENGTH_MAX = 8000  # longer ones are cut: at four bytes a letter the id could not be written
+# longer prefixes are cut: at four bytes a character the id would exceed the limit of a string
+PREFIX_LENGTH_MAX = 8000
 
 
 class Rng(Protocol):
-    """Where random bits come from; `random.Random` is one."""
+    """A source of random bits, such as `random.Random`."""
 
     def getrandbits(self, k: int, /) -> int: ...
 

@@ -1,7 +1,8 @@
-"""What a shard of groups answers to a request or to the passing of time.
+"""The result of a decision about groups, after a request or a timer.
 
-Records are appended together; once they are committed, `reply` answers the request and `answers` those who
-waited. A request whose outcome has `waits_as` gets no reply now: a later outcome answers that token, once.
+The records are appended together. Once they are committed, `reply` is the response to the request, and
+`answers` are the responses to requests that waited. If `waits_as` is set, the request gets no reply now: a
+later outcome answers that token, once.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from barnabas.groups.basics.records import Entry, KeyAndValue
 from barnabas.protocol import Message
 
 Token = NewType("Token", int)
-"""Names one waiting request; never used twice by a shard."""
+"""Identifies one waiting request. A shard never uses one twice."""
 
 
 class Caller(NamedTuple):
-    """Who sent a request, and in which version; members are shown with it in descriptions."""
+    """The sender of a request, and the request's version. Descriptions of members show it."""
 
     client_id: str = ""
     client_host: str = ""
@@ -26,13 +27,13 @@ class Caller(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """Either `reply` or `waits_as` is set for a request; neither for time that passed."""
+    """For a request either `reply` or `waits_as` is set; for a timer neither."""
 
     records: list[Entry] = field(default_factory=list)
     reply: Message | None = None
     waits_as: Token | None = None
     answers: list[tuple[Token, Message]] = field(default_factory=list)
-    encoded: list[KeyAndValue] | None = None  # the records' bytes, where they were made on the way
+    encoded: list[KeyAndValue] | None = None  # the encoded records, if the decision made them
 
     @property
     def is_nothing(self) -> bool:
@@ -40,7 +41,7 @@ class Outcome:
 
 
 class Tokens:
-    """Counts tokens for a whole shard, so that all kinds of groups draw from one source."""
+    """Counts the tokens of a shard, which all its kinds of groups share."""
 
     __slots__ = ("_last",)
 

@@ -1,7 +1,7 @@
-"""One record of `__consumer_offsets`: a key that names its type, and a value, or none for a tombstone.
+"""A record of `__consumer_offsets`: a key that names its type, and a value, or none for a tombstone.
 
-In: the bytes of key and value, each behind two bytes: the type of the record in front of a key, the version
-in front of a value. Out: messages, and back to the bytes that Apache Kafka 4.3.1 writes.
+In: the bytes of key and value. Two bytes precede each: the record type before the key, the version before the
+value. Out: messages, and back the bytes that Apache Kafka 4.3.1 writes.
 Does not know: batches, offsets, what the records mean.
 """
 
@@ -24,7 +24,7 @@ pack_size = Struct(">h").pack
 pack_partition = Struct(">i").pack
 pack_head = Struct(">hqiB").pack  # version, offset, leader epoch, size of the metadata
 pack_tail = Struct(">qBBB").pack  # time, one tagged field, its number, its size
-VALUE_VERSIONS = {"GroupMetadataValue": 3}  # all others are written in version 0, offsets as below
+VALUE_VERSIONS = {"GroupMetadataValue": 3}  # all others use version 0, except offsets (below)
 VALUE_VERSION_WITH_EXPIRY = 1
 VALUE_VERSION_OF_OFFSETS = 3
 VALUE_VERSION_WITH_TOPIC_ID = 4
@@ -34,14 +34,14 @@ KeyAndValue = tuple[bytes, bytes | None]
 
 
 class Entry(NamedTuple):
-    """A record; without a value it is a tombstone, and the key is gone."""
+    """A record. Without a value it is a tombstone and deletes the key."""
 
     key: Message
     value: Message | None
 
 
 def encode(entry: Entry) -> KeyAndValue:
-    """Key and value as they stand in a record."""
+    """Encode key and value as a record holds them."""
     key, value = entry
     if type(value) is OffsetCommitValue and type(key) is OffsetCommitKey and value.expire_timestamp == -1:
         frame = offset_frame(key.group, key.topic, value.topic_id, value.commit_timestamp)
@@ -53,8 +53,8 @@ def encode(entry: Entry) -> KeyAndValue:
 
 
 class OffsetFrame:
-    """What the records of one commit to one topic share, as bytes: most records are offsets, and clients
-    commit all the time."""
+    """The bytes that the records of one commit to one topic share. Most records are offsets, so this is
+    worthwhile."""
 
     __slots__ = ("_head", "_tail")
 
@@ -63,7 +63,7 @@ class OffsetFrame:
         self._tail = tail  # of values
 
     def encode(self, partition: int, offset: int, leader_epoch: int, metadata: str) -> KeyAndValue | None:
-        """None for metadata that is not short."""
+        """Encode one offset; None if the metadata is long."""
         key = self._head + pack_partition(partition)
         if not metadata:
             return key, pack_head(VALUE_VERSION_WITH_TOPIC_ID, offset, leader_epoch, 1) + self._tail
@@ -75,7 +75,7 @@ class OffsetFrame:
 
 
 def offset_frame(group: str, topic: str, topic_id: bytes, commit_timestamp: int) -> OffsetFrame | None:
-    """None for rare forms: offsets of no topic id, very long names."""
+    """The frame of a commit; None for rare forms: without a topic id, or with very long names."""
     if topic_id == NULL_UUID:
         return None
     group_name, topic_name = group.encode(), topic.encode()
@@ -97,9 +97,9 @@ def encode_any(entry: Entry) -> KeyAndValue:
 
 
 def decode(key_bytes: bytes | memoryview, value_bytes: bytes | memoryview | None) -> Entry | None:
-    """A record's messages, or None when its type is not known: written by something newer."""
+    """Decode a record; None if its type is unknown, because a newer version wrote it."""
     if len(key_bytes) < TYPE_SIZE:
-        raise ProtocolError("key", "a record of __consumer_offsets needs two bytes that say its type")
+        raise ProtocolError("key", "a record of __consumer_offsets begins with two bytes for its type")
     classes = record_types().get(int.from_bytes(key_bytes[:TYPE_SIZE], "big", signed=True))
     if classes is None:
         return None
@@ -108,13 +108,13 @@ def decode(key_bytes: bytes | memoryview, value_bytes: bytes | memoryview | None
     if value_bytes is None:
         return Entry(key, None)
     if len(value_bytes) < TYPE_SIZE:
-        raise ProtocolError(value_class.__name__, "two bytes with the version are missing")
+        raise ProtocolError(value_class.__name__, "the two bytes of the version are missing")
     version = int.from_bytes(value_bytes[:TYPE_SIZE], "big", signed=True)
     return Entry(key, value_class.decode(value_bytes[TYPE_SIZE:], version))
 
 
 def offset_version(value: OffsetCommitValue) -> int:
-    """Only version 1 can say when an offset expires, only version 4 which topic it is of."""
+    """Only version 1 has an expiry time, only version 4 a topic id."""
     if value.expire_timestamp != -1:
         return VALUE_VERSION_WITH_EXPIRY
     return VALUE_VERSION_OF_OFFSETS if value.topic_id == NULL_UUID else VALUE_VERSION_WITH_TOPIC_ID

@@ -1,4 +1,4 @@
-"""Settings of the group coordinator, typed, out of a node's settings.
+"""The group coordinator's settings, typed, from a node's settings.
 
 In: values by name (`BrokerSettings` or any mapping). Out: one frozen value, cheap to read in decisions.
 Does not know: where values come from, settings of single groups.
@@ -18,15 +18,15 @@ class Values(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Defaults are Kafka's."""
+    """The defaults are Kafka's."""
 
     # Classic groups
     initial_rebalance_delay_ms: int = 3000
     session_timeout_ms_min: int = 6000
     session_timeout_ms_max: int = 1_800_000
     group_size_max: int = 2**31 - 1
-    new_member_join_timeout_ms: int = 300_000  # not to be set in Kafka either
-    record_bytes_max: int = 1_048_588  # of one record, or of the records of one request
+    new_member_join_timeout_ms: int = 300_000  # fixed in Kafka too
+    record_bytes_max: int = 1_048_588  # of one record, or of all records of one request
 
     # Offsets
     offset_metadata_bytes_max: int = 4096
@@ -46,7 +46,7 @@ class GroupSettings:
     consumer_session_timeout_ms_min: int = 45_000
     consumer_session_timeout_ms_max: int = 60_000
     consumer_group_size_max: int = 2**31 - 1
-    consumer_migration_policy: str = "bidirectional"  # in small letters
+    consumer_migration_policy: str = "bidirectional"  # in lower case
     consumer_regex_refresh_interval_ms: int = 600_000
 
     @classmethod

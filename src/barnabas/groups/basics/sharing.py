@@ -1,7 +1,7 @@
-"""One object for equal values: thousands of members say the same about themselves.
+"""Keeps one object for equal values, because thousands of members send the same values.
 
-In: immutable values (names, subscriptions, timeouts). Out: an equal one, the same for all who ask. Bounded:
-when too many different ones came, it begins anew, and nothing is lost but sharing.
+In: immutable values (names, subscriptions, timeouts). Out: an equal value, the same object for all. It is
+bounded: when it holds too many values it starts anew, which only loses sharing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Portions: how much of a long request is looked at in one step (see `metadata.steps`).
-
-In: sequences of partitions, groups or records. Out: slices of them.
-"""
+"""Portions: how much of a long request one step handles (see `metadata.steps`)."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-PORTION = 200  # partitions, groups or records: a fraction of a millisecond
+PORTION = 200  # partitions, groups or records: a fraction of a millisecond of work
 
 
 def portions(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The items in slices of at most a portion."""
+    """Slices of at most PORTION items."""
     if len(items) <= PORTION:
         yield items
         return

@@ -1,1 +1,1 @@
-"""The classic group protocol: members join, one of them assigns, all sync. Pure."""
+"""The classic group protocol: members join, one of them assigns, all sync. No I/O."""

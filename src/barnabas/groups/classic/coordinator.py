@@ -1,7 +1,7 @@
-"""All classic groups of a shard, behind what the shard asks of every kind of group.
+"""All classic groups of a shard; implements `GroupKind`.
 
-In: the requests of the classic protocol, DescribeGroups, records, time. Out: outcomes and answers.
-Live groups change when requests are decided; records matter when the log is replayed, and to forget a group.
+In: the requests of the classic protocol, DescribeGroups, records, time. Out: outcomes and responses.
+Groups change when requests are decided. Records are applied only on replay, and to delete a group.
 Does not know: offsets, other kinds of groups.
 """
 
@@ -52,20 +52,20 @@ from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 GROUP_TYPE = "classic"
-TIMERS_A_TURN = 50  # each may begin a rebalance: about a millisecond
+TIMERS_A_TURN = 50  # each may begin a rebalance; together about a millisecond
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
 
 class ClassicGroups:
-    """See `groups.kind.GroupKind` for what the methods mean."""
+    """`groups.basics.kind.GroupKind` describes the methods."""
 
     __slots__ = ("_is_loaded", "_too_large", "state")
 
     def __init__(self, settings: GroupSettings, rng: Rng, tokens: Tokens) -> None:
         self.state = ClassicState(settings, rng, tokens)
         self._is_loaded = False
-        self._too_large: list[ClassicGroup] = []  # since the limit was lowered
+        self._too_large: list[ClassicGroup] = []  # found at load, after the size limit was lowered
 
     # Requests
 
@@ -78,7 +78,9 @@ class ClassicGroups:
             return sync(self.state, request, caller, now_ms)
         if isinstance(request, LeaveGroupRequest):
             return leave(self.state, request, caller, now_ms)
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"no classic group takes a {type(request).__name__}")
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"classic groups do not serve {type(request).__name__}"
+        )
 
     # Records
 
@@ -94,20 +96,18 @@ class ClassicGroups:
             groups[key.group] = ClassicGroup.restored(key.group, value, self.state.sharing)
 
     def create_simple(self, group_id: str, now_ms: int) -> None:
-        """A group that only holds offsets: nothing of its own is written down."""
+        """Create a group that only holds offsets. It has no record of its own."""
         self.state.groups[group_id] = ClassicGroup(group_id, now_ms)
 
     def forget_simple(self, group_id: str) -> None:
-        """Records of another kind of group have come for an id that had offsets only."""
+        """Remove a group that only held offsets, because records of another kind of group use its id."""
         group = self.state.groups.get(group_id)
         if group is not None and group.is_simple:
             del self.state.groups[group_id]
 
     def take_over(self, group: ClassicGroup, outcome: Outcome, now_ms: int, *, rebalances: bool) -> None:
-        """A group that was of another kind until now, with members whose sessions begin anew.
-
-        Its record (`group.value`) and the tombstones of what it was belong into the same outcome.
-        """
+        """Adopt a group that was of another kind until now. Its members' sessions begin anew.
+        Its record (`group.value`) and the tombstones of its former kind belong into the same outcome."""
         self.state.groups[group.group_id] = group
         for member in group.members.values():
             renew_session(self.state, member, now_ms)
@@ -129,7 +129,8 @@ class ClassicGroups:
     def loaded(self, now_ms: int) -> None:
         self._is_loaded = True
         for group in self._too_large:
-            prepare(self.state, group, Outcome(), now_ms)  # nobody waits yet: no answers, no records
+            # no request waits yet, so there are no responses and no records
+            prepare(self.state, group, Outcome(), now_ms)
         self._too_large = []
 
     def unload(self) -> list[tuple[Token, Message]]:
@@ -155,7 +156,7 @@ class ClassicGroups:
         self.state.deadlines.shift(by_ms)
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
-        """What is due, in turns: after a long silence there may be much, and others want to be served."""
+        """Handle timers that are due, a bounded number per call: after a pause there may be many."""
         outcomes = []
         for _ in range(TIMERS_A_TURN):
             timer = self.state.deadlines.pop_due(now_ms)
@@ -187,9 +188,9 @@ class ClassicGroups:
                 syncs_are_over(self.state, timer, outcome, now_ms)
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
-        return []  # leaders of classic groups watch topics themselves
+        return []  # in a classic group the leader watches topics itself
 
-    # What offsets and administration ask
+    # Serving offsets and administration
 
     def get(self, group_id: str) -> ClassicGroup | None:
         return self.state.groups.get(group_id)
@@ -271,7 +272,7 @@ class ClassicGroups:
         )
 
     def counts(self) -> Counter[ClassicGroupState]:
-        """How many groups are in which state."""
+        """The number of groups in each state."""
         return Counter(map(attrgetter("state"), self.state.groups.values()))
 
     def describe(self, group_id: str) -> DescribedGroup | None:
@@ -298,7 +299,7 @@ class ClassicGroups:
         )
 
     def _bury(self, group: ClassicGroup) -> None:
-        """Its timers may still be in the heap, and must not wake it."""
+        """Cancel all timers of a deleted group: they may still be queued."""
         for timer in (group, *group.pending.values(), *group.members.values()):
             timer.cancel()
         group.pending = NONE_YET

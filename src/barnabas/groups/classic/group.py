@@ -1,7 +1,7 @@
-"""One classic group: members, generation, state, and the rules that hold them together.
+"""One classic group: members, generation, state, and the rules between them.
 
-In: members that come, change and go. Out: who leads, which protocol all of them speak, what is written down.
-Does not know: requests, time (but for stamps handed in), other groups.
+In: members that join, change and leave. Out: the leader, the common protocol, the group's record.
+Does not know: requests, time (except timestamps passed in), other groups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-NONE_YET: dict[str, Any] = {}  # what no group has any of; never written to
+NONE_YET: dict[str, Any] = {}  # shared by all groups without entries; never written to
 NO_TIMESTAMP = -1
 JAVA_HASH_BUCKETS = 16
 
@@ -41,7 +41,7 @@ class Due(Enum):
 
 
 class PendingMember(Timer):
-    """An id that was handed out, until somebody joins with it or its time is over."""
+    """A member id that was given to a client, until the client joins with it or its time is over."""
 
     __slots__ = ("group", "member_id")
 
@@ -52,7 +52,7 @@ class PendingMember(Timer):
 
 
 class ClassicGroup(Timer):
-    """Its deadline is the end of the join or the sync that is under way."""
+    """Its deadline is the end of the join or sync phase in progress."""
 
     __slots__ = (
         "_subscribed",
@@ -78,7 +78,7 @@ class ClassicGroup(Timer):
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         super().__init__()
-        self.due: Due | None = None  # what its deadline means
+        self.due: Due | None = None  # the meaning of the deadline
         self.group_id = group_id
         self.state = EMPTY
         self.previous_state = DEAD
@@ -88,16 +88,17 @@ class ClassicGroup(Timer):
         self.protocol: str | None = None
         self.leader: str | None = None  # invariant: None or one of the members
         self.members = Members()
-        # Of most groups these are empty most of the time, and then one object for all: see `own`.
-        self.static_members: dict[str, str] = NONE_YET  # member ids by instance id
-        self.pending: dict[str, PendingMember] = NONE_YET  # ids that nobody joined with yet
-        self.unsynced: dict[str, None] = NONE_YET  # members of this generation that did not sync, in order
-        self._supported: dict[str, int] | None = None  # counted while a rebalance is under way
-        self.joins_waiting = 0  # invariant: as many members have a join_token
+        # Empty for most groups most of the time, and then all share one object.
+        self.static_members: dict[str, str] = NONE_YET  # instance id -> member id
+        self.pending: dict[str, PendingMember] = NONE_YET  # ids given out that nobody has joined with yet
+        self.unsynced: dict[str, None] = NONE_YET  # members of this generation that have not synced, in order
+        # protocol -> number of members; counted during a rebalance
+        self._supported: dict[str, int] | None = None
+        self.joins_waiting = 0  # invariant: the number of members with a join_token
         self.new_member_added = False
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
-        # Not read yet (metadata of one member, or of several), read, unknown
+        # Metadata not decoded yet (of one member, or of several), decoded topics, or unknown
         self._subscribed: bytes | tuple[bytes, ...] | frozenset[str] | None = None
 
     def transition(self, state: ClassicGroupState, now_ms: int) -> None:
@@ -126,7 +127,7 @@ class ClassicGroup(Timer):
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member, or an id that was pending. Whoever waits has been answered before."""
+        """Remove a member or a pending id. Its waiting requests must have been answered before."""
         member = self.members.pop(member_id, None)
         if member is not None:
             assert member.join_token is None and member.sync_token is None
@@ -145,7 +146,7 @@ class ClassicGroup(Timer):
         self.static_members[instance_id] = member_id
 
     def hand_out(self, member_id: str) -> PendingMember:
-        """Somebody may join with this id."""
+        """Give a new member id to a client."""
         if self.pending is NONE_YET:
             self.pending = {}
         pending = self.pending[member_id] = PendingMember(self, member_id)
@@ -169,7 +170,7 @@ class ClassicGroup(Timer):
             self.unsynced = NONE_YET
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """The same member under a new id, in the same place."""
+        """Give the same member a new id, in the same place."""
         old = self.members[old_id]
         client = (old.client_id, old.client_host)
         new = ClassicMember(
@@ -213,13 +214,14 @@ class ClassicGroup(Timer):
 
     @property
     def is_simple(self) -> bool:
-        """Nobody ever joined: it only holds offsets."""
+        """Whether nobody ever joined: the group only holds offsets."""
         return self.protocol_type is None and self.state is EMPTY and not self.pending
 
     # Leader, protocol, generation
 
     def elect_joined_leader(self) -> bool:
-        """Whether the leader is among those who joined, which the first of them becomes if it is not."""
+        """Ensure that the leader has joined: if not, the first member that did becomes leader. False if
+        none did."""
         if self.leader is None:
             return False
         if self.members[self.leader].join_token is None:
@@ -239,7 +241,7 @@ class ClassicGroup(Timer):
         )
 
     def select_protocol(self) -> str:
-        """What most members like best of what all of them speak; of equals the one that Kafka picks."""
+        """The protocol that most members prefer, among those that all members support; ties as in Kafka."""
         size = len(self.members)
         candidates = {name for name, count in self.supported.items() if count == size}
         votes: dict[str, int] = {}
@@ -260,7 +262,7 @@ class ClassicGroup(Timer):
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def keep_subscriptions(self) -> None:
-        """What members subscribed to as the generation begins holds until the next one begins."""
+        """Keep the subscriptions of this generation until the next one begins."""
         if self.is_of_consumers and (self.protocol is not None or not self.members):
             found = {member.metadata(self.protocol): None for member in self.members.values()}
             self._subscribed = next(iter(found)) if len(found) == 1 else tuple(found)
@@ -269,7 +271,7 @@ class ClassicGroup(Timer):
 
     @property
     def subscribed(self) -> frozenset[str] | None:
-        """Topics of this generation, read when first asked for; None when nobody can know."""
+        """The topics of this generation, decoded on first use; None if they are unknown."""
         found = self._subscribed
         if isinstance(found, bytes):
             found = (found,)
@@ -282,7 +284,7 @@ class ClassicGroup(Timer):
         return self.is_of_consumers if topics is None else topic in topics
 
     def shown_members(self) -> list[JoinGroupResponse.JoinGroupResponseMember]:
-        """What the leader learns of all members."""
+        """The members as JoinGroup's response shows them to the leader."""
         return [
             JoinGroupResponse.JoinGroupResponseMember(
                 member_id=member.member_id,
@@ -292,7 +294,7 @@ class ClassicGroup(Timer):
             for member in self.members.values()
         ]
 
-    # What is written down
+    # Records
 
     def value(self, assignments: dict[str, bytes]) -> GroupMetadataValue:
         return GroupMetadataValue(
@@ -324,7 +326,7 @@ class ClassicGroup(Timer):
 
     @property
     def supported(self) -> dict[str, int]:
-        """How many members speak a protocol."""
+        """The number of members that support each protocol."""
         supported = self._supported
         if supported is None:
             supported = self._supported = {}
@@ -345,7 +347,7 @@ class ClassicGroup(Timer):
 
 
 def java_hash_order(text: str) -> int:
-    """Where a small Java HashMap keeps a string: that is the order in which Kafka looks at votes."""
+    """The bucket of a string in a small Java HashMap: Kafka counts votes in that order."""
     code = 0
     for letter in text:
         code = (31 * code + ord(letter)) & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""JoinGroup: how a member comes into a classic group, and comes again to every rebalance.
+"""JoinGroup: how a member joins a classic group, at first and in every rebalance.
 
-In: a request and the group it names. Out: an answer at once, or a place among those who wait.
-Does not know: how the rebalance goes on (see `rebalance`).
+In: a request and the group it names. Out: a reply at once, or a token to wait with.
+Does not know: how the rebalance continues (see `rebalance`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
-KNOWN_MEMBER_VERSION = 4  # from here on a new dynamic member is given an id first, and joins with it
+KNOWN_MEMBER_VERSION = 4  # from here on a new dynamic member first gets an id, and joins with it
 SKIP_ASSIGNMENT_VERSION = 9
-PENDING_MEMBERS_MAX = 10_000  # ids handed out in one group; beyond, the oldest is forgotten
+PENDING_MEMBERS_MAX = 10_000  # ids given out in one group; beyond that the oldest is dropped
 
 
 def join(state: ClassicState, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Outcome:
@@ -66,7 +66,7 @@ def refuse_at_once(state: ClassicState, request: JoinGroupRequest, version: int)
 
 
 class Joining:
-    """One request on its way through the cases."""
+    """The decision about one JoinGroup request."""
 
     __slots__ = ("caller", "group", "now_ms", "outcome", "protocols", "request", "state")
 
@@ -95,14 +95,14 @@ class Joining:
             if member is not None:
                 drop_member(group, member, outcome)
             group.remove(member_id)
-            go_on(self.state, group, outcome, self.now_ms)  # it may have been the last one missing
+            go_on(self.state, group, outcome, self.now_ms)  # it may have been the last one to wait for
             self.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not group.supports(request.protocol_type, self.protocols):
             self.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         elif not member_id:
             self.new_member()
         elif member_id in group.pending:
-            if request.group_instance_id is not None:  # ids are handed out to dynamic members only
+            if request.group_instance_id is not None:  # only dynamic members get pending ids
                 self.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
                 self.add(member_id)
@@ -115,7 +115,7 @@ class Joining:
         if group.state is EMPTY:
             return True
         if group.state is PREPARING_REBALANCE:
-            # Those who wait are counted: after the limit was lowered, the last to come back are out.
+            # Waiting members count: after the limit was lowered, the last ones to rejoin are refused.
             return (member is not None and member.join_token is not None) or group.joins_waiting < limit
         return member is not None or len(group.members) < limit
 
@@ -158,7 +158,7 @@ class Joining:
             group.new_member_added = True
         group.add(member, same(request.protocol_type))
         self.wait(member)
-        # It cannot send heartbeats yet, and may be gone without a sign.
+        # It cannot send heartbeats yet, and may disconnect unnoticed.
         renew_session(self.state, member, now_ms, self.state.settings.new_member_join_timeout_ms)
         rebalance_or_go_on(self.state, group, self.outcome, now_ms)
 
@@ -171,18 +171,19 @@ class Joining:
             return
         is_leader = group.leader == member.member_id
         is_same = member.protocols == self.protocols
-        if group.state is COMPLETING_REBALANCE and is_same:  # it missed the answer
+        if group.state is COMPLETING_REBALANCE and is_same:  # it missed the response
             outcome.reply = generation_of(group, member.member_id, shows_members=is_leader)
         elif group.state is STABLE and is_same and not is_leader:
             outcome.reply = generation_of(group, member.member_id, shows_members=False)
         elif group.state is EMPTY:
             self.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
-        else:  # a leader that joins asks for a rebalance: it may have seen topics change
+        else:  # a leader that rejoins wants a rebalance: it may have seen topics change
             self.update(member)
             rebalance_or_go_on(self.state, group, outcome, self.now_ms)
 
     def replace(self, old_id: str, new_id: str) -> None:
-        """A static member has come back without its id: the old one is fenced, the place is kept."""
+        """Replace a static member that rejoins without its member id: the old id is fenced, the assignment
+        is kept."""
         group, state, outcome, now_ms = self.group, self.state, self.outcome, self.now_ms
         leader_before = group.leader
         old = group.members[old_id]
@@ -201,12 +202,12 @@ class Joining:
             else:
                 rebalance_or_go_on(state, group, outcome, now_ms)
         elif group.state is COMPLETING_REBALANCE:
-            prepare(state, group, outcome, now_ms)  # the leader may have been told of the old id
+            prepare(state, group, outcome, now_ms)  # the leader may have received the old id
         else:
             go_on(state, group, outcome, now_ms)
 
     def keep_generation(self, member: ClassicMember, leader_before: str | None) -> None:
-        """The group stays as it is, and remembers the new id."""
+        """Keep the generation, and write the record with the new id."""
         group, outcome = self.group, self.outcome
         assignments = {other.member_id: other.assignment for other in group.members.values()}
         outcome.records.append(group_record(group, group.value(assignments)))
@@ -214,7 +215,7 @@ class Joining:
         if self.caller.version >= SKIP_ASSIGNMENT_VERSION:
             response = generation_of(group, member.member_id, shows_members=leads)
             response.skip_assignment = leads
-        else:  # it must not assign again, so it is shown the leader that is gone
+        else:  # the old leader id keeps it from assigning again
             response = generation_of(group, member.member_id, shows_members=False)
             response.leader = leader_before or ""
         answer_join(group, member, response, outcome)

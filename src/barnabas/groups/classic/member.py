@@ -1,4 +1,4 @@
-"""A member of a classic group: who it is, what it can do, what it was given, what it waits for.
+"""A member of a classic group: identity, protocols, assignment, waiting requests.
 
 Does not know: its group.
 """
@@ -14,7 +14,7 @@ from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names with their metadata, the member's favourite first."""
+"""Names with their metadata, the preferred one first."""
 
 
 class ClassicMember(Timer):
@@ -46,7 +46,7 @@ class ClassicMember(Timer):
         protocols: Protocols,
     ) -> None:
         super().__init__()
-        self.group_id = ""  # of the group that took it in
+        self.group_id = ""  # of the group it joined
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id, self.client_host = client
@@ -54,9 +54,9 @@ class ClassicMember(Timer):
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self.assignment = b""
-        self.is_new = False  # joined, and not told the outcome of any rebalance yet
+        self.is_new = False  # joined, and has not got the result of a rebalance yet
         self.join_token: Token | None = None
-        self.join_version = 0  # of the request that waits
+        self.join_version = 0  # of the waiting request
         self.sync_token: Token | None = None
 
     @property
@@ -65,7 +65,8 @@ class ClassicMember(Timer):
 
     @property
     def is_alive_by_waiting(self) -> bool:
-        """Whoever waits sends no heartbeats. New members may be gone all the same: nobody would notice."""
+        """Whether it is alive because a request of it waits: then it sends no heartbeats. A new member may
+        have disconnected unnoticed, so this does not protect it."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -90,7 +91,7 @@ class ClassicMember(Timer):
 def restored(
     record: GroupMetadataValue.MemberMetadata, protocol: str | None, sharing: Sharing
 ) -> ClassicMember:
-    """A member as the log remembers it: with the one protocol that the group had chosen."""
+    """A member as the log records it: with the one protocol that the group had chosen."""
     timeout_ms = record.rebalance_timeout if record.rebalance_timeout != -1 else record.session_timeout
     member = ClassicMember(
         record.member_id,
@@ -105,7 +106,7 @@ def restored(
 
 
 def protocols_of(request: JoinGroupRequest) -> Protocols:
-    """Those of a request; of two with one name the first counts."""
+    """The protocols of a request; of two with the same name the first counts."""
     found: dict[str, bytes] = {}
     for protocol in request.protocols:
         found.setdefault(protocol.name, bytes(protocol.metadata))

@@ -1,7 +1,8 @@
-"""The members of a classic group by their ids, in the order in which they came.
+"""The members of a classic group by id, in the order of joining.
 
-Most groups have one member, and a table for one takes four times the room of this object: so a single member
-is kept without one. Does not know: what a member is, beyond its id.
+Most groups have one member, and a dict for one takes four times the memory of this object. So a single member
+is stored without a dict.
+Does not know: what a member is, beyond its id.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class Members(MutableMapping[str, ClassicMember]):
     __slots__ = ("_many", "_one")
 
     def __init__(self) -> None:
-        self._one: ClassicMember | None = None  # None while there are none, or several
+        self._one: ClassicMember | None = None  # None while there are no members, or several
         self._many: dict[str, ClassicMember] | None = None
 
     def __len__(self) -> int:

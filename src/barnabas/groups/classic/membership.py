@@ -1,7 +1,7 @@
-"""SyncGroup, Heartbeat and LeaveGroup: what members of a classic group do once they have joined.
+"""SyncGroup, Heartbeat and LeaveGroup: the requests of members that have joined a classic group.
 
-In: requests and the group that each names. Out: answers; what the leader assigned is written down.
-Does not know: how a rebalance goes on (see `rebalance`).
+In: requests and the group that each names. Out: responses, and a record of the leader's assignment.
+Does not know: how a rebalance continues (see `rebalance`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 
 PROTOCOL_REQUIRED_VERSION = 5  # of SyncGroup
 BATCHED_LEAVE_VERSION = 3
-BYTES_A_MEMBER = 64  # numbers and lengths beside a member's texts, in a record
+BYTES_A_MEMBER = 64  # numbers and lengths of a member in a record, beside its texts
 
 MemberResponse = LeaveGroupResponse.MemberResponse
 
@@ -103,12 +103,12 @@ def has_synced(group: ClassicGroup, member_id: str) -> None:
 def assign(
     state: ClassicState, group: ClassicGroup, request: SyncGroupRequest, outcome: Outcome, now_ms: int
 ) -> None:
-    """The leader has decided: write it down, and give every member its part."""
+    """Record the leader's assignment, and send every waiting member its part."""
     same = state.parts.same
     given = {part.member_id: same(bytes(part.assignment)) for part in request.assignments}
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     if record_size(group, assignments) > state.settings.record_bytes_max:
-        # The log would refuse it, as it would for Kafka: nobody gets anything, and all may try again.
+        # The log would refuse the record, as in Kafka: every member gets an error and may retry.
         hand_out(state, group, {}, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now_ms)
         rebalance_or_go_on(state, group, outcome, now_ms)
         return
@@ -118,7 +118,7 @@ def assign(
 
 
 def record_size(group: ClassicGroup, assignments: dict[str, bytes]) -> int:
-    """About as many bytes as the group takes in the log, rather too many than too few."""
+    """An upper estimate of the size of the group's record."""
     return sum(
         BYTES_A_MEMBER
         + len(member.metadata(group.protocol))
@@ -130,7 +130,7 @@ def record_size(group: ClassicGroup, assignments: dict[str, bytes]) -> int:
 
 
 def leave(state: ClassicState, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Outcome:
-    """Members say goodbye, or an administrator does for them, by instance id."""
+    """Remove members that leave, or that an administrator removes by instance id."""
     outcome = Outcome()
     identities = request.members
     if caller.version < BATCHED_LEAVE_VERSION:

@@ -1,7 +1,7 @@
-"""Rebalancing a classic group: members are called to join, and when all have, or time is over, it goes on.
+"""Rebalancing of a classic group: members are asked to join; when all have, or time is over, it continues.
 
-In: a group that somebody joined, left or changed. Out: answers for those who waited, deadlines, and a record
-when the group became empty. Every change of state but the leader's assignment happens here.
+In: a group that a member joined, left or changed. Out: responses to waiting requests, deadlines, and a record
+when the group became empty. All changes of state happen here, except the leader's assignment.
 Does not know: requests.
 """
 
@@ -29,7 +29,7 @@ from barnabas.protocol.log_records.consumer_offsets import GroupMetadataKey, Gro
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
-NULLABLE_PROTOCOL_VERSION = 7  # of JoinGroup: before it, no protocol is the empty name
+NULLABLE_PROTOCOL_VERSION = 7  # of JoinGroup: older versions use the empty name instead of null
 
 
 @dataclass(slots=True)
@@ -42,10 +42,11 @@ class ClassicState:
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     deadlines: Deadlines[Timer] = field(default_factory=Deadlines)
     sharing: Sharing = field(default_factory=Sharing)
-    parts: Sharing = field(default_factory=Sharing)  # assignments: groups of one member often have the same
+    # assignments: groups with one member often have equal ones
+    parts: Sharing = field(default_factory=Sharing)
 
 
-# Answers to those who wait
+# Responses to waiting requests
 
 
 def answer_join(group: ClassicGroup, member: ClassicMember, response: Message, outcome: Outcome) -> None:
@@ -66,7 +67,8 @@ def answer_sync(member: ClassicMember, response: Message, outcome: Outcome) -> b
 def await_join(
     group: ClassicGroup, member: ClassicMember, token: Token, version: int, outcome: Outcome
 ) -> None:
-    """The member waits from now on; an earlier join of its own that still waits is told to come again."""
+    """Let the member's request wait. An earlier JoinGroup of it that still waits gets
+    REBALANCE_IN_PROGRESS."""
     answer_join(
         group,
         member,
@@ -79,13 +81,13 @@ def await_join(
 
 
 def join_refusal(error: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
-    """No protocol is null; older versions know only the empty name."""
+    """The response with an error. The protocol is null, or the empty name in older versions."""
     protocol = None if version >= NULLABLE_PROTOCOL_VERSION else ""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol)
 
 
 def generation_of(group: ClassicGroup, member_id: str, *, shows_members: bool) -> JoinGroupResponse:
-    """The answer to a join: the group's current generation."""
+    """The response to JoinGroup: the group's current generation."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -97,7 +99,7 @@ def generation_of(group: ClassicGroup, member_id: str, *, shows_members: bool) -
 
 
 def drop_member(group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
-    """Remove a member; if it still waits, it learns that it is none and may join anew."""
+    """Remove a member. Its waiting requests get UNKNOWN_MEMBER_ID, so that it may join anew."""
     answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.join_version), outcome)
     answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), outcome)
     group.remove(member.member_id)
@@ -130,11 +132,11 @@ def cancel_syncs(group: ClassicGroup) -> None:
         group.cancel()
 
 
-# The course of a rebalance
+# The phases of a rebalance
 
 
 def rebalance_or_go_on(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """Something changed: a rebalance begins, or the one that is under way may be complete now."""
+    """Begin a rebalance after a change, or complete the one in progress if it can."""
     if group.state in CAN_REBALANCE:
         prepare(state, group, outcome, now_ms)
     else:
@@ -142,11 +144,11 @@ def rebalance_or_go_on(state: ClassicState, group: ClassicGroup, outcome: Outcom
 
 
 def prepare(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """Call everybody to join: heartbeats and syncs say that a rebalance is in progress."""
+    """Ask all members to join: heartbeats and syncs get REBALANCE_IN_PROGRESS."""
     if group.state is COMPLETING_REBALANCE:
         hand_out(state, group, {}, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now_ms)
     cancel_syncs(group)
-    if group.state is EMPTY:  # the first members: others may be on their way
+    if group.state is EMPTY:  # the first members: more may be about to join
         delay_ms = state.settings.initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
         group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -161,13 +163,13 @@ def prepare(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: 
 
 
 def go_on(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """Complete the join if everybody is there; the first one of a group waits for its time."""
+    """Complete the join phase if all members have joined. The first one of a group waits for its delay."""
     if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.have_all_joined:
         complete_join(state, group, outcome, now_ms)
 
 
 def initial_join_is_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """The delay of an empty group is over: it is extended as long as members come, up to their timeout."""
+    """End the delay of an empty group, or extend it while members keep joining, up to their timeout."""
     if group.state is not PREPARING_REBALANCE:
         return
     if group.new_member_added and group.initial_remaining_ms:
@@ -181,7 +183,7 @@ def initial_join_is_over(state: ClassicState, group: ClassicGroup, outcome: Outc
 
 
 def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """The next generation: whoever did not join is out, static members apart."""
+    """Begin the next generation. Members that did not join are removed, except static ones."""
     if group.state is not PREPARING_REBALANCE:
         return
     group.cancel()
@@ -189,7 +191,7 @@ def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, no
         if member.join_token is None and not member.is_static:
             group.remove(member.member_id)
     if group.members and not group.elect_joined_leader():
-        # Only static members, and none came: their sessions will end, or they will join.
+        # Only static members are left and none joined: their sessions will end, or they will join.
         await_joins(state, group, Due.JOIN, now_ms + group.rebalance_timeout_ms)
         return
     group.next_generation(now_ms)
@@ -217,7 +219,7 @@ def hand_out(
     outcome: Outcome,
     now_ms: int,
 ) -> None:
-    """Every member's part (nothing, in case of an error), told to those who wait for it."""
+    """Set every member's assignment (empty after an error), and send it to the members that wait for it."""
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
         if member.sync_token is not None:
@@ -229,7 +231,7 @@ def hand_out(
 
 
 def member_is_gone(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """What follows when a member's time was over."""
+    """Continue after a member's session expired."""
     if group.state is STABLE or group.state is COMPLETING_REBALANCE:
         rebalance_or_go_on(state, group, outcome, now_ms)
     elif group.state is PREPARING_REBALANCE and group.have_all_joined:
@@ -237,7 +239,7 @@ def member_is_gone(state: ClassicState, group: ClassicGroup, outcome: Outcome, n
 
 
 def syncs_are_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """Members that joined and never asked for their part are out."""
+    """Remove members that joined and never synced, and begin a rebalance."""
     if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.unsynced:
         return
     for member_id in list(group.unsynced):

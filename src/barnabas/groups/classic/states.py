@@ -1,10 +1,10 @@
-"""States of a classic group, and which of them may follow which.
+"""The states of a classic group and their transitions.
 
     Empty ──► PreparingRebalance ──► CompletingRebalance ──► Stable
       ▲         │    ▲     ▲               │                   │
       └─────────┘    │     └───────────────┘                   │
                      └─────────────────────────────────────────┘
-Every state may become Dead: the group is deleted, or its shard is led elsewhere.
+Every state may become Dead: the group is deleted, or another broker coordinates it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Topics that members of a group of consumers read, out of the metadata that they joined with.
+"""The topics that a group's members subscribed to, from the metadata they joined with.
 
-In: the bytes of ConsumerProtocolSubscription, as each member sent them. Out: names, or None when any cannot
-be read: clients may put there what they like. Only version 0 is read, the part that all versions share.
+In: the bytes of ConsumerProtocolSubscription, as each member sent them. Out: names, or None if any cannot be
+decoded: clients may send arbitrary bytes there. Only version 0 is decoded, which all versions contain.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns, members reconcile step by step. Pure.
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns, members reconcile step by step. No I/O.
 
-`coordinator` is the door. `group` and `member` are the state that records tell, `heartbeat` decides what a
-member hears, `target` who shall read what, `reconciliation` how a member gets there, `leaving` how it goes.
+`coordinator` takes requests. `group` and `member` are the state that the records define. `heartbeat` decides
+heartbeats, `target` computes the target assignment, `reconciliation` moves a member towards it, `leaving`
+removes members.
 """

@@ -1,8 +1,8 @@
-"""Members that speak the classic protocol within a consumer group: they join, sync, beat and leave.
+"""Members that use the classic protocol within a consumer group: join, sync, heartbeat, leave.
 
-In: their requests. Out: outcomes. A join is a heartbeat that says everything, a sync fetches the assignment,
-and "rebalance in progress" is how such a member hears that there is something new.
-Does not know: how a group becomes one of the other kind (`migration`).
+In: their requests. Out: outcomes. A join acts as a full heartbeat, a sync fetches the assignment, and
+REBALANCE_IN_PROGRESS tells such a member that its assignment changed.
+Does not know: how a group changes its kind (`migration`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_TYPE = "consumer"
-KNOWN_MEMBER_VERSION = 4  # of JoinGroup: a new dynamic member is given an id first
+KNOWN_MEMBER_VERSION = 4  # of JoinGroup: a new dynamic member first gets an id
 BATCHED_LEAVE_VERSION = 3
-PROTOCOL_REQUIRED_VERSION = 5  # of SyncGroup: protocol type and name have to be there
+PROTOCOL_REQUIRED_VERSION = 5  # of SyncGroup: protocol type and name are required
 NO_TIMEOUT_MS = -1
 
 
@@ -48,7 +48,7 @@ def check_join(state: ConsumerState, group: ConsumerGroup, request: JoinGroupReq
 def joining_member(
     group: ConsumerGroup, request: JoinGroupRequest, member_id: str
 ) -> tuple[ConsumerMember, list[Entry]]:
-    """The member before this join; a static one takes the place of its last incarnation."""
+    """The member before this join. A static member replaces its previous incarnation."""
     instance_id = request.group_instance_id
     if instance_id is None:
         return group.members.get(member_id) or ConsumerMember(member_id), []
@@ -161,7 +161,7 @@ def heartbeat(state: ConsumerState, group: ConsumerGroup, request: HeartbeatRequ
 
 
 def must_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """There is a new target, or something to revoke, or everything it waited for has become free."""
+    """Whether there is a new target, or something to revoke, or everything it waited for is free."""
     if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     return member.state is MemberState.UNRELEASED_PARTITIONS and not is_waiting(group, member)
@@ -188,7 +188,7 @@ def renew_session(state: ConsumerState, group: ConsumerGroup, member: ConsumerMe
 
 
 def call_to_join(state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
-    """From the first call on, the member has its rebalance timeout to come."""
+    """Ask the member to rejoin. Its rebalance timeout counts from the first time."""
     if not state.is_set(Due.JOIN, group.group_id, member.member_id):
         at_ms = now_ms + member.rebalance_timeout_ms
         state.set_timer(Due.JOIN, group.group_id, member.member_id, at_ms)
@@ -197,25 +197,26 @@ def call_to_join(state: ConsumerState, group: ConsumerGroup, member: ConsumerMem
 def leave(
     group: ConsumerGroup, request: LeaveGroupRequest, version: int
 ) -> tuple[list[ConsumerMember], LeaveGroupResponse]:
-    """Members that go, also of the consumer protocol if an administrator says so; and the answer."""
+    """The members that leave, and the response. An administrator may remove members of the consumer
+    protocol too."""
     identities = request.members
     if version < BATCHED_LEAVE_VERSION:
         identities = [LeaveGroupRequest.MemberIdentity(member_id=request.member_id)]
-    gone: dict[str, ConsumerMember] = {}
+    left: dict[str, ConsumerMember] = {}
     response = LeaveGroupResponse()
     for identity in identities:
-        answer = LeaveGroupResponse.MemberResponse(
+        result = LeaveGroupResponse.MemberResponse(
             member_id=identity.member_id, group_instance_id=identity.group_instance_id
         )
-        response.members.append(answer)
+        response.members.append(result)
         try:
             member = leaver(group, identity)
-            gone[member.member_id] = member
+            left[member.member_id] = member
         except KafkaError as refused:
-            answer.error_code = refused.code
+            result.error_code = refused.code
     if version < BATCHED_LEAVE_VERSION:
         response = LeaveGroupResponse(error_code=response.members[0].error_code)
-    return list(gone.values()), response
+    return list(left.values()), response
 
 
 def leaver(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> ConsumerMember:

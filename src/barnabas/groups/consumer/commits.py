@@ -1,7 +1,7 @@
-"""Whether a member of a consumer group may commit or read offsets in the epoch that it names.
+"""Whether a member of a consumer group may commit or fetch offsets in the epoch that it names.
 
-In: a group, a member's id and epoch. Out: nothing, or KafkaError. A commit with an older epoch is judged
-partition by partition: it counts if the member has had the partition since that epoch or longer (KIP-1251).
+In: a group, a member's id and epoch. Out: nothing, or KafkaError. A commit with an older epoch is checked per
+partition: it is valid if the member has had the partition since that epoch or longer (KIP-1251).
 Does not know: offsets.
 """
 
@@ -18,8 +18,9 @@ VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
 def check_commit(
     group: ConsumerGroup, member_id: str, epoch: int, version: int | None
 ) -> PartitionCheck | None:
-    """KafkaError for the whole request; a check for each partition, or None if all may be committed. The
-    version is that of OffsetCommit, None in transactions."""
+    """Raise KafkaError for the whole request. Returns a check for each partition, or None if all may be
+    committed.
+    `version` is that of OffsetCommit, None in transactions."""
     if epoch < 0 and not group.members:
         return None
     member = member_of(group, member_id)
@@ -65,5 +66,5 @@ def refuse(member: ConsumerMember, message: str) -> None:
 
 
 def too_old(member: ConsumerMember) -> ErrorCode:
-    """How a member hears that its epoch is wrong, in the words of its protocol."""
+    """The error for a wrong epoch in the member's own protocol."""
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

@@ -1,7 +1,8 @@
-"""All consumer groups of a shard, behind what the shard asks of every kind of group.
+"""All consumer groups of a shard; implements `GroupKind`.
 
-In: ConsumerGroupHeartbeat and ConsumerGroupDescribe, records, time, metadata. Out: outcomes and answers.
-Groups change in `apply` alone, so an outcome's records are applied before the group is decided on again.
+In: ConsumerGroupHeartbeat and ConsumerGroupDescribe, records, time, metadata. Out: outcomes and responses.
+Groups change only in `apply`, so the records of an outcome must be applied before the next decision on the
+group.
 Does not know: offsets, the log.
 """
 
@@ -55,7 +56,7 @@ PARTITIONS_AT_ONCE = 1_000
 
 
 class ConsumerGroups:
-    """See `groups.kind.GroupKind` for what the methods mean."""
+    """`groups.basics.kind.GroupKind` describes the methods."""
 
     __slots__ = ("_mixed", "classic", "state")
 
@@ -80,7 +81,7 @@ class ConsumerGroups:
         return self._mixed.handle(request, caller, image, now_ms)
 
     def is_long(self, request: ConsumerGroupHeartbeatRequest, image: MetadataImage) -> bool:
-        """Whether the heartbeat makes a new target, or looks at its topics, and these are large."""
+        """Whether the heartbeat computes a new target, or hashes its topics, for a large group."""
         group = self.state.groups.get(request.group_id)
         is_joining = request.member_epoch == JOINING_EPOCH
         if group is None:
@@ -94,7 +95,7 @@ class ConsumerGroups:
         return self._partitions_of((*group.subscribed_topics(), *names), image) > PARTITIONS_AT_ONCE
 
     def _partitions_of(self, topics: Collection[str], image: MetadataImage) -> int:
-        """How many partitions the topics have, as far as that matters."""
+        """The number of partitions of the topics, exact only below PARTITIONS_AT_ONCE topics."""
         if len(topics) > PARTITIONS_AT_ONCE:
             return len(topics)
         by_name = image.topics.by_name
@@ -140,7 +141,8 @@ class ConsumerGroups:
     def _group_for(
         self, request: ConsumerGroupHeartbeatRequest, image: MetadataImage
     ) -> tuple[ConsumerGroup, list[Entry]]:
-        """The group, or a new one for who joins; and the records that end the same group of another kind."""
+        """The group, or a new one for a member that joins; and the records that delete a group of another
+        kind."""
         group_id = request.group_id
         group = self.state.groups.get(group_id)
         if group is not None:
@@ -171,8 +173,8 @@ class ConsumerGroups:
         return describing.described(group, self.state.default_assignor, image)
 
     def forget_decision(self, group_id: str) -> bool:
-        """The records of a heartbeat cannot be written: look at the group's topics again. Whether that is all
-        there is to do: a group on its way from the classic protocol has answered its members."""
+        """Undo after the records of a heartbeat could not be written: check the group's topics again.
+        Returns whether that is enough: a group that was being upgraded has already answered its members."""
         group = self.state.groups.get(group_id)
         if group is not None:
             group.metadata_is_fresh = False
@@ -184,10 +186,10 @@ class ConsumerGroups:
         replay.apply(self.state, entry)
 
     def loaded(self, now_ms: int) -> None:
-        """Nothing follows from it."""
+        """Nothing to do."""
 
     def replayed(self, now_ms: int) -> Steps[None]:
-        """Sessions begin anew, with the broker's own timeout until the first heartbeat tells the group's."""
+        """Start sessions with the broker's default timeout; the first heartbeat applies the group's own."""
         state = self.state
         state.deadlines = Deadlines()
         state.timers.clear()
@@ -218,7 +220,8 @@ class ConsumerGroups:
         self.state.deadlines.shift(by_ms)
 
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
-        """At most one outcome a group: its records are applied before the group is decided on again."""
+        """Handle timers that are due. Returns at most one outcome per group: its records must be applied
+        first."""
         expired: dict[str, dict[str, ConsumerMember]] = {}
         to_resolve: list[str] = []
         state = self.state
@@ -242,14 +245,15 @@ class ConsumerGroups:
             if group_id not in expired and not is_searching:
                 records = regexes.resolve(state, state.groups[group_id], image, now_ms)
                 is_searching = records is None
-            if records is None:  # with the next turn
+            if records is None:  # in the next turn
                 state.set_timer(Due.REGEX, group_id, regexes.EVERYBODY, now_ms)
             elif records:
                 outcomes.append(Outcome(records=records))
         return outcomes
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
-        """Groups whose topics changed look at them with their next heartbeat; nothing is written now."""
+        """Mark groups whose topics changed. They check their topics with their next heartbeat; nothing is
+        written now."""
         state = self.state
         if state.topics_version == NO_VERSION or changes.created:
             state.topics_version = image.provenance.offset
@@ -260,7 +264,7 @@ class ConsumerGroups:
                     group.metadata_is_fresh = False
         return []
 
-    # What offsets and administration ask
+    # Serving offsets and administration
 
     def get(self, group_id: str) -> ConsumerGroup | None:
         return self.state.groups.get(group_id)
@@ -290,7 +294,7 @@ class ConsumerGroups:
         commits.check_fetch(self.state.groups[group_id], member_id, epoch)
 
     def check_offset_delete(self, group_id: str) -> None:
-        """Offsets of topics that nobody reads may always be deleted."""
+        """Offsets of topics without subscribers may always be deleted."""
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         return self.state.groups[group_id].is_subscribed(topic)
@@ -306,7 +310,7 @@ class ConsumerGroups:
         return SINCE_COMMIT
 
     def counts(self) -> Counter[ConsumerGroupState]:
-        """How many groups are in which state."""
+        """The number of groups in each state."""
         return Counter(group.state for group in self.state.groups.values())
 
     def listed(self, group_id: str) -> ListGroupsResponse.ListedGroup | None:

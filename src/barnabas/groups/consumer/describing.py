@@ -1,7 +1,7 @@
 """Consumer groups as ConsumerGroupDescribe and ListGroups show them.
 
-In: a group and metadata, for topic names. Out: parts of answers.
-Does not know: who may see what.
+In: a group, and metadata for topic names. Out: parts of responses.
+Does not know: authorization.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def described_member(
 
 
 def assignment(partitions: Mapping[bytes, Iterable[int]], image: MetadataImage) -> Response.Assignment:
-    """Partitions with the names of their topics; topics that are gone are not shown."""
+    """Partitions with their topics' names. Deleted topics are left out."""
     by_id = image.topics.by_id
     return Response.Assignment(
         topic_partitions=[

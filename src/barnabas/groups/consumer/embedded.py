@@ -1,7 +1,7 @@
-"""The consumer protocol that classic members carry inside their metadata: subscriptions and assignments.
+"""The consumer protocol that classic members embed in their metadata: subscriptions and assignments.
 
-In: bytes as members sent them, or partitions by topic id. Out: messages with ids, or bytes. ProtocolError for
-bytes that are something else: members of a classic group may carry what they like.
+In: bytes as members sent them, or partitions by topic id. Out: messages with ids, or bytes. Raises
+ProtocolError for other bytes: members of a classic group may send anything.
 Does not know: groups.
 """
 
@@ -16,14 +16,14 @@ from barnabas.protocol.messages.consumer_protocol_assignment import ConsumerProt
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 VERSION_SIZE = 2
-VERSION_MAX = 3  # of both; what is newer is read as this one
+VERSION_MAX = 3  # of both; newer versions are read as this one
 
 Partitions = dict[bytes, frozenset[int]]
 
 
 def version_of(data: bytes) -> int:
     if len(data) < VERSION_SIZE:
-        raise ProtocolError("version", "two bytes with the version are missing")
+        raise ProtocolError("version", "the two bytes of the version are missing")
     version = int.from_bytes(data[:VERSION_SIZE], "big", signed=True)
     if version < 0:
         raise ProtocolError("version", f"{version} is no version of the consumer protocol")
@@ -35,7 +35,7 @@ def subscription(metadata: bytes) -> ConsumerProtocolSubscription:
 
 
 def owned(of: ConsumerProtocolSubscription, image: MetadataImage) -> Reported:
-    """Partitions that a member brings with it; topics that do not exist are left out."""
+    """The partitions that a member owns when it joins. Unknown topics are left out."""
     return by_id(((topic.topic, topic.partitions) for topic in of.owned_partitions), image)
 
 
@@ -60,7 +60,7 @@ def by_id(topics: Iterable[tuple[str, list[int]]], image: MetadataImage) -> Part
 def assignment_bytes(
     partitions: Mapping[bytes, Iterable[int]], metadata: bytes, image: MetadataImage
 ) -> bytes:
-    """An assignment in the version that the member's own metadata has."""
+    """Encode an assignment in the version of the member's own metadata."""
     version = version_of(metadata)
     known = image.topics.by_id
     named = {known[id].name: sorted(numbers) for id, numbers in partitions.items() if id in known}

@@ -1,7 +1,7 @@
-"""The records of consumer groups, with the content that Apache Kafka 4.3.1 gives them.
+"""The records of consumer groups, with the content that Apache Kafka 4.3.1 writes.
 
-In: members and assignments. Out: entries for `__consumer_offsets`. Topics stand in the order of their ids and
-partitions in ascending order, so that the same state is always the same bytes.
+In: members and assignments. Out: entries for `__consumer_offsets`. Topics are sorted by id and partitions by
+number, so that equal states give equal bytes.
 Does not know: when to write what.
 """
 
@@ -27,7 +27,7 @@ def no_epoch(group_id: str) -> Entry:
 
 
 def no_partition_metadata(group_id: str) -> Entry:
-    """Topics of a group are remembered by their hash since 4.1; what older versions wrote goes away."""
+    """Delete the record that versions before 4.1 wrote; since then a group keeps a hash of its topics."""
     return Entry(log.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
@@ -111,8 +111,8 @@ def no_regex(group_id: str, pattern: str) -> Entry:
     return Entry(log.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), None)
 
 
-def goodbye(group_id: str, member_id: str) -> list[Entry]:
-    """The end of a member; its assignments go first, as replaying demands in Apache Kafka."""
+def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
+    """Delete a member. Its assignments come first, as Apache Kafka's replay requires."""
     return [no_current(group_id, member_id), no_target(group_id, member_id), no_member(group_id, member_id)]
 
 

@@ -1,7 +1,8 @@
-"""One consumer group as its records tell it: epochs, members, the target assignment, resolved expressions.
+"""One consumer group as its records define it: epochs, members, target assignment, resolved regular
+expressions.
 
-In: members and other facts, as `replay` reads them from records. Out: what decisions ask: how many read a
-topic, who has a partition, which assignor most members want. Indexes follow every change.
+In: members and other facts, as `replay` reads them from records. Out: lookups for decisions: how many members
+read a topic, who owns a partition, which assignor most members want. Every change updates the indexes.
 Does not know: time, metadata, requests.
 """
 
@@ -15,7 +16,7 @@ from barnabas.groups.assignors.spec import NO_PARTITIONS, Assignment
 from barnabas.groups.consumer.member import ConsumerMember, Owned
 from barnabas.groups.consumer.subscribers import Subscribers
 
-FIRST_EPOCH = 1  # of a group without members; the first that joins makes it 2
+FIRST_EPOCH = 1  # of a group without members; the first member makes it 2
 
 
 class ConsumerGroupState(StrEnum):
@@ -29,7 +30,7 @@ class ConsumerGroupState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
     topics: frozenset[str] = frozenset()
-    version: int = 0  # offset of the metadata that was looked at
+    version: int = 0  # offset of the metadata that was searched
     timestamp_ms: int = 0
 
 
@@ -58,29 +59,29 @@ class ConsumerGroup:
     )
 
     def __init__(self, group_id: str, subscribers: Subscribers | None = None) -> None:
-        """`subscribers` is the index of the shard; a group that is not in the shard (yet) has none."""
+        """`subscribers` is the index of the shard; a group outside the shard has none."""
         self._subscribers = subscribers
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.has_partition_metadata = False  # a record of before 4.1 is still there
+        self.has_partition_metadata = False  # a record from before 4.1 still exists
         self._assignment_epoch = FIRST_EPOCH
-        self._arrived = 0  # members that are reconciled to the assignment's epoch
+        self._arrived = 0  # members reconciled to the assignment epoch
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerMember] = {}
-        self.static_members: dict[str, str] = {}  # member ids by instance id
+        self.static_members: dict[str, str] = {}  # instance id -> member id
         self.target: dict[str, Assignment] = {}
         self.resolved: dict[str, ResolvedRegex] = {}
         self.topic_counts: dict[str, int] = {}  # members that named a topic
-        self.topic_regex_counts: dict[str, int] = {}  # resolved expressions that found a topic
+        self.topic_regex_counts: dict[str, int] = {}  # resolved expressions that match a topic
         self.regex_counts: dict[str, int] = {}  # members that sent an expression
         self.assignor_counts: dict[str, int] = {}
-        self.owner_epochs: dict[bytes, dict[int, int]] = {}  # epochs of those who have partitions
+        self.owner_epochs: dict[bytes, dict[int, int]] = {}  # topic -> partition -> epoch of its owner
         self.classic_count = 0
         self.classic_protocol_counts: dict[str, int] = {}
-        self.metadata_is_fresh = False  # soft: the hash was compared since topics last changed
+        self.metadata_is_fresh = False  # not recorded: the hash was compared since topics last changed
 
-    # Questions
+    # Lookups
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -102,7 +103,7 @@ class ConsumerGroup:
         self._arrived = sum(member.is_reconciled_to(epoch) for member in self.members.values())
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch of the member that has a partition, or still has to give it up; None if it is free."""
+        """The epoch of the member that owns a partition or still has to revoke it; None if it is free."""
         return self.owner_epochs.get(topic_id, {}).get(partition)
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
@@ -110,7 +111,8 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str, instance_id: str | None) -> Assignment:
-        """A static member that comes back finds the target of its last incarnation."""
+        """The target of a member. A static member that rejoins gets the target of its previous
+        incarnation."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, member_id)
         return self.target.get(member_id, NO_PARTITIONS)
@@ -124,7 +126,7 @@ class ConsumerGroup:
     def preferred_assignor(
         self, before: ConsumerMember | None = None, after: ConsumerMember | None = None
     ) -> str | None:
-        """What most members ask for, as if `after` stood in the place of `before`."""
+        """The assignor that most members want, with `after` in the place of `before`."""
         counts = dict(self.assignor_counts)
         if before is not None and before.assignor is not None:
             add(counts, before.assignor, -1)
@@ -172,7 +174,7 @@ class ConsumerGroup:
             self._read(self.topic_regex_counts, before.topics, -1)
 
     def leave_index(self) -> None:
-        """The group is removed from its shard."""
+        """Remove the group from its shard's index."""
         index, self._subscribers = self._subscribers, None
         if index is not None:
             for topic in self.subscribed_topics():
@@ -203,7 +205,7 @@ class ConsumerGroup:
         for topic_id, numbers in partitions.items():
             epochs = self.owner_epochs.setdefault(topic_id, {})
             for number in numbers:
-                # A log that compaction cut may name two owners for a moment: the later epoch is right.
+                # A compacted log may name two owners for a while: the later epoch is right.
                 epochs[number] = max(epoch, epochs.get(number, epoch))
 
     def _disown(self, partitions: Owned, epoch: int) -> None:

@@ -1,8 +1,8 @@
-"""A heartbeat of a consumer group's member, from its request to what it hears and what is written down.
+"""The decision about a member's heartbeat in a consumer group: its response and its records.
 
-In: a request that `validation` let pass. Out: an outcome. In order: who is it (`joining`), what did it
-change, has the group a new epoch, is a new target due (`target`), how far does the member get.
-Most heartbeats change nothing: those are answered at the top.
+In: a request that passed `validation`. Out: an outcome. In order: find the member (`joining`), apply what it
+changed, compute the group's epoch, compute a target if one is due (`target`), move the member towards it.
+Most heartbeats change nothing: they get their response at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Response = ConsumerGroupHeartbeatResponse
 
 
 def is_quiet(group: ConsumerGroup, member: ConsumerMember, request: Request, caller: Caller) -> bool:
-    """The member has arrived where all shall be, and says nothing new."""
+    """Whether the member has reached the target and reports nothing new."""
     return (
         request.member_epoch == member.epoch == group.assignment_epoch == group.epoch
         and member.state is MemberState.STABLE
@@ -59,7 +59,7 @@ def is_quiet(group: ConsumerGroup, member: ConsumerMember, request: Request, cal
 def quiet(
     state: ConsumerState, request: Request, caller: Caller, image: MetadataImage, now_ms: int
 ) -> Outcome | None:
-    """The answer to a heartbeat that changes nothing; None for all others."""
+    """The response to a heartbeat that changes nothing; None for all others."""
     group = state.groups.get(request.group_id)
     if group is None:
         return None
@@ -72,7 +72,7 @@ def quiet(
 def alive(
     state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, image: MetadataImage, now_ms: int
 ) -> Response:
-    """Begins the member's session anew; what it hears at least."""
+    """Renew the member's session, and return the minimal response."""
     times = state.times(group.group_id, image)
     state.set_timer(Due.SESSION, group.group_id, member.member_id, now_ms + times.session_timeout_ms)
     return Response(
@@ -89,8 +89,8 @@ def heartbeat(
     caller: Caller,
     clock: tuple[int, MetadataImage],
 ) -> Steps[Outcome]:
-    """Decides on a heartbeat of a group that exists, or of a new one that its first records will make. In
-    steps: the group may have a thousand members, whose assignment is made anew."""
+    """Decide a heartbeat of an existing group, or of a new one that its first records create. In steps,
+    because a new assignment of a thousand members takes long."""
     now_ms, image = clock
     check_size(group, request.member_id, state.settings.consumer_group_size_max)
     reported = reported_by(request)
@@ -117,7 +117,7 @@ def progress(
     records: list[Entry],
     clock: tuple[int, MetadataImage],
 ) -> Steps[ConsumerMember]:
-    """Writes down what is new of a member, and leads it and its group as far as they can go."""
+    """Record what is new about a member, and move it and its group as far as possible."""
     now_ms, image = clock
     names_changed = False
     if after != before:
@@ -130,7 +130,7 @@ def progress(
         epoch = yield from refreshed_epoch(state, group, before, after, bump, records, image)
     goal = yield from goal_of(state, group, before, after, epoch, records, clock)
     moved = move(after, goal, reported, names_changed or change is not Change.NONE)
-    group.metadata_is_fresh = True  # not before: whatever fails above is tried again
+    group.metadata_is_fresh = True  # last, so that a failure above is retried
     if moved != after:
         records.append(entries.current(group.group_id, moved))
         watch_revocation(state, group.group_id, moved, now_ms)
@@ -146,7 +146,7 @@ def refreshed_epoch(
     records: list[Entry],
     image: MetadataImage,
 ) -> Steps[int]:
-    """The group's epoch after its topics were looked at: one more if they, or who reads them, changed."""
+    """The group's epoch after checking its topics: one higher if the topics or their subscribers changed."""
     topics = topics_after(group, before, after)
     metadata_hash = yield from state.hashes.of_group_in_steps(topics, image)
     epoch = group.epoch
@@ -159,9 +159,9 @@ def refreshed_epoch(
 
 
 def topics_after(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> set[str]:
-    """Topics that the group reads once `after` stands in the place of `before`."""
-    gone = {name for name in before.topics - after.topics if group.topic_counts.get(name) == 1}
-    found = {*(group.topic_counts.keys() - gone), *after.topics}
+    """The topics that the group reads with `after` in the place of `before`."""
+    dropped = {name for name in before.topics - after.topics if group.topic_counts.get(name) == 1}
+    found = {*(group.topic_counts.keys() - dropped), *after.topics}
     found.update(group.topic_regex_counts)
     if before.regex and before.regex != after.regex and group.regex_counts.get(before.regex) == 1:
         resolved = group.resolved.get(before.regex)
@@ -181,7 +181,7 @@ def goal_of(
     records: list[Entry],
     clock: tuple[int, MetadataImage],
 ) -> Steps[Goal]:
-    """Where the member goes: to a new target if the group's epoch moved on and the last one is old enough."""
+    """The member's goal: a new target if the group's epoch has advanced and the last target is old enough."""
     now_ms, image = clock
     by_id = image.topics.by_id
     resolved = group.resolved.get(after.regex) if after.regex else None
@@ -213,7 +213,7 @@ def move(
 
 
 def watch_revocation(state: ConsumerState, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-    """Who has to give up partitions must do so in time; classic members are watched in other ways."""
+    """Limit the time of a revocation. Classic members have other timers."""
     if member.is_classic:
         return
     state.cancel_timer(Due.REBALANCE, group_id, member.member_id)
@@ -222,7 +222,7 @@ def watch_revocation(state: ConsumerState, group_id: str, member: ConsumerMember
 
 
 def with_news(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
-    """The member as it describes itself now; what a request leaves out stays as it was."""
+    """The member with the request's values; absent fields stay as they were."""
     names = request.subscribed_topic_names
     topics = member.topics if names is None else frozenset(names)
     timeout_ms = request.rebalance_timeout_ms
@@ -250,7 +250,7 @@ def reported_by(request: Request) -> Reported | None:
 
 
 def is_full(request: Request) -> bool:
-    """Whoever joins, or says everything again after an error, wants to hear everything."""
+    """Whether the response must be complete: the member joins, or repeats everything after an error."""
     if request.member_epoch == JOINING_EPOCH:
         return True
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
@@ -271,7 +271,7 @@ def shown(assigned: Owned) -> Response.Assignment:
 
 
 def new_member_id(rng: Rng) -> str:
-    """A random id in Kafka's text, for clients of version 0 that do not make their own."""
+    """A random id in Kafka's form, for clients of version 0, which do not make their own."""
     bits = rng.getrandbits(128) & ~(0xF << 76 | 0x3 << 62) | (0x4 << 76 | 0x2 << 62)
     text = to_text(bits.to_bytes(16, "big"))
     return text if not text.startswith("-") else "A" + text[1:]

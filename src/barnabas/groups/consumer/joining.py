@@ -1,7 +1,8 @@
-"""Who a heartbeat comes from: a member that is known, one that joins, or one that is told to go away.
+"""Finds the member that sent a heartbeat: a known one or one that joins.
 
-In: a group and a request. Out: the member as it is before the request, and the records that put a static
-member in the place of its last incarnation. KafkaError for those who are unknown, fenced or too early.
+In: a group and a request. Out: the member as it is before the request, and the records that replace the
+previous incarnation of a static member. Raises KafkaError for members that are unknown, fenced or rejoin too
+early.
 Does not know: subscriptions, assignments.
 """
 
@@ -58,7 +59,7 @@ def static_member(
 def replace_static(
     group: ConsumerGroup, existing: ConsumerMember, member_id: str
 ) -> tuple[ConsumerMember, list[Entry]]:
-    """The same member under its new id, with everything that it had."""
+    """The same member under a new id, with everything that it had."""
     member = replace(existing, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=0)
     group_id = group.group_id
     records = entries.goodbye(group_id, existing.member_id)
@@ -81,7 +82,7 @@ def check_instance(existing: ConsumerMember | None, member_id: str, instance_id:
 
 
 def check_epoch(member: ConsumerMember, epoch: int, reported: Reported | None) -> None:
-    """A member must know its epoch, or the one before: the answer with the new one may have been lost."""
+    """A member must send its epoch, or the previous one: the response with the new one may have been lost."""
     if epoch in (JOINING_EPOCH, member.epoch):
         return
     if epoch > member.epoch:
@@ -91,7 +92,7 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: Reported | None) -
 
 
 def is_part(reported: Reported | None, member: ConsumerMember) -> bool:
-    """Whether the member owns nothing but what it was assigned."""
+    """Whether the member owns nothing beyond its assignment."""
     if reported is None:
         return False
     return all(

@@ -1,6 +1,6 @@
-"""How members go: they leave, are fenced because they were silent or slow, or pause as static members.
+"""How members go: they leave, are fenced for silence or slowness, or leave temporarily as static members.
 
-In: a group and its members that go. Out: records; the group's epoch grows, so that others take over.
+In: a group and the members that go. Out: records. The group's epoch grows, so that others get the partitions.
 Does not know: requests of the classic protocol, time.
 """
 
@@ -25,7 +25,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 
 
 def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """The member that says goodbye."""
+    """The member that leaves."""
     if request.instance_id is not None:
         existing = group.static_member(request.instance_id)
         return check_instance(existing, request.member_id, request.instance_id)
@@ -37,7 +37,7 @@ def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Cons
 
 
 def pause(group: ConsumerGroup, member: ConsumerMember) -> Outcome:
-    """A static member goes for a while: nobody else gets its partitions until its session is over."""
+    """Let a static member leave temporarily: its partitions stay assigned until its session expires."""
     paused = replace(
         member,
         epoch=STATIC_LEAVING_EPOCH,
@@ -51,14 +51,14 @@ def pause(group: ConsumerGroup, member: ConsumerMember) -> Outcome:
 def remove(
     state: ConsumerState, group: ConsumerGroup, members: Iterable[ConsumerMember], image: MetadataImage
 ) -> list[Entry]:
-    """The end of some members of a group, in one new epoch."""
-    gone = list(members)
+    """Remove some members of a group, with one new epoch."""
+    removed = list(members)
     group_id = group.group_id
     records: list[Entry] = []
     topics = dict(group.topic_counts)
     by_regex = dict(group.topic_regex_counts)
     expressions = dict(group.regex_counts)
-    for member in gone:
+    for member in removed:
         records.extend(entries.goodbye(group_id, member.member_id))
         add_all(topics, member.topics, -1)
         if member.regex:
@@ -69,13 +69,13 @@ def remove(
             add_all(by_regex, group.resolved[pattern].topics, -1)
     metadata_hash = state.hashes.of_group({*topics, *by_regex}, image)
     records.append(entries.epoch(group_id, group.epoch + 1, metadata_hash))
-    for member in gone:
+    for member in removed:
         state.cancel_timers(group_id, member.member_id)
     return records
 
 
 def tombstones(group: ConsumerGroup) -> list[Entry]:
-    """The end of the group itself."""
+    """The records that delete the group."""
     group_id = group.group_id
     return [
         *(entries.no_current(group_id, member_id) for member_id in group.members),

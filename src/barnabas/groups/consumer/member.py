@@ -1,7 +1,7 @@
-"""A member of a consumer group: what it subscribed to, which partitions it has, and how far it is.
+"""A member of a consumer group: its subscription, its partitions, and how far it has reconciled.
 
-A frozen value: a heartbeat makes a new one, and the records say in which parts it differs. Partitions are
-kept with the epoch in which they were assigned, so that commits of an older epoch can be judged (KIP-1251).
+An immutable value: a heartbeat makes a new one, and the records hold the parts that differ. Each partition
+has the epoch in which it was assigned, so that commits with an older epoch can be checked (KIP-1251).
 Does not know: its group, the target assignment.
 """
 
@@ -22,7 +22,7 @@ STATIC_LEAVING_EPOCH = -2
 NO_TIMEOUT_MS = -1
 
 Owned = Mapping[bytes, Mapping[int, int]]
-"""By topic id the partitions, each with the epoch of its assignment; no topic without partitions."""
+"""Topic id -> partition -> the epoch of its assignment. No topic without partitions."""
 
 NOTHING: Owned = {}
 ClassicMemberMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
@@ -30,12 +30,12 @@ RecordedPartitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
 
 
 class MemberState(IntEnum):
-    """How far a member is with the target assignment; the values are those of the records."""
+    """How far a member has reconciled; the values are those of the records."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # has to give up partitions, and did not say that it did
-    UNRELEASED_PARTITIONS = 2  # waits for partitions that others still have
-    UNKNOWN = 127  # written by something newer
+    UNREVOKED_PARTITIONS = 1  # must revoke partitions, and has not confirmed it
+    UNRELEASED_PARTITIONS = 2  # waits for partitions that others still own
+    UNKNOWN = 127  # written by a newer version
 
     @classmethod
     def _missing_(cls, value: object) -> MemberState:
@@ -44,10 +44,10 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicSide:
-    """What is known of a member that speaks the classic protocol within a consumer group."""
+    """The data of a member that uses the classic protocol within a consumer group."""
 
     session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]  # names with metadata, the favourite first
+    protocols: tuple[tuple[str, bytes], ...]  # names with metadata, the preferred one first
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
-    regex: str | None = ""  # empty or None: not subscribed by an expression
+    regex: str | None = ""  # empty or None: no regular expression
     assignor: str | None = None
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
@@ -73,7 +73,7 @@ class ConsumerMember:
         return self.classic is not None
 
     def counts_like(self, other: ConsumerMember) -> bool:
-        """Whether both add the same to what a group counts of its members."""
+        """Whether both add the same to the group's counts."""
         return (
             self.topics == other.topics
             and self.regex == other.regex
@@ -85,13 +85,14 @@ class ConsumerMember:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def moved_to(self, epoch: int, state: MemberState, assigned: Owned, revoking: Owned) -> ConsumerMember:
-        """The member one step on. The epoch that it leaves, even for the same one, is remembered."""
+        """The member after one step. `previous_epoch` is the epoch before it, even if that is the same."""
         return replace(
             self, epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking
         )
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """Since when the member has the partition, if it does; those on their way out count."""
+        """The epoch in which the member got the partition; None if it does not own it. Revoking ones
+        count."""
         found = self.assigned.get(topic_id, {}).get(partition)
         return found if found is not None else self.revoking.get(topic_id, {}).get(partition)
 
@@ -129,7 +130,8 @@ class ConsumerMember:
 
 
 def owned(recorded: list[RecordedPartitions], epoch: int) -> Owned:
-    """Partitions of a record; one of before 4.2 does not say since when, then the member's epoch counts."""
+    """The partitions of a record. Records from before 4.2 have no assignment epochs: the member's epoch
+    counts."""
     found: dict[bytes, dict[int, int]] = {}
     for topic in recorded:
         epochs = topic.assignment_epochs

@@ -1,7 +1,7 @@
-"""The hash that a group keeps of the topics it reads: another hash means another assignment is due.
+"""The hash of the topics that a group reads: a changed hash means that a new assignment is due.
 
-In: topic names and a metadata image. Out: Apache Kafka's hash of ids, names, numbers of partitions and racks,
-so that a group that moves between the two keeps its epoch. Hashes are kept while the topic stays as it is.
+In: topic names and a metadata image. Out: Apache Kafka's hash of ids, names, partition counts and racks, so
+that a group that moves between the two keeps its epoch. Hashes are cached while a topic does not change.
 Does not know: groups.
 """
 
@@ -16,11 +16,11 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.steps import Steps, at_once
 from barnabas.metadata.topics import TopicImage
 
-MAGIC = b"\x00"  # version of the form that is hashed
+MAGIC = b"\x00"  # version of the hashed form
 TOPICS_CACHED_MAX = 20_000
 PARTITIONS_A_STEP = 100
 EFFORT_A_TURN = 1_000  # about a millisecond
-TOPIC_EFFORT = 10  # of a topic beside its partitions
+TOPIC_EFFORT = 10  # of a topic, beside its partitions
 
 Racks = dict[int, str]
 
@@ -34,11 +34,11 @@ class MetadataHashes:
         self._topics: dict[str, tuple[TopicImage, int]] = {}
 
     def of_group(self, topics: Iterable[str], image: MetadataImage) -> int:
-        """The hash of those topics that exist; 0 without any."""
+        """The hash of the existing topics among these; 0 if there are none."""
         return at_once(self.of_group_in_steps(topics, image))
 
     def of_group_in_steps(self, topics: Iterable[str], image: MetadataImage) -> Steps[int]:
-        self._follow(image.cluster)
+        self._update_racks(image.cluster)
         by_name = image.topics.by_name
         hashes = []
         for name in sorted(topics):
@@ -49,8 +49,8 @@ class MetadataHashes:
         return (yield from in_steps(pack(f"<{len(hashes)}q", *hashes))) if hashes else 0
 
     def prepare(self, topics: Iterable[str], image: MetadataImage) -> bool:
-        """Hash some topics beforehand; whether all are hashed, so that `of_group` takes little time."""
-        self._follow(image.cluster)
+        """Hash some topics in advance. Returns whether all are hashed, so that `of_group` is quick."""
+        self._update_racks(image.cluster)
         effort = 0
         for name in topics:
             topic = image.topics.by_name.get(name)
@@ -64,11 +64,11 @@ class MetadataHashes:
         return True
 
     def racks(self, image: MetadataImage) -> Racks:
-        """Racks of the brokers that have one."""
-        self._follow(image.cluster)
+        """The racks of the brokers that have one."""
+        self._update_racks(image.cluster)
         return self._racks
 
-    def _follow(self, cluster: ClusterImage) -> None:
+    def _update_racks(self, cluster: ClusterImage) -> None:
         if cluster is self._cluster:
             return
         self._cluster = cluster
@@ -89,7 +89,7 @@ class MetadataHashes:
 
 
 def topic_hash(topic: TopicImage, racks: Racks) -> Steps[int]:
-    # An id is hashed as Java's two numbers, the more significant one first, each from its lowest byte.
+    # An id is hashed as Java's two longs, the more significant one first, each in little-endian order.
     parts = [MAGIC, topic.id[7::-1], topic.id[:7:-1], text(topic.name), pack("<i", len(topic.partitions))]
     if not racks:
         parts.append(pack(f"<{len(topic.partitions)}i", *range(len(topic.partitions))))

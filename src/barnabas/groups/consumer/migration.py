@@ -1,7 +1,7 @@
-"""Groups that change their kind while they are used (KIP-848): classic to consumer, and back.
+"""Conversion of live groups between the two protocols (KIP-848): classic to consumer, and back.
 
-In: a group with everything it has, metadata. Out: the same group as the other kind, and the records for it.
-Upgrade: when the first member of the consumer protocol joins; downgrade: when the last one goes.
+In: a group, metadata. Out: the same group as the other kind, and the records of the conversion. A group is
+upgraded when the first member of the consumer protocol joins, and downgraded when the last one leaves.
 Does not know: requests.
 """
 
@@ -51,7 +51,7 @@ def refuse_upgrade(classic: ClassicGroup, why: str) -> None:
 def upgraded(
     state: ConsumerState, classic: ClassicGroup, image: MetadataImage
 ) -> tuple[ConsumerGroup, list[Entry]]:
-    """A classic group as a consumer group; its members go on with the classic protocol."""
+    """Convert a classic group to a consumer group. Its members continue with the classic protocol."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.assignment_epoch = classic.generation
     try:
@@ -107,7 +107,8 @@ def take_over(
 
 
 def settle_upgrade(state: ConsumerState, classic: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
-    """Whoever waits for the classic group is called to join again; sessions are watched here from now on."""
+    """Answer the waiting requests of the classic group, so that its members rejoin. Their sessions are
+    tracked here now."""
     error = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
         refusal = join_refusal(error, member.join_version, member.member_id)
@@ -120,10 +121,10 @@ def settle_upgrade(state: ConsumerState, classic: ClassicGroup, outcome: Outcome
 # Downgrade
 
 
-def may_downgrade(state: ConsumerState, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> bool:
-    """Only members of the classic protocol stay, and somebody does."""
-    staying = len(group.members) - len(gone)
-    classic = group.classic_count - sum(member.is_classic for member in gone)
+def may_downgrade(state: ConsumerState, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
+    """Whether only members of the classic protocol would remain, and at least one."""
+    staying = len(group.members) - len(leaving)
+    classic = group.classic_count - sum(member.is_classic for member in leaving)
     return (
         0 < staying <= state.settings.group_size_max
         and classic == staying
@@ -140,11 +141,9 @@ def downgrade(
     now_ms: int,
     rebalances: bool,
 ) -> Outcome:
-    """The group as a classic one with these members.
-
-    Each is written down with what it holds, not with its target as in Apache Kafka: if the group is upgraded
-    again before everybody came to the rebalance, nobody else may be given what is still held.
-    """
+    """Convert the group to a classic one with these members.
+    Each is recorded with the partitions it owns, not with its target as in Apache Kafka: if the group is
+    upgraded again before all members have rejoined, no partition may get a second owner."""
     new = ClassicGroup(group.group_id, now_ms)
     new.generation = group.epoch
     for member in members:
@@ -165,7 +164,7 @@ def downgrade(
 
 
 def held_by(member: ConsumerMember) -> dict[bytes, set[int]]:
-    """Partitions that a member may be reading, those included that it was asked to give up."""
+    """The partitions that a member may be reading, including those that it is asked to revoke."""
     held = {topic_id: set(partitions) for topic_id, partitions in member.assigned.items()}
     for topic_id, partitions in member.revoking.items():
         held.setdefault(topic_id, set()).update(partitions)
@@ -173,7 +172,7 @@ def held_by(member: ConsumerMember) -> dict[bytes, set[int]]:
 
 
 def has_arrived(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether a member holds exactly what it shall."""
+    """Whether a member owns exactly its target."""
     target = group.target_of(member.member_id, member.instance_id)
     return held_by(member) == {topic_id: set(partitions) for topic_id, partitions in target.items()}
 

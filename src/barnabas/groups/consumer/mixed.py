@@ -1,7 +1,7 @@
-"""Consumer groups whose members speak both protocols: what classic members ask, and who is left when some go.
+"""Consumer groups whose members use both protocols: requests of classic members, and removal of members.
 
 In: JoinGroup, SyncGroup, Heartbeat and LeaveGroup to a consumer group; members that leave or are fenced. Out:
-outcomes; a group in which only classic members are left becomes a classic one, if the policy allows.
+outcomes. A group with only classic members left becomes a classic one, if the policy allows.
 Does not know: the requests of the consumer protocol.
 """
 
@@ -35,7 +35,7 @@ class MixedGroups:
         self.classic = classic
 
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
-        """Requests of members that speak the classic protocol within a consumer group."""
+        """Handle requests of members that use the classic protocol within a consumer group."""
         state, clock = self.state, (now_ms, image)
         if isinstance(request, HeartbeatRequest):
             try:
@@ -57,11 +57,13 @@ class MixedGroups:
                 return Outcome(reply=join_refusal(error, caller.version, ""))
         if isinstance(request, LeaveGroupRequest):
             group = state.group(request.group_id)
-            gone, reply = classic_members.leave(group, request, caller.version)
-            outcome = self.remove(group, gone, image, now_ms) if gone else Outcome()
+            left, reply = classic_members.leave(group, request, caller.version)
+            outcome = self.remove(group, left, image, now_ms) if left else Outcome()
             outcome.reply = reply
             return outcome
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"no consumer group takes a {type(request).__name__}")
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"consumer groups do not serve {type(request).__name__}"
+        )
 
     def _join(self, request: JoinGroupRequest, caller: Caller, clock: tuple[int, MetadataImage]) -> Outcome:
         state = self.state
@@ -87,7 +89,8 @@ class MixedGroups:
         caller: Caller,
         clock: tuple[int, MetadataImage],
     ) -> Outcome:
-        """The last member of the consumer protocol comes back as one of the classic protocol."""
+        """Downgrade the group, because its last member of the consumer protocol rejoins with the classic
+        one."""
         now_ms, image = clock
         member_id = new_member_id(self.state.rng)
         classic_members.check_join(self.state, group, request, replaced.member_id)
@@ -106,12 +109,16 @@ class MixedGroups:
         return outcome
 
     def remove(
-        self, group: ConsumerGroup, gone: Collection[ConsumerMember], image: MetadataImage, now_ms: int
+        self,
+        group: ConsumerGroup,
+        leaving_members: Collection[ConsumerMember],
+        image: MetadataImage,
+        now_ms: int,
     ) -> Outcome:
-        """Members go; if none but classic ones are left, the group becomes a classic one."""
+        """Remove members. If only classic ones are left, the group becomes a classic one."""
         state = self.state
-        if not migration.may_downgrade(state, group, gone):
-            return Outcome(records=leaving.remove(state, group, gone, image))
-        ids = {member.member_id for member in gone}
+        if not migration.may_downgrade(state, group, leaving_members):
+            return Outcome(records=leaving.remove(state, group, leaving_members, image))
+        ids = {member.member_id for member in leaving_members}
         staying = [each for each in group.members.values() if each.member_id not in ids]
         return migration.downgrade(state, self.classic, group, staying, image, now_ms, rebalances=True)

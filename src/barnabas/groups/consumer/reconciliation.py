@@ -1,12 +1,12 @@
-"""How a member comes from the partitions it has to those it shall have: revoke first, then take what is free.
+"""Moves a member from the partitions it owns to its target: revoke first, then assign what is free.
 
-                      target changed, partitions to give up
+                      target changed, partitions to revoke
         STABLE ────────────────────────────────────────────► UNREVOKED_PARTITIONS
           ▲  │ target changed, others still have some              │ member no longer owns them
           │  └───────────► UNRELEASED_PARTITIONS ◄─────────────────┤ (then on to the latest target)
           └────────────────────────┴── all of them became free ────┘
 
-In: a member, the target, who has what. Out: the member one step on, or the same one.
+In: a member, the target, the owners of partitions. Out: the member after one step, or the same member.
 Does not know: records, timers, requests.
 """
 
@@ -20,23 +20,23 @@ from barnabas.groups.consumer.member import NOTHING, ConsumerMember, MemberState
 from barnabas.protocol import ErrorCode, KafkaError
 
 Reported = Mapping[bytes, frozenset[int]]
-"""Partitions that a member says it owns."""
+"""The partitions that a member reports as owned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a member is led to."""
+    """What a member moves towards."""
 
     epoch: int
     target: Assignment
     reads: Callable[[bytes], bool]  # whether the member subscribed to the topic
-    owner_epoch: Callable[[bytes, int], int | None]  # of whoever has a partition
+    owner_epoch: Callable[[bytes, int], int | None]  # the epoch of the owner of a partition
 
 
 def reconcile(
     member: ConsumerMember, goal: Goal, reported: Reported | None, subscription_changed: bool
 ) -> ConsumerMember:
-    """One step; `reported` is None when the member did not say what it owns."""
+    """One step towards the goal. `reported` is None if the member did not report what it owns."""
     state = member.state
     if state is MemberState.STABLE:
         if member.epoch != goal.epoch:
@@ -88,14 +88,14 @@ def split(
     kept: dict[bytes, dict[int, int]],
     lost: dict[bytes, dict[int, int]],
 ) -> None:
-    """Divides what a member holds of a topic into what stays and what goes."""
+    """Split a member's partitions of a topic into those that stay and those to revoke."""
     for partition, since in held.items():
         side = kept if partition in target else lost
         side.setdefault(topic_id, {})[partition] = since
 
 
 def drop_unsubscribed(member: ConsumerMember, goal: Goal, reported: Reported | None) -> ConsumerMember:
-    """Topics that the member no longer reads are revoked at once, before there is a new target."""
+    """Revoke topics that the member no longer subscribes to, without waiting for a new target."""
     kept = {topic_id: held for topic_id, held in member.assigned.items() if goal.reads(topic_id)}
     if len(kept) == len(member.assigned):
         return member
@@ -109,7 +109,7 @@ def drop_unsubscribed(member: ConsumerMember, goal: Goal, reported: Reported | N
 
 
 def owns_any(reported: Reported | None, partitions: Owned) -> bool:
-    """Whether a member says, or does not deny, that it owns some of the partitions."""
+    """Whether a member reports that it owns some of these partitions, or reports nothing."""
     if reported is None:
         return True
     return any(not of_topic.isdisjoint(reported.get(id, ())) for id, of_topic in keys(partitions))

@@ -1,8 +1,8 @@
-"""Subscriptions by regular expression: when to look for topics, and what the group does with what was found.
+"""Subscriptions by regular expression: when to search for topics, and how the result changes the group.
 
-In: members that change their expression, metadata. Out: a request to resolve (a timer that is due at once),
-and later the records of the topics found, with a new group epoch if they differ.
-Looking is not part of the heartbeat, as in Apache Kafka: the member learns of it with a later one.
+In: members that change their expression, metadata. Out: a search request (a timer that is due at once), and
+later the records with the topics found, and a new group epoch if they differ. As in Apache Kafka, the search
+is not part of the heartbeat: the member gets its result with a later one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 
-REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group look more often than this
-EVERYBODY = ""  # expressions belong to the group, not to one member
+REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group search more often than this
+EVERYBODY = ""  # a timer of the group, not of one member
 
 
 class Change(Enum):
     NONE = "none"
     UPDATED = "updated"
-    UPDATED_AND_RESOLVED = "updated and resolved"  # which topics it means is known already
+    UPDATED_AND_RESOLVED = "updated and resolved"  # the matching topics are known already
 
 
 def update(
@@ -37,7 +37,7 @@ def update(
     records: list[Entry],
     now_ms: int,
 ) -> Change:
-    """What a member's new expression means for the group, and whether it is time to look for topics."""
+    """Apply a member's new expression to the group, and request a search if one is due."""
     old, new = before.regex or "", after.regex or ""
     change, must_resolve = Change.NONE, False
     if before.regex != after.regex:
@@ -65,7 +65,7 @@ def update(
 
 
 def is_outdated(state: ConsumerState, group: ConsumerGroup, change: tuple[str, str], now_ms: int) -> bool:
-    """Some expression was never looked at, or topics came since, or it is long ago."""
+    """Whether some expression was never resolved, or topics were created since, or the last search is old."""
     old, new = change
     wanted = set(group.regex_counts)
     if old != new:
@@ -95,8 +95,8 @@ def check(pattern: str) -> None:
 def resolve(
     state: ConsumerState, group: ConsumerGroup, image: MetadataImage, now_ms: int
 ) -> list[Entry] | None:
-    """Records of all expressions of the group; another epoch if they mean other topics than before. None when
-    searching takes another turn."""
+    """The records of all expressions of the group, with a new epoch if they match other topics than
+    before. None while the search needs another turn."""
     records = []
     topics = set(group.topic_counts)
     changed = False

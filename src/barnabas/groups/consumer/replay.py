@@ -1,7 +1,8 @@
-"""Records of consumer groups become state: the only place where groups come, change and go.
+"""Applies the records of consumer groups: the only place where groups are created, changed and deleted.
 
-In: entries, decided a moment ago or replayed from a log, also from one that compaction thinned out. Out:
-groups in the state. Cannot fail: a tombstone for something unknown is nothing. Does not know: time, metadata.
+In: entries that were just decided, or that are replayed from a log, even a compacted one. Out: groups in the
+state. Cannot fail: a tombstone for something unknown has no effect.
+Does not know: time, metadata.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def apply(state: ConsumerState, entry: Entry) -> None:
         if value is None:
             return
         group = state.groups[key.group_id] = ConsumerGroup(key.group_id, state.subscribers)
-    take_over = APPLY.get(type(key))
-    if take_over is not None:
-        take_over(group, key, value)
+    apply_record = APPLY.get(type(key))
+    if apply_record is not None:
+        apply_record(group, key, value)
 
 
 def remove_group(state: ConsumerState, group_id: str) -> None:

@@ -1,7 +1,8 @@
-"""What all decisions on the consumer groups of a shard share: the groups, settings, timers, hashes.
+"""What all decisions on a shard's consumer groups share: the groups, settings, timers, hashes.
 
 In: settings, assignors, a source of randomness. Out: lookups, and timers that are set and cancelled by name.
-Timers are soft: they are set anew when a shard is loaded. Does not know: requests, records.
+Timers are not recorded: they start anew when a shard is loaded.
+Does not know: requests, records.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ NO_VERSION = -1
 
 class Due(Enum):
     SESSION = "session"
-    REBALANCE = "rebalance"  # revoke in time
-    JOIN = "join"  # a classic member joins again in time
-    SYNC = "sync"  # a classic member fetches its assignment in time
-    REGEX = "regex"  # resolve expressions of the group
+    REBALANCE = "rebalance"  # to revoke partitions in time
+    JOIN = "join"  # for a classic member to rejoin in time
+    SYNC = "sync"  # for a classic member to fetch its assignment in time
+    REGEX = "regex"  # to resolve the group's expressions
 
 
 class Deadline(NamedTuple):
@@ -41,7 +42,7 @@ class Deadline(NamedTuple):
 
 
 class NamedTimer(Timer):
-    """A timer that is found by what it is for."""
+    """A timer with a name to find it by."""
 
     __slots__ = ("name",)
 
@@ -51,7 +52,7 @@ class NamedTimer(Timer):
 
 
 class Times(NamedTuple):
-    """The settings that a group may have of its own."""
+    """The settings that a group may override."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -86,7 +87,7 @@ class ConsumerState:
         self.subscribers = Subscribers()
         self.hashes = MetadataHashes()
         self.matches = TopicMatches()
-        self.topics_version = NO_VERSION  # of the metadata that last brought new topics
+        self.topics_version = NO_VERSION  # of the metadata that last had new topics
         self.deadlines: Deadlines[NamedTimer] = Deadlines()
         self.timers: dict[Deadline, NamedTimer] = {}
         self._configs: ConfigsImage | None = None

@@ -1,4 +1,4 @@
-"""Which consumer groups of a shard read a topic, so that a change of one topic finds them without a search.
+"""An index of the consumer groups of a shard by topic, so that a changed topic finds its groups quickly.
 
 In: groups that begin or cease to read topics. Out: the groups of a topic.
 Does not know: why a group reads a topic (a name or an expression), metadata.
@@ -17,7 +17,7 @@ class Subscribers:
     __slots__ = ("_by_topic",)
 
     def __init__(self) -> None:
-        self._by_topic: dict[str, dict[str, ConsumerGroup]] = {}  # invariant: no inner one is empty
+        self._by_topic: dict[str, dict[str, ConsumerGroup]] = {}  # invariant: no inner dict is empty
 
     def add(self, topic: str, group: ConsumerGroup) -> None:
         self._by_topic.setdefault(topic, {})[group.group_id] = group
@@ -36,5 +36,5 @@ class Subscribers:
         self._by_topic.clear()
 
     def __len__(self) -> int:
-        """Topics that any group reads."""
+        """The number of topics that any group reads."""
         return len(self._by_topic)

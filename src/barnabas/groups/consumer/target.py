@@ -1,7 +1,7 @@
-"""The target assignment: an assignor is asked anew when the group's epoch has moved on.
+"""The target assignment: computed by an assignor when the group's epoch has advanced.
 
-In: a group, the member that changes it, metadata. Out: records of the new targets and of their epoch.
-Does not know: how members get there (`reconciliation`), when it is time (`heartbeat`).
+In: a group, the member that changes it, metadata. Out: the records of the new targets and of their epoch.
+Does not know: how members reach it (`reconciliation`), when it is due (`heartbeat`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEMBERS_A_STEP = 50
 @dataclass(frozen=True, slots=True)
 class Target:
     epoch: int
-    assignment: Assignment  # of the member that asked
+    assignment: Assignment  # of the member that triggered it
     records: list[Entry]
 
 
@@ -46,7 +46,7 @@ def compute(
     metadata: tuple[MetadataImage, Racks],
     now_ms: int,
 ) -> Steps[Target]:
-    """A new target for all members, `member` as it is from now on."""
+    """Compute a new target for all members, with `member` as it will be."""
     members = members_with(group, member)
     spec = yield from spec_of(group, members, *metadata)
     try:
@@ -54,7 +54,7 @@ def compute(
             assigned = yield from assignor.assign_in_steps(spec)
         else:
             assigned = assignor.assign(spec)
-    except Exception as error:  # assignors may be anybody's code: what goes wrong there stays there
+    except Exception as error:  # an assignor may be a plugin: its errors must stay inside the request
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
     records = []
@@ -69,7 +69,7 @@ def compute(
 
 
 def members_with(group: ConsumerGroup, member: ConsumerMember) -> dict[str, ConsumerMember]:
-    """All members, one changed or new; a static one takes the place of its last incarnation."""
+    """All members, with one changed or added. A static one replaces its previous incarnation."""
     members = dict(group.members)
     if member.instance_id is not None:
         members.pop(group.static_members.get(member.instance_id, ""), None)
@@ -110,7 +110,7 @@ def spec_of(
 
 
 def topic_ids_of(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> frozenset[bytes]:
-    """Ids of the topics that a member reads and that exist."""
+    """The ids of the existing topics that a member reads."""
     by_name = image.topics.by_name
     names = member.topics
     resolved = group.resolved.get(member.regex) if member.regex else None

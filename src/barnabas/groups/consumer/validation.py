@@ -1,6 +1,6 @@
-"""What a ConsumerGroupHeartbeat must look like before its group is looked at.
+"""Validates a ConsumerGroupHeartbeat before its group is looked up.
 
-In: a request and its version. Out: nothing, or KafkaError with Apache Kafka's words.
+In: a request and its version. Out: nothing, or KafkaError with Apache Kafka's messages.
 Does not know: groups, members.
 """
 

@@ -38,7 +38,7 @@ def xxh3_64(data: bytes) -> int:
 
 
 def in_steps(data: bytes) -> Steps[int]:
-    """The same in steps: of long data each takes a fraction of a millisecond."""
+    """The same in steps; each takes a fraction of a millisecond."""
     size = len(data)
     if size <= SHORT_MAX:
         unsigned = short(data)
@@ -101,7 +101,7 @@ def long(data: bytes) -> Steps[int]:
 
 
 def accumulate(lanes: list[int], values: tuple[int, ...], keys: tuple[int, ...]) -> None:
-    """Written out: this is where the time goes."""
+    """Unrolled, because this is the hot loop."""
     v0, v1, v2, v3, v4, v5, v6, v7 = values
     k0, k1, k2, k3, k4, k5, k6, k7 = keys
     a0, a1, a2, a3, a4, a5, a6, a7 = lanes

@@ -1,9 +1,9 @@
-"""Offsets whose time is over, and groups that nobody needs any more.
+"""Expires offsets past retention, and groups without members and offsets.
 
-In: time, and a look at every group each `offsets.retention.check.interval.ms`, in turns of bounded work, so
-that neither many groups nor a group of many offsets hold up the rest. Out: tombstones in outcomes of bounded
-size. What a turn wrote is applied before the next one.
-Does not know: what makes a kind of group keep its offsets (it asks).
+In: time. Every `offsets.retention.check.interval.ms` it checks all groups, in turns of bounded work, so that
+neither many groups nor many offsets of one group delay other requests. Out: tombstones in outcomes of bounded
+size. The records of a turn are applied before the next turn.
+Does not know: when a kind of group keeps its offsets (it asks the kind).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.offsets.offsets import Offsets, Place, is_expired, tombstone
 
 LOOKS_A_TURN = 500  # groups and offsets: about a millisecond
-RECORDS_A_TURN = 100  # each costs ten times as much as a look
+RECORDS_A_TURN = 100  # a record costs ten times as much as a check
 
 Kinds = Callable[[str], GroupKind | None]
 
@@ -44,7 +44,7 @@ class Expiry:
             self._deadline_ms += by_ms
 
     def on_time(self, now_ms: int, group_ids: Callable[[], list[str]], kind_of: Kinds) -> list[Outcome]:
-        """The next turn, if it is time; more turns follow at once until every group was looked at."""
+        """Run the next turn, if one is due. More turns follow at once until every group was checked."""
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []
         if self._turns is None:
@@ -80,7 +80,7 @@ class Expiry:
             yield records
 
     def _expired(self, group_id: str, places: list[Place], kind_of: Kinds, now_ms: int) -> list[Entry]:
-        """Tombstones of those offsets of a group that are over, as things stand in this turn."""
+        """Tombstones of the group's expired offsets, as the state is in this turn."""
         kind = kind_of(group_id)
         if not places or kind is None or (since_ms := kind.expires_since(group_id)) is KEEP_ALL:
             return []
@@ -99,7 +99,7 @@ class Expiry:
         return found
 
     def _is_over(self, group_id: str, kind: GroupKind, expired: int) -> bool:
-        """Whether the group goes too: it has no member, and no offset once the `expired` ones are gone."""
+        """Whether the group is deleted too: it has no member, and only the `expired` offsets are left."""
         return (
             kind.is_empty(group_id)
             and self._offsets.count_of(group_id) == expired

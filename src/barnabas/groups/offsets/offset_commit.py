@@ -1,8 +1,8 @@
-"""OffsetCommit: topics looked up, every partition answered, records made on the way.
+"""OffsetCommit: looks up topics, makes the records and the response for every partition.
 
-In: a request, the topics that exist, what the group says to it. Out: records with their bytes, and the
-answer. Each step looks at a portion of the partitions. From version 10 on topics are named by id.
-Does not know: members and generations, who may read which topic.
+In: a request, the existing topics, the group's verdict. Out: records with their bytes, and the response. Each
+step handles a portion of the partitions. From version 10 on topics are named by id.
+Does not know: members and generations, authorization.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CommittedPartition = CommittedTopic.OffsetCommitResponsePartition
 
 
 def is_long(request: OffsetCommitRequest) -> bool:
-    """Whether the request names more than a portion of partitions, or of topics."""
+    """Whether the request names more than a portion of partitions or topics."""
     topics = request.topics
     if len(topics) == 1:
         return len(topics[0].partitions) > PORTION
@@ -40,7 +40,7 @@ def is_long(request: OffsetCommitRequest) -> bool:
 
 
 class Commit:
-    """One OffsetCommit: what cannot be committed is answered first, as Kafka does. Each method looks at a
+    """One OffsetCommit. As in Kafka, its response lists refused partitions first. Each method handles a
     portion of the partitions of one topic."""
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Commit:
         self._expires_ms = NO_EXPIRY
 
     def look_up(self, topic: CommitTopic, partitions: Sequence[CommitPartition]) -> None:
-        """Accept what exists, and answer the rest."""
+        """Accept what exists, and refuse the rest."""
         if self._uses_ids:
             found = self._topics.by_id.get(topic.topic_id)
         else:
@@ -90,8 +90,9 @@ class Commit:
             self.accepted.append((topic, found, partitions))
 
     def looked_up(self, now_ms: int) -> None:
-        """Everything was looked up: from now on answers are those to what is accepted."""
-        # A topic named twice is answered twice, as Kafka does, unless something was refused before.
+        """End the lookup: later results belong to accepted partitions."""
+        # As in Kafka, a topic that is named twice appears twice in the response, unless something was
+        # refused.
         self._is_separate = not self.response.topics
         retention_ms = self.request.retention_time_ms
         if retention_ms != NO_RETENTION_TIME:
@@ -115,7 +116,7 @@ class Commit:
         return answer
 
     def fits(self, bytes_max: int, metadata_bytes_max: int) -> bool:
-        """Whether the records go into one batch, which they surely do when they are few."""
+        """Whether the records fit into one batch. A quick estimate decides for small commits."""
         size = BYTES_A_COMMIT + len(self.request.group_id)
         count = 0
         for _, _, partitions in self.accepted:
@@ -132,12 +133,12 @@ class Commit:
         return needed <= bytes_max
 
     def refuse(self, place: int, error: ErrorCode) -> None:
-        """Answer what was accepted at a place with an error: then nothing is committed."""
+        """Refuse what was accepted at this index; then nothing is committed."""
         topic, _, partitions = self.accepted[place]
         self._answer(topic, partitions, error)
 
     def first_error(self, place: int, check: PartitionCheck) -> ErrorCode:
-        """What is wrong with the first partition that may not be committed: then none is, as in Kafka."""
+        """The error of the first partition that may not be committed; then none is, as in Kafka."""
         _, found, partitions = self.accepted[place]
         for partition in partitions:
             error = check(found.id, partition.partition_index)
@@ -146,10 +147,11 @@ class Commit:
         return ErrorCode.NONE
 
     def write(self, place: int, metadata_bytes_max: int, now_ms: int) -> None:
-        """The records of what was accepted at a place, with the answers to them."""
+        """Make the records and results of what was accepted at this index."""
         topic, found, partitions = self.accepted[place]
         expires_ms, group_id, name = self._expires_ms, self.request.group_id, found.name
-        topic_id = found.id if expires_ms == NO_EXPIRY else NULL_UUID  # one of them is written
+        # a record holds either an expiry time or a topic id
+        topic_id = found.id if expires_ms == NO_EXPIRY else NULL_UUID
         frame = offset_frame(group_id, name, topic_id, now_ms)
         answers = self._answer_of(topic).partitions
         for partition in partitions:

@@ -1,7 +1,7 @@
-"""Decisions on requests about offsets: may this member do it, and what follows for every partition.
+"""Decisions on requests about offsets: may this member do it, and what is the result for every partition?
 
-In: requests, the offsets of the shard, whom a group belongs to. Out: outcomes, in steps of bounded work: a
-request may name ten thousand partitions. Nothing else is decided on in the shard between two of the steps.
+In: requests, the offsets of the shard, the kind of each group. Out: outcomes, in steps of bounded work,
+because a request may name ten thousand partitions. Nothing else is decided in the shard between two steps.
 Does not know: the log, how records are applied.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
     from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-GROUP_NOT_FOUND_VERSION = 9  # of OffsetCommit: older clients know only that their generation is wrong
+GROUP_NOT_FOUND_VERSION = 9  # of OffsetCommit: older clients know only ILLEGAL_GENERATION
 
 
 class OffsetDecisions:
@@ -51,7 +51,7 @@ class OffsetDecisions:
     def commit(
         self, request: OffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
     ) -> Outcome:
-        """The decision on what most commits are: few partitions."""
+        """Decide a commit of few partitions, as most are."""
         commit = Commit(request, caller.version, image.topics)
         for topic in request.topics:
             commit.look_up(topic, topic.partitions)
@@ -70,7 +70,7 @@ class OffsetDecisions:
     def commit_in_steps(
         self, request: OffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
     ) -> Steps[Outcome]:
-        """The same in steps."""
+        """Decide a commit in steps."""
         commit = Commit(request, caller.version, image.topics)
         for topic in request.topics:
             for partitions in portions(topic.partitions):
@@ -94,7 +94,7 @@ class OffsetDecisions:
         return commit.outcome()
 
     def _judge(self, commit: Commit, caller: Caller, now_ms: int) -> tuple[ErrorCode, PartitionCheck | None]:
-        """Why nothing is committed, or how to judge every partition on its own."""
+        """The error of the whole commit, or a check for each partition."""
         request, settings = commit.request, self.settings
         if not commit.accepted:
             return ErrorCode.NONE, None
@@ -118,7 +118,8 @@ class OffsetDecisions:
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, caller: Caller, image: MetadataImage, now_ms: int
     ) -> Steps[Outcome]:
-        """The host appends the records as part of the producer's transaction, and applies them as pending."""
+        """Decide a commit in a transaction. The host appends the records to the producer's transaction and
+        applies them as pending."""
         commit = TransactionalCommit(request)
         yield from commit.look_up(image.topics)
         if not commit.accepted:

@@ -1,7 +1,8 @@
-"""OffsetFetch and OffsetDelete: topics looked up, every partition answered, in steps of bounded work.
+"""OffsetFetch and OffsetDelete: look up topics, make the result of every partition, in steps of bounded work.
 
-In: a request that the group allows, the offsets, the topics that exist. Out: records and the answer. From
-version 10 on topics are named by id. Does not know: members and generations, who may read which topic.
+In: a request that the group allows, the offsets, the existing topics. Out: records and the response. From
+version 10 on topics are named by id.
+Does not know: members and generations, authorization.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ DeletedPartition = DeletedTopic.OffsetDeleteResponsePartition
 
 
 def is_long_fetch(request: OffsetFetchRequest, offsets: Offsets) -> bool:
-    """Whether more than a portion of partitions, topics or groups is asked for."""
+    """Whether the request names more than a portion of partitions, topics or groups."""
     count = len(request.groups)
     for group in request.groups:
         if group.topics is None:
@@ -62,7 +63,8 @@ def asked_groups(request: OffsetFetchRequest, version: int) -> list[FetchGroup]:
 
 
 def fetch_response(groups: list[FetchedGroup], version: int) -> OffsetFetchResponse:
-    """The answer in the form of the version; before version 8 topics of one group, see `Fetching`."""
+    """The response in the form of the version; before version 8 it holds the topics of one group, see
+    `Fetching`."""
     if version >= BATCHED_VERSION:
         return OffsetFetchResponse(groups=groups)
     [group] = groups
@@ -70,8 +72,8 @@ def fetch_response(groups: list[FetchedGroup], version: int) -> OffsetFetchRespo
 
 
 class Fetching:
-    """Reads offsets of groups: those asked for, or all. Topics and partitions of an answer have the form of
-    the version."""
+    """Reads offsets of groups: the requested ones, or all. The result has the form of the request's
+    version."""
 
     __slots__ = ("_is_stable", "_offsets", "_partition", "_topic", "_topics", "_uses_ids")
 
@@ -122,7 +124,7 @@ class Fetching:
             if self._uses_ids:
                 found = self._topics.by_name.get(name)
                 if found is None:
-                    continue  # the topic is gone: there is no id to name it by
+                    continue  # the topic was deleted: there is no id to name it by
                 topic_id = found.id
             told = self._told(answer, name, topic_id)
             for some_numbers in portions(sorted(partitions)):
@@ -168,7 +170,7 @@ def is_long_deletion(request: OffsetDeleteRequest) -> bool:
 
 
 class Deletion:
-    """One OffsetDelete; topics that members still read keep their offsets."""
+    """One OffsetDelete. Topics that members subscribe to keep their offsets."""
 
     __slots__ = ("_answers", "accepted", "group_id", "request", "response")
 
@@ -180,7 +182,7 @@ class Deletion:
         self.accepted: list[tuple[str, int]] = []
 
     def look_up(self, topics: TopicsImage) -> Steps[None]:
-        """Finds what can be deleted, and answers the rest."""
+        """Accept what can be deleted, and refuse the rest."""
         for topic in self.request.topics:
             for some in portions(topic.partitions):
                 for partition in some:

@@ -1,7 +1,7 @@
-"""Offsets that groups committed, by group, topic and partition.
+"""The committed offsets of groups, by group, topic and partition.
 
-In: records of commits and tombstones, ends of transactions. Out: what is committed, and tombstones for what
-shall go. Values are kept as the messages that the log holds.
+In: records of commits and tombstones, ends of transactions. Out: committed offsets, and tombstones for those
+to delete. Values are kept as the messages in the log.
 Does not know: members and generations, which topics exist (see `offset_requests`), when groups end.
 """
 
@@ -20,7 +20,7 @@ Place = tuple[str, int]
 TopicOffsets = dict[int, OffsetCommitValue]
 Item = tuple[Place, OffsetCommitValue]
 GroupOffsets = Item | dict[Place, OffsetCommitValue]
-"""Groups with one offset are the many: a table for each would take three times the room."""
+"""Most groups have one offset: a dict for each would take three times the memory."""
 
 
 class Offsets:
@@ -28,9 +28,9 @@ class Offsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, GroupOffsets] = {}
-        # One place (topic and partition) for all groups that have an offset there, by topic.
+        # All groups share one tuple (topic and partition) for each place, by topic.
         self._places: dict[str, dict[int, Place]] = {}
-        self._topics: dict[str, int] = {}  # how many offsets of groups are in a topic
+        self._topics: dict[str, int] = {}  # topic -> number of committed offsets
         self.pending = PendingOffsets()
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -44,7 +44,7 @@ class Offsets:
             self.pending.committed(OffsetKey(key.group, key.topic, key.partition))
 
     def apply_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
-        """A commit of a transaction that is open."""
+        """Apply a commit of an open transaction."""
         self.pending.add(producer_id, OffsetKey(key.group, key.topic, key.partition), value)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
@@ -102,22 +102,22 @@ class Offsets:
         return offsets.items() if isinstance(offsets, dict) else (offsets,)
 
     def group_ids(self) -> list[str]:
-        """Groups that have offsets."""
+        """The groups that have offsets."""
         return list(self._by_group)
 
     def places(self, group_id: str) -> list[Place]:
-        """Where a group has offsets."""
+        """The topics and partitions in which a group has offsets."""
         return [place for place, _ in self._items(group_id)]
 
     def count_of(self, group_id: str) -> int:
-        """How many offsets a group has."""
+        """The number of a group's offsets."""
         offsets = self._by_group.get(group_id)
         if isinstance(offsets, dict):
             return len(offsets)
         return 0 if offsets is None else 1
 
     def has_topic(self, topic: str) -> bool:
-        """Whether any group has offsets in a topic, pending ones too."""
+        """Whether any group has offsets in a topic, including pending ones."""
         return topic in self._topics or any(True for _ in self.pending.of_topic(topic))
 
     @property
@@ -125,13 +125,13 @@ class Offsets:
         return sum(self._topics.values())
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction holds an offset here."""
+        """Whether an open transaction has an offset for this partition."""
         return self.pending.has(group_id, topic, partition)
 
     # Tombstones
 
     def tombstones(self, group_id: str) -> Steps[list[Entry]]:
-        """Records that remove every offset of a group, pending ones too."""
+        """The records that delete every offset of a group, including pending ones."""
         found = []
         for places in portions(self.places(group_id)):
             found += [tombstone(group_id, *place) for place in places]
@@ -145,8 +145,8 @@ def tombstone(group_id: str, topic: str, partition: int) -> Entry:
 
 
 def is_expired(value: OffsetCommitValue, since_ms: int, retention_ms: int, now_ms: int) -> bool:
-    """Old clients said when an offset expires; all others go by the retention, from `since_ms` on (-1: from
-    the commit)."""
+    """Whether an offset has expired: at the time that an old client gave, else after the retention,
+    counted from `since_ms` (-1: from the commit)."""
     if value.expire_timestamp != NO_EXPIRY:
         return now_ms >= value.expire_timestamp
     return now_ms - (value.commit_timestamp if since_ms == -1 else since_ms) >= retention_ms

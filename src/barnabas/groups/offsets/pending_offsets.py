@@ -1,9 +1,9 @@
-"""Offsets committed in transactions that are still open: they count when a marker says so.
+"""Offsets committed in open transactions: they take effect when the transaction's marker commits them.
 
 In: commits by producer id, commits outside of transactions, tombstones, ends of transactions, in the order of
-the log. Out: whether an offset is pending, and what a transaction leaves behind. The newest commit of the log
-wins: one made outside, or in another transaction that ended first, stays if it was written later.
-Does not know: groups, records, who may commit.
+the log. Out: whether an offset is pending, and what a transaction commits. The newest commit in the log wins:
+one made outside, or in another transaction that ended first, stays if it was written later.
+Does not know: groups, records, authorization.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PendingOffsets:
         self._producers: dict[
             str, dict[OffsetKey, dict[int, None]]
         ] = {}  # by group; invariant: none is empty
-        self._newest: dict[OffsetKey, int] = {}  # of pending keys: the number of the commit that counts
-        self._number = 0  # of the last commit, as they are applied
+        self._newest: dict[OffsetKey, int] = {}  # of pending keys: the number of the newest effective commit
+        self._number = 0  # of the last applied commit
 
     def __bool__(self) -> bool:
         return bool(self._producers)
@@ -40,19 +40,19 @@ class PendingOffsets:
         self._producers.setdefault(key.group_id, {}).setdefault(key, {})[producer_id] = None
 
     def committed(self, key: OffsetKey) -> None:
-        """An offset was committed outside of transactions."""
+        """Note that an offset was committed outside of transactions."""
         if key in self._producers.get(key.group_id, ()):
             self._number += 1
             self._newest[key] = self._number
 
     def removed(self, key: OffsetKey) -> None:
-        """The offset is deleted: no open transaction brings it back."""
+        """Note that the offset was deleted: no open transaction may bring it back."""
         for producer_id in self._producers.get(key.group_id, {}).get(key, ()):
             self._by_producer[producer_id].pop(key, None)
         self._forget(key)
 
     def end(self, producer_id: int, *, is_commit: bool) -> list[tuple[OffsetKey, OffsetCommitValue]]:
-        """A transaction is over: the offsets that count from now on."""
+        """End a transaction and return the offsets that take effect."""
         found = []
         for key, (number, value) in self._by_producer.pop(producer_id, {}).items():
             if is_commit and number > self._newest.get(key, 0):
@@ -70,7 +70,7 @@ class PendingOffsets:
             del self._producers[key.group_id]
         self._newest.pop(key, None)
 
-    # Questions
+    # Lookups
 
     def has(self, group_id: str, topic: str, partition: int) -> bool:
         keys = self._producers.get(group_id)

@@ -1,7 +1,7 @@
-"""Offsets of topics that were deleted: they are removed, in turns of bounded work.
+"""Removes the offsets of deleted topics, in turns of bounded work.
 
-In: names of deleted topics, time, the topics that exist. Out: tombstones in outcomes of bounded size. What a
-turn wrote is applied before the next one. Offsets that were committed meanwhile to a new topic of the same
+In: names of deleted topics, time, the existing topics. Out: tombstones in outcomes of bounded size. The
+records of a turn are applied before the next turn. Offsets committed meanwhile to a new topic of the same
 name stay.
 Does not know: groups, records of other types.
 """
@@ -19,7 +19,7 @@ from barnabas.protocol import NULL_UUID
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitValue
 
 LOOKS_A_TURN = 1000  # groups and offsets: less than a millisecond
-RECORDS_A_TURN = 100  # each costs ten times as much as a look
+RECORDS_A_TURN = 100  # a record costs ten times as much as a check
 
 
 class TopicRemoval:
@@ -27,7 +27,7 @@ class TopicRemoval:
 
     def __init__(self, offsets: Offsets) -> None:
         self._offsets = offsets
-        self._names: dict[str, int] = {}  # deleted topics that no pass was begun for, with the time
+        self._names: dict[str, int] = {}  # deleted topics that no pass has begun for -> time
         self._turns: Iterator[list[Entry]] | None = None
         self._due_ms: int | None = None
         self._topics = TopicsImage()
@@ -46,7 +46,7 @@ class TopicRemoval:
             self._due_ms += by_ms
 
     def on_time(self, now_ms: int, topics: TopicsImage) -> list[Outcome]:
-        """The next turn; more turns follow at once until every group was looked at."""
+        """Run the next turn. More turns follow at once until every group was checked."""
         if self._due_ms is None or now_ms < self._due_ms:
             return []
         self._topics = topics
@@ -85,7 +85,7 @@ class TopicRemoval:
             yield records
 
     def _is_old(self, topic: str, value: OffsetCommitValue, deleted_ms: int) -> bool:
-        """Whether an offset is one of the deleted topic, and not of the one that has its name now."""
+        """Whether an offset belongs to the deleted topic, and not to a new topic of the same name."""
         exists = self._topics.by_name.get(topic)
         if exists is None:
             return True

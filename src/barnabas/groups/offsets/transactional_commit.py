@@ -1,7 +1,7 @@
 """TxnOffsetCommit: offsets of a group, committed with the producer's transaction.
 
-In: a request that the group allows, the topics that exist. Out: records, which count when the transaction is
-committed, and the answer. What cannot be committed is answered first, as Kafka does.
+In: a request that the group allows, the existing topics. Out: records, which take effect when the transaction
+commits, and the response. As in Kafka, it lists refused partitions first.
 Does not know: members and generations, transactions.
 """
 
@@ -24,7 +24,7 @@ Partition = Topic.TxnOffsetCommitRequestPartition
 TopicAnswer = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 PartitionAnswer = TopicAnswer.TxnOffsetCommitResponsePartition
 
-# Members of the consumer protocol are told in the words of transactions.
+# Errors of the consumer protocol, converted to those of transactions.
 TRANSLATED = {ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION}
 
 
@@ -44,7 +44,7 @@ class TransactionalCommit:
         self.accepted: list[tuple[TopicImage, list[Partition]]] = []
 
     def look_up(self, topics: TopicsImage) -> Steps[None]:
-        """Finds what can be committed, and answers the rest."""
+        """Accept what can be committed, and refuse the rest."""
         for topic in self.request.topics:
             found = topics.by_name.get(topic.name)
             known = found.partitions if found is not None else {}
@@ -63,14 +63,14 @@ class TransactionalCommit:
                 self.accepted.append((found, accepted))
 
     def refuse(self, error: ErrorCode) -> TxnOffsetCommitResponse:
-        """Nothing is committed: every partition that could have been is answered with the error."""
+        """Refuse everything that was accepted, with one error; then nothing is committed."""
         code = TRANSLATED.get(error, error)
         return self._answer(
             [(found.name, [(p.partition_index, code) for p in some]) for found, some in self.accepted]
         )
 
     def check(self, check: PartitionCheck | None, metadata_bytes_max: int) -> Steps[None]:
-        """KafkaError for the first partition that may not be committed: then none is."""
+        """Raise KafkaError for the first partition that may not be committed; then none is."""
         if check is None:
             return
         for found, partitions in self.accepted:
@@ -84,7 +84,7 @@ class TransactionalCommit:
                 yield
 
     def records(self, metadata_bytes_max: int, now_ms: int) -> Steps[Outcome]:
-        """The records of what is accepted, with the answer to everything."""
+        """Make the records of what was accepted, and the response to everything."""
         records: list[Entry] = []
         answers: list[tuple[str, Answers]] = []
         for found, partitions in self.accepted:
@@ -121,7 +121,8 @@ class TransactionalCommit:
             records.append(Entry(key, value))
 
     def _answer(self, answers: list[tuple[str, Answers]]) -> TxnOffsetCommitResponse:
-        """A topic named twice is answered twice, as Kafka does, unless something was refused before."""
+        """As in Kafka, a topic that is named twice appears twice in the response, unless something was
+        refused."""
         response = TxnOffsetCommitResponse()
         by_name: dict[str, TopicAnswer] = {}
         for name, told in self._refused + answers:

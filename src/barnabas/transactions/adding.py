@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: partitions come into a transaction, the first one begins it.
+"""AddPartitionsToTxn and AddOffsetsToTxn: add partitions to a transaction; the first one begins it.
 
-In: what is known of the id, partitions, who asks. Out: the value of a record, None where nothing changes, or
-which partitions are in the transaction (verify only: nobody writes to a partition that nobody would end).
-Does not know: the shard, other ids, why a broker asks.
+In: the state of the id, partitions, the producer. Out: the value of a record, or None if nothing changes. For
+a verification (KIP-890): which partitions are in the transaction.
+Does not know: the shard, other ids, why a broker sent the request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.transactions.outcome import TopicPartition
 from barnabas.transactions.states import State
 from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
 
-BATCHED_SINCE = 4  # of AddPartitionsToTxn: many transactions in a request, and only brokers send it
+BATCHED_SINCE = 4  # of AddPartitionsToTxn: a request may hold many transactions, and only brokers send it
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 Wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
@@ -31,7 +31,7 @@ Errors = Mapping[TopicPartition, int]
 
 
 def wanted(request: AddPartitionsToTxnRequest, version: int) -> list[Wanted]:
-    """The transactions of a request of any version."""
+    """The transactions of a request, in any version."""
     if version >= BATCHED_SINCE:
         return request.transactions
     return [
@@ -45,7 +45,7 @@ def wanted(request: AddPartitionsToTxnRequest, version: int) -> list[Wanted]:
 
 
 def client_version(version: int) -> int:
-    """The transaction version that a version of AddPartitionsToTxn speaks for."""
+    """The transaction version that a version of AddPartitionsToTxn implies."""
     return EPOCH_BUMPS_SINCE if version >= BATCHED_SINCE else 0
 
 
@@ -60,8 +60,8 @@ def partitions_of(asked: Wanted) -> dict[TopicPartition, None]:
 def refused(
     partitions: Collection[TopicPartition], topics: TopicsImage, version: int
 ) -> dict[TopicPartition, int] | None:
-    """Errors when one of the partitions cannot be written to: then none is added. Clients add no partitions
-    of Kafka's own topics; brokers do, for offsets."""
+    """The errors if one of the partitions cannot be written to; then none is added. Clients may not add
+    partitions of Kafka's internal topics; brokers do, for offsets."""
     errors: dict[TopicPartition, int] = {}
     for where in partitions:
         if version < BATCHED_SINCE and where.topic in INTERNAL_TOPICS:
@@ -74,7 +74,7 @@ def refused(
 
 
 def check(transaction: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
-    """The transaction, if partitions may come into it now."""
+    """The transaction, if partitions may be added to it now; else KafkaError."""
     if transaction is not None and transaction.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return check_owner(transaction, producer_id, producer_epoch)
@@ -91,7 +91,7 @@ def check_owner(transaction: Transaction | None, producer_id: int, producer_epoc
 def add(
     transaction: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> TransactionLogValue | None:
-    """None when the partitions are in the transaction already."""
+    """The value of the record; None if all partitions are in the transaction already."""
     known = transaction.partitions
     new = [where for where in partitions if where not in known]
     is_ongoing = transaction.state is State.ONGOING
@@ -122,7 +122,8 @@ def verify(
 
 
 def result(asked: Wanted, errors: Errors | int) -> Result:
-    """Partitions with their errors, each once; or, with one error for all, in the words of the request."""
+    """The result of one transaction: each partition once with its error, or one error for all as
+    requested."""
     if isinstance(errors, int):
         named = [(topic.name, [(number, errors) for number in topic.partitions]) for topic in asked.topics]
     else:

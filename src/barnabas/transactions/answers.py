@@ -1,8 +1,8 @@
-"""Answers in the words of a client's version, and those that need no look at an id.
+"""Responses in the form of the request's version, and those that need no coordinator.
 
-In: requests, errors. Out: responses. Clients that do not know PRODUCER_FENCED hear INVALID_PRODUCER_EPOCH.
-`early` is what Apache Kafka answers before it asks who coordinates the id.
-Does not know: transactions, who may do what.
+In: requests, errors. Out: responses. Clients that do not know PRODUCER_FENCED get INVALID_PRODUCER_EPOCH.
+`early` is the response that Apache Kafka gives before it looks up the coordinator.
+Does not know: transactions, authorization.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FENCED_SINCE: dict[type[Message], int] = {
 
 
 def refusal(request: Message, code: int, version: int) -> Message:
-    """The answer that a whole request (of one transaction) gets for an error."""
+    """The response to a request of one transaction that failed as a whole."""
     code = told(request, code, version)
     if isinstance(request, InitProducerIdRequest):
         return InitProducerIdResponse(
@@ -72,7 +72,7 @@ def told(request: Message, code: int, version: int) -> int:
 def early(
     request: Message, version: int, settings: TransactionSettings, image: MetadataImage
 ) -> Message | None:
-    """The answer to a request (of one transaction) that no coordinator has to see, or None."""
+    """The response to a request (of one transaction) that needs no coordinator, or None."""
     if isinstance(request, InitProducerIdRequest):
         try:
             beginning.check(request, settings)
@@ -105,7 +105,7 @@ def early_of_partitions(
 
 
 def turn_into_error(response: Any, error: KafkaError) -> None:
-    """Turn an answer that was ready into one that says no: the records it rests on are lost."""
+    """Turn a prepared response into an error, because the records it depends on are lost."""
     code = error.code
     if isinstance(response, AddPartitionsToTxnResponse):
         results = [topic for each in response.results_by_transaction for topic in each.topic_results]

@@ -1,7 +1,7 @@
-"""InitProducerId: a producer takes its transactional id, and whoever had it before is fenced.
+"""InitProducerId: a producer claims its transactional id, and the previous owner is fenced.
 
-In: what is known of the id, and the request. Out: the value of the record that gives the producer its id and
-epoch; or the abort of what the one before left open, and the advice to come again.
+In: the state of the id, and the request. Out: the value of the record that gives the producer its id and
+epoch. If the previous owner left a transaction open, this is aborted first, and the producer must retry.
 Does not know: the shard, other ids.
 """
 
@@ -26,7 +26,7 @@ from barnabas.transactions.transaction import (
 
 
 class Expected(NamedTuple):
-    """Who the producer believes to be (KIP-360); None stands for a producer that has just started."""
+    """The producer id and epoch that the client believes it has (KIP-360); None if it has just started."""
 
     producer_id: int
     producer_epoch: int
@@ -38,7 +38,7 @@ class Begun(NamedTuple):
 
 
 def expected(request: InitProducerIdRequest) -> Expected | None:
-    """Id and epoch come together or not at all."""
+    """The id and epoch of the request: both are set, or none."""
     given = Expected(request.producer_id, request.producer_epoch)
     if given == (NO_PRODUCER_ID, NO_PRODUCER_EPOCH):
         return None
@@ -48,7 +48,7 @@ def expected(request: InitProducerIdRequest) -> Expected | None:
 
 
 def check(request: InitProducerIdRequest, settings: TransactionSettings) -> None:
-    """What can be refused without a look at the id."""
+    """Raise KafkaError for what can be refused without the state of the id."""
     expected(request)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -61,7 +61,8 @@ def check(request: InitProducerIdRequest, settings: TransactionSettings) -> None
 
 
 def must_abort_first(transaction: Transaction, given: Expected | None) -> bool:
-    """Whether a transaction is open that has to be aborted. KafkaError: the producer may not begin now."""
+    """Whether a transaction is open that must be aborted first. Raises KafkaError if the producer may not
+    begin now."""
     if transaction.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if given is not None and not may_begin(transaction, given):
@@ -74,8 +75,8 @@ def must_abort_first(transaction: Transaction, given: Expected | None) -> bool:
 
 
 def may_begin(transaction: Transaction, given: Expected) -> bool:
-    """A known producer, or one whose id was replaced when its epochs were used up, or an id that is new here
-    (its records expired, and its owner goes on)."""
+    """Whether the client is a known producer, or its id was replaced when its epochs were used up, or the
+    id is new here (its records expired while its owner continued)."""
     return (
         transaction.producer_epoch == NO_PRODUCER_EPOCH
         or given.producer_id == transaction.producer_id
@@ -90,7 +91,8 @@ def begin(
     producer_ids: ProducerIds,
     now_ms: int,
 ) -> Begun:
-    """The next epoch of an id without an open transaction, or a new producer id when epochs are used up."""
+    """The next epoch of an id without an open transaction, or a new producer id when the epochs are used
+    up."""
     producer_id = transaction.producer_id
     if needs_producer_id(transaction, given):
         producer_id, epoch = producer_ids.pop(), 0
@@ -113,14 +115,14 @@ def needs_producer_id(transaction: Transaction, given: Expected | None) -> bool:
 
 
 def next_epoch(transaction: Transaction, given: Expected | None) -> tuple[int, int]:
-    """The epoch to give out, and the one that its owner may come with if the answer is lost."""
+    """The epoch to assign, and the one that the client may send again if the response is lost."""
     current = transaction.producer_epoch
     if transaction.is_exhausted:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an old epoch; Apache Kafka is surprised too
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an old epoch; Apache Kafka returns the same error
     if given is None:
         return current + 1, NO_PRODUCER_EPOCH
     if current == NO_PRODUCER_EPOCH or given.producer_epoch == current:
         return current + 1, current
     if given.producer_epoch == transaction.last_producer_epoch:
-        return current, transaction.last_producer_epoch  # asked again: nobody came in between
+        return current, transaction.last_producer_epoch  # a retry: no other producer began in between
     raise KafkaError(ErrorCode.PRODUCER_FENCED)

@@ -1,9 +1,9 @@
-"""EndTxn and every other end of a transaction: prepared by one record, complete by another.
+"""EndTxn and every other end of a transaction: one record prepares it, another completes it.
 
-In: what is known of the id, and how the transaction shall end. Out: the value that prepares the end, from
-which nothing turns back, and, once markers are written, the value that completes it. From transaction
-version 2 on each end raises the producer's epoch, so that late records of the old one find no place
-(KIP-890); a producer whose epochs are used up goes on with a new id.
+In: the state of the id, and how the transaction ends. Out: the value that prepares the end and cannot be
+undone, and, once the markers are written, the value that completes it. From transaction version 2 on each end
+raises the producer's epoch, so that late records of the old epoch are refused (KIP-890). A producer whose
+epochs are used up gets a new id.
 Does not know: the shard, other ids, partitions.
 """
 
@@ -23,11 +23,11 @@ from barnabas.transactions.transaction import (
     Transaction,
 )
 
-EPOCH_BUMPS_IN_VERSION = 5  # of EndTxn: the client speaks transaction version 2
+EPOCH_BUMPS_IN_VERSION = 5  # of EndTxn: the client uses transaction version 2
 
 
 class Ended:
-    """What a decision to end came to: a value to write, or (None) nothing, because it was ended before."""
+    """The result of a decision to end: a value to write, or None if the transaction had already ended."""
 
     __slots__ = ("last_producer_epoch", "value")
 
@@ -43,7 +43,7 @@ def end(
     producer_ids: ProducerIds,
     now_ms: int,
 ) -> Ended:
-    """A client ends its transaction."""
+    """End a transaction at its client's request."""
     if version < EPOCH_BUMPS_IN_VERSION:
         return end_at_same_epoch(transaction, request, now_ms)
     return end_at_next_epoch(transaction, request, producer_ids, now_ms)
@@ -79,7 +79,8 @@ def prepare_at_same_epoch(transaction: Transaction, prepared: State, now_ms: int
 def end_at_next_epoch(
     transaction: Transaction, request: EndTxnRequest, producer_ids: ProducerIds, now_ms: int
 ) -> Ended:
-    """A request with the epoch of now wants the next end, one with the epoch before is the last one again."""
+    """Decide EndTxn of version 2. The current epoch asks for a new end, the previous epoch repeats the
+    last one."""
     state, epoch = transaction.state, request.producer_epoch
     if state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -88,8 +89,8 @@ def end_at_next_epoch(
         and epoch == EPOCH_MAX_OF_CLIENTS
         and transaction.producer_epoch == 0
     )
-    # Only an end that raised the epoch can be asked for again with the one before. (Apache Kafka 4.3 takes
-    # such a request when the latest end left the epoch alone, which lets a fenced producer back in.)
+    # Only an end that raised the epoch can be repeated with the previous one. (Apache Kafka 4.3 accepts such
+    # a request even when the latest end kept the epoch, which lets a fenced producer back in.)
     is_again = got_new_id or (
         transaction.producer_epoch == epoch + 1 and transaction.client_version >= EPOCH_BUMPS_SINCE
     )
@@ -103,7 +104,8 @@ def end_at_next_epoch(
     if is_again and is_ended_so(state, request.committed):
         return Ended(None, transaction.last_producer_epoch)
     if not is_again and not request.committed and state.is_idle:
-        # Partitions come with the records, and none may have: an abort of nothing is not the client's fault.
+        # Partitions are added with their records, and there may be none: aborting an empty transaction is
+        # valid.
         return prepare_at_next_epoch(transaction, State.PREPARE_ABORT, producer_ids, now_ms)
     raise invalid(state)
 
@@ -129,7 +131,7 @@ def prepare_at_next_epoch(
 
 
 def fence(transaction: Transaction, bumps_epochs: bool, producer_ids: ProducerIds, now_ms: int) -> Ended:
-    """An open transaction is aborted for its producer, which is told at its next request: its epoch is over.
+    """Abort an open transaction and fence its producer, which gets the error with its next request.
     `bumps_epochs`: the cluster has finalized transaction version 2."""
     if bumps_epochs:
         return prepare_at_next_epoch(transaction, State.PREPARE_ABORT, producer_ids, now_ms)
@@ -144,7 +146,7 @@ def fence(transaction: Transaction, bumps_epochs: bool, producer_ids: ProducerId
 
 
 def complete(transaction: Transaction, now_ms: int) -> TransactionLogValue:
-    """All markers are written: the transaction is over, and a new producer id takes the place of the old."""
+    """Complete the transaction after all markers are written; a new producer id replaces the old one."""
     is_commit = transaction.state is State.PREPARE_COMMIT
     producer_id, epoch = after(transaction)
     return transaction.value(
@@ -158,14 +160,14 @@ def complete(transaction: Transaction, now_ms: int) -> TransactionLogValue:
 
 
 def after(transaction: Transaction) -> tuple[int, int]:
-    """Producer id and epoch once a prepared transaction is complete."""
+    """The producer id and epoch after a prepared transaction is complete."""
     if transaction.client_version >= EPOCH_BUMPS_SINCE and transaction.next_producer_id != NO_PRODUCER_ID:
         return transaction.next_producer_id, 0
     return transaction.producer_id, transaction.producer_epoch
 
 
 def goes_on_as(transaction: Transaction, ended: Ended) -> tuple[int, int]:
-    """Producer id and epoch that the client has after the end that was decided."""
+    """The producer id and epoch that the client has after this end."""
     value = ended.value
     if value is None:
         return transaction.producer_id, transaction.producer_epoch
@@ -179,6 +181,6 @@ def is_ended_so(state: State, is_commit: bool) -> bool:
 
 
 def invalid(state: State) -> KafkaError:
-    """Commit without begin, or the opposite of what was done."""
+    """The error for a commit without a begin, or for the opposite of the earlier end."""
     code = ErrorCode.INVALID_TXN_STATE if state.is_idle else ErrorCode.UNKNOWN_SERVER_ERROR
     return KafkaError(code)

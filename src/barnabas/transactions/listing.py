@@ -1,8 +1,8 @@
-"""DescribeTransactions and ListTransactions: what is known, shown to people and tools.
+"""DescribeTransactions and ListTransactions.
 
-In: the transactions of a shard, names and filters. Out: parts of answers. A list is filtered by state,
+In: the transactions of a shard, names and filters. Out: parts of responses. A list is filtered by state,
 producer id, how long the transaction is open, and a pattern that the whole id must match (KIP-1152).
-Does not know: the shard, who may see what.
+Does not know: the shard, authorization.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def described(
 
 
 def topics_of(transaction: Transaction) -> list[DescribeTransactionsResponse.TransactionState.TopicData]:
-    """Partitions of an open transaction; of one that ends, those that wait for their markers."""
+    """The partitions of an open transaction; of one that is ending, those that wait for their markers."""
     partitions: Iterable[TopicPartition] = transaction.partitions
     if transaction.state.is_prepared:
         partitions = (where for where in transaction.partitions if where in transaction.unmarked)
@@ -53,7 +53,8 @@ def topics_of(transaction: Transaction) -> list[DescribeTransactionsResponse.Tra
 def listed(
     request: ListTransactionsRequest, transactions: Iterable[Transaction], now_ms: int
 ) -> Steps[ListTransactionsResponse]:
-    """States that nobody knows are named in the answer, and match nothing."""
+    """The transactions that match the filters. Unknown states are named in the response, and match
+    nothing."""
     response = ListTransactionsResponse(
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in BY_LABEL]
     )

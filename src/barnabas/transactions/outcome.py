@@ -1,8 +1,8 @@
-"""What a shard of transactions answers to a request, to the passing of time, or to markers written.
+"""The result of a decision about transactions, after a request, a timer, or written markers.
 
-Records are appended together; once they are committed, `reply` answers the request, and `markers` are to be
-written to their partitions; the shard is told by `markers_written`. The first four fields are those of a
-shard of groups, so that one host serves both; no request of transactions waits.
+The records are appended together. Once they are committed, `reply` is the response to the request, and
+`markers` are to be written to their partitions; the host reports them with `markers_written`. The first four
+fields are those of a group's outcome, so that one host serves both. No request about transactions waits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.protocol import Message
 from barnabas.transactions.records import Entry
 
 Token = NewType("Token", int)
-"""Names one waiting request; never used twice by a shard."""
+"""Identifies one waiting request. A shard never uses one twice."""
 
 
 class TopicPartition(NamedTuple):
@@ -26,7 +26,7 @@ class TopicPartition(NamedTuple):
 
 
 class CallerLike(Protocol):
-    """Who sent a request; only the version matters here."""
+    """The sender of a request; only the version matters here."""
 
     @property
     def version(self) -> int: ...
@@ -38,14 +38,14 @@ class Caller:
 
 
 class ProducerIds(Protocol):
-    """Where new producer ids come from; the host sees to it before a request that one is at hand."""
+    """The source of new producer ids. The host makes sure before a request that one is available."""
 
     def pop(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnd:
-    """How a producer's transaction ends, as each partition is told."""
+    """How a producer's transaction ends, as each partition learns it."""
 
     producer_id: int
     producer_epoch: int
@@ -56,8 +56,8 @@ class TransactionEnd:
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """The end of one transaction, to be written to each of `partitions`. `producer_epoch` is the one that the
-    markers carry."""
+    """The end of one transaction, to be written to each of `partitions`. The markers carry
+    `producer_epoch`."""
 
     transactional_id: str
     producer_id: int
@@ -80,14 +80,14 @@ class Markers:
 
 @dataclass(slots=True)
 class TransactionOutcome:
-    """`reply` is set for a request, and only for one."""
+    """`reply` is set for a request, and only then."""
 
     records: list[Entry] = field(default_factory=list)
     reply: Message | None = None
     waits_as: Token | None = None
     answers: list[tuple[Token, Message]] = field(default_factory=list)
     markers: list[Markers] = field(default_factory=list)
-    encoded: None = None  # hosts make the bytes of the records
+    encoded: None = None  # the host encodes the records
 
     @property
     def is_nothing(self) -> bool:

@@ -1,8 +1,8 @@
-"""One record of `__transaction_state`: a transactional id, and all that is known of it, or nothing any more.
+"""A record of `__transaction_state`: a transactional id and its state, or a tombstone.
 
-In: the bytes of key and value, each behind two bytes: the type of the record in front of a key, the version
-in front of a value. Out: messages, and back to the bytes that Apache Kafka 4.3.1 writes: version 1 once
-`transaction.version` is at least 1.
+In: the bytes of key and value. Two bytes precede each: the record type before the key, the version before the
+value. Out: messages, and back the bytes that Apache Kafka 4.3.1 writes: version 1 once `transaction.version`
+is at least 1.
 Does not know: batches, offsets, what the records mean.
 """
 
@@ -31,7 +31,7 @@ FLEXIBLE_SINCE = 1  # level of transaction.version
 
 
 class Entry(NamedTuple):
-    """A record; without a value it is a tombstone, and the id is gone. `version` is the one of the value."""
+    """A record. Without a value it is a tombstone and deletes the id. `version` is that of the value."""
 
     key: TransactionLogKey
     value: TransactionLogValue | None
@@ -39,27 +39,32 @@ class Entry(NamedTuple):
 
 
 def value_version(transaction_version: int) -> int:
-    """The version of values that a level of the feature `transaction.version` asks for."""
+    """The version of values at a level of the feature `transaction.version`."""
     return 1 if transaction_version >= FLEXIBLE_SINCE else 0
 
 
 def fitted(value: TransactionLogValue, version: int) -> TransactionLogValue:
-    """The value as the version can say it: the first one knows no producer id but the current, and no
-    transaction versions. KafkaError: an id would be lost that was promised to a producer."""
+    """The value as far as the version can hold it: version 0 has only the current producer id, and no
+    transaction versions. Raises KafkaError if a producer id that was promised to a client would be lost."""
     if version >= VALUE_VERSION_MAX:
         return value
     if value.next_producer_id != NO_PRODUCER_ID:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the cluster has not finalized transaction versions")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "the cluster has not finalized transaction.version 1, which the record needs",
+        )
     value.previous_producer_id, value.client_transaction_version = NO_PRODUCER_ID, 0
     return value
 
 
 def encode(entry: Entry) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in a record."""
+    """Encode key and value as a record holds them."""
     key, value, version = entry
     name = key.transactional_id.encode()
     if len(name) > STRING_BYTES_MAX:
-        raise EncodingError("TransactionLogKey.transactional_id", f"{len(name)} bytes are too many")
+        raise EncodingError(
+            "TransactionLogKey.transactional_id", f"{len(name)} bytes exceed the limit of {STRING_BYTES_MAX}"
+        )
     key_bytes = KEY_HEAD.pack(KEY_TYPE, len(name)) + name
     if value is None:
         return key_bytes, None
@@ -69,7 +74,7 @@ def encode(entry: Entry) -> tuple[bytes, bytes | None]:
 
 
 def value_bytes(value: TransactionLogValue) -> bytes:
-    """A value of version 1, packed by hand: three are written with every transaction."""
+    """Encode a value of version 1 by hand: every transaction writes three of them."""
     topics = value.transaction_partitions
     head = VALUE_HEAD.pack(
         VALUE_VERSION_MAX,
@@ -98,25 +103,25 @@ def value_bytes(value: TransactionLogValue) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Unsigned; most are below 128."""
+    """Encode an unsigned varint; most are below 128."""
     if number < 0x80:
         return bytes((number,))
     return bytes((number & 0x7F | 0x80,)) + varint(number >> 7)
 
 
 def decode(key_bytes: bytes | memoryview, value_bytes: bytes | memoryview | None) -> Entry | None:
-    """A record's messages, or None when its type is not known: written by something newer."""
+    """Decode a record; None if its type is unknown, because a newer version wrote it."""
     if len(key_bytes) < TYPE_SIZE:
-        raise ProtocolError("key", "a record of __transaction_state needs two bytes that say its type")
+        raise ProtocolError("key", "a record of __transaction_state begins with two bytes for its type")
     if int.from_bytes(key_bytes[:TYPE_SIZE], "big", signed=True) != KEY_TYPE:
         return None
     key = TransactionLogKey.decode(key_bytes[TYPE_SIZE:], KEY_TYPE)
     if value_bytes is None:
         return Entry(key, None)
     if len(value_bytes) < TYPE_SIZE:
-        raise ProtocolError("TransactionLogValue", "two bytes with the version are missing")
+        raise ProtocolError("TransactionLogValue", "the two bytes of the version are missing")
     version = int.from_bytes(value_bytes[:TYPE_SIZE], "big", signed=True)
     value = TransactionLogValue.decode(value_bytes[TYPE_SIZE:], version)
     if value.transaction_status not in STATES:
-        raise ProtocolError("TransactionLogValue", f"no state has the number {value.transaction_status}")
+        raise ProtocolError("TransactionLogValue", f"unknown state {value.transaction_status}")
     return Entry(key, value, version)

@@ -1,4 +1,4 @@
-"""Settings of the transaction coordinator, typed, out of a node's settings.
+"""The transaction coordinator's settings, typed, from a node's settings.
 
 In: values by name (`BrokerSettings` or any mapping). Out: one frozen value, cheap to read in decisions.
 Does not know: where values come from.
@@ -16,7 +16,7 @@ class Values(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """Defaults are Kafka's."""
+    """The defaults are Kafka's."""
 
     timeout_ms_max: int = 900_000
     two_phase_commit_enabled: bool = False

@@ -1,9 +1,9 @@
-"""One partition of `__transaction_state`: every request about its transactional ids goes in here.
+"""The transactional ids of one partition of `__transaction_state`: every request about them comes here.
 
-In: requests (batched ones hold only ids of this shard), records to take over, markers written, time. Out:
-outcomes. This module keeps the ids, asks `beginning`, `adding`, `ending`, `listing` and `timing`, and
-words their answers; `writing` turns what was decided into records.
-Does not know: the log, sockets, the clock, the partitions that markers go to, who may do what.
+In: requests (a batched one names only ids of this shard), records to apply, written markers, time. Out:
+outcomes. This module keeps the ids and calls `beginning`, `adding`, `ending`, `listing` and `timing`;
+`writing` turns decisions into records.
+Does not know: the log, sockets, the clock, the partitions that markers go to, authorization.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Turn(NamedTuple):
-    """What comes with a request."""
+    """The circumstances of a request."""
 
     version: int
     image: MetadataImage
@@ -63,8 +63,8 @@ class TransactionShard:
         now_ms: int,
         partition_of_group: Callable[[str], int],
     ) -> None:
-        """`coordinator_epoch` is the leader epoch of the partition; `partition_of_group` tells which one
-        of `__consumer_offsets` keeps the offsets of a group."""
+        """`coordinator_epoch` is the leader epoch of the partition. `partition_of_group` returns the
+        partition of `__consumer_offsets` that holds the offsets of a group."""
         self.settings = settings
         self.transactions: dict[str, Transaction] = {}
         self._partition_of_group = partition_of_group
@@ -80,7 +80,7 @@ class TransactionShard:
     def coordinator_epoch(self, epoch: int) -> None:
         self._writing.coordinator_epoch = epoch
 
-    # What the host calls
+    # Called by the host
 
     def handle(
         self,
@@ -90,11 +90,14 @@ class TransactionShard:
         now_ms: int,
         producer_ids: ProducerIds,
     ) -> TransactionOutcome:
-        """Decides on a request; its records must be applied before the next one. At most one producer id is
-        taken, by InitProducerId and EndTxn only."""
+        """Decide a request. Its records must be applied before the next request. Only InitProducerId and
+        EndTxn use a producer id, and at most one."""
         handler = HANDLERS.get(type(request))
         if handler is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"transactions take no {type(request).__name__}")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the transaction coordinator does not serve {type(request).__name__}",
+            )
         self._writing.agrees_with(image)
         return handler(self, request, Turn(caller.version, image, now_ms, producer_ids))
 
@@ -109,8 +112,8 @@ class TransactionShard:
         *,
         add: bool,
     ) -> tuple[list[Entry], adding.Errors | int]:
-        """The decision on AddPartitionsToTxn for a broker's own partitions, which are there: whether they are
-        in the transaction, or the record that brings them in. One error for all, or one for each."""
+        """Decide AddPartitionsToTxn for a broker's own, existing partitions: verify that they are in the
+        transaction, or return the record that adds them. Returns one error for all, or one for each."""
         self._writing.agrees_with(image)
         transaction = self.transactions.get(transactional_id)
         try:
@@ -122,7 +125,7 @@ class TransactionShard:
             return [], refused.code
 
     def needs_producer_id(self, request: Message) -> bool:
-        """Whether `handle` of this request may take a producer id."""
+        """Whether `handle` of this request may use a producer id."""
         if isinstance(request, InitProducerIdRequest):
             transaction = self.transactions.get(request.transactional_id or "")
             return transaction is None or transaction.is_exhausted
@@ -132,7 +135,7 @@ class TransactionShard:
         return False
 
     def apply(self, entry: Entry) -> None:
-        """Takes over a record, decided or replayed. Cannot fail, does not look at the clock."""
+        """Apply a record that was decided or replayed. Cannot fail, does not look at the clock."""
         transactional_id, value = entry.key.transactional_id, entry.value
         if value is None:
             self.transactions.pop(transactional_id, None)
@@ -153,11 +156,12 @@ class TransactionShard:
             self.apply(entry)
 
     def configure(self, settings: TransactionSettings) -> None:
-        """Settings were changed while running."""
+        """Change the settings at run time."""
         self.settings = self._timeouts.settings = self._expiry.settings = settings
 
     def loaded(self, now_ms: int) -> list[TransactionOutcome]:
-        """Everything was replayed: transactions that were about to end go on, markers are written again."""
+        """Continue the transactions that were about to end, after everything was replayed: write their
+        markers again."""
         return [
             self._writing.go_on(transaction, now_ms)
             for transaction in self.transactions.values()
@@ -172,8 +176,8 @@ class TransactionShard:
         partitions: Collection[TopicPartition],
         now_ms: int,
     ) -> list[TransactionOutcome]:
-        """Markers (named by what `Markers` said) are committed on these partitions, or these are gone for
-        ever. Told twice or too late, it does no harm."""
+        """Note that markers (identified as in `Markers`) are committed on these partitions, or that the
+        partitions were deleted. A repeated or late call does no harm."""
         transaction = self.transactions.get(transactional_id)
         if (
             transaction is None
@@ -185,7 +189,7 @@ class TransactionShard:
         return [] if transaction.unmarked else [self._writing.go_on(transaction, now_ms)]
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_time` wants to be called; never too late, and too early does no harm."""
+        """When to call `on_time`. It may be too early, never too late."""
         if not self.transactions:
             return None
         deadline_ms = self._timeouts.next_deadline_ms()
@@ -193,16 +197,17 @@ class TransactionShard:
         return expiry_ms if deadline_ms is None else min(deadline_ms, expiry_ms)
 
     def clock_was_set(self, by_ms: int) -> None:
-        """The next looks stay as far off as they were. Transactions began at a time of the wall clock, which
-        is in the log and counts for whoever coordinates next."""
+        """Shift the next checks after the wall clock was set. The start time of a transaction does not
+        shift: it is a wall-clock time in the log, and the next coordinator uses it too."""
         self._timeouts.clock_was_set(by_ms)
         self._expiry.clock_was_set(by_ms)
 
     def on_time(
         self, now_ms: int, image: MetadataImage, producer_ids: ProducerIds
     ) -> list[TransactionOutcome]:
-        """Transactions that are open for too long are aborted, ids that are silent for too long forgotten.
-        A producer id is taken for each whose epochs are used up; without one, it waits for the next look."""
+        """Abort transactions that are open for too long, and delete ids that were idle for too long.
+        A transaction whose epochs are used up needs a producer id; without one it waits for the next
+        check."""
         self._writing.agrees_with(image)
         outcomes = []
         for transaction in self._timeouts.due(now_ms):
@@ -220,12 +225,12 @@ class TransactionShard:
     def metadata_changed(
         self, image: MetadataImage, changes: TopicChanges, now_ms: int
     ) -> list[TransactionOutcome]:
-        """Features may have been raised; who writes markers knows which partitions are gone."""
+        """Adopt the cluster's features. The sender of markers notices deleted partitions itself."""
         self._writing.agrees_with(image)
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:
-        """Answers for all who wait: nobody does."""
+        """Responses to waiting requests: there are none."""
         return []
 
     # Requests
@@ -307,7 +312,7 @@ class TransactionShard:
         return [self._writing.entry(transaction.transactional_id, value)]
 
     def _add_offsets(self, request: AddOffsetsToTxnRequest, turn: Turn) -> TransactionOutcome:
-        """The offsets of a group are written to a partition like any other."""
+        """Add the partition of `__consumer_offsets` that holds the group's offsets."""
         where = TopicPartition(OFFSETS_TOPIC, self._partition_of_group(request.group_id))
         try:
             if not request.transactional_id:
@@ -343,7 +348,7 @@ class TransactionShard:
         return at_once(self.list_in_steps(request, turn.now_ms))
 
     def list_in_steps(self, request: ListTransactionsRequest, now_ms: int) -> Steps[TransactionOutcome]:
-        """Others may change transactions between two steps: each is shown as it is at some moment."""
+        """List transactions in steps. They may change in between: each is shown as it is at some moment."""
         transactions = list(self.transactions.values())
         return TransactionOutcome(reply=(yield from listing.listed(request, transactions, now_ms)))
 

@@ -1,4 +1,4 @@
-"""The states of a transaction, and how one leads to the next: this table is the whole of it.
+"""The states of a transaction and all their transitions.
 
                     +--------------------------- abort of nothing (version 2) --------------------+
                     |                                                                              v
@@ -7,7 +7,7 @@
                 |  |       +-- abort, timeout, a newer producer ------ | -----------------+                          |
                 |  +-------------- InitProducerId ----------+-- - - - -+-- - - - - - - - - - - - - - - - - - - - - - -+
 
-Dead and PrepareEpochFence are Kafka's names for moments between a decision and its record; no record has them.
+Dead and PrepareEpochFence are states in Kafka that no record holds.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import IntEnum
 
 
 class State(IntEnum):
-    """Numbers as in the log; `label` is the name that clients are shown."""
+    """The numbers are those in the log; `label` is the name that clients see."""
 
     EMPTY = 0
     ONGOING = 1
@@ -28,7 +28,7 @@ class State(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
     label: str
-    is_prepared: bool  # how the transaction ends is decided for good; markers are on their way
+    is_prepared: bool  # the end is decided for good; markers are being written
     is_complete: bool
     is_idle: bool  # no transaction is open: the id may expire, and a transaction may begin
 
@@ -48,7 +48,7 @@ BY_LABEL = {label: state for state, label in LABELS.items()}
 PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 COMPLETE = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 IDLE = COMPLETE | {State.EMPTY}
-for each in State:  # attributes, because they are asked for with every request
+for each in State:  # attributes, because every request reads them
     each.label = LABELS[each]
     each.is_prepared, each.is_complete, each.is_idle = each in PREPARED, each in COMPLETE, each in IDLE
 
@@ -62,4 +62,4 @@ BEFORE: dict[State, frozenset[State]] = {
     State.DEAD: IDLE,
     State.PREPARE_EPOCH_FENCE: frozenset({State.ONGOING}),
 }
-"""The states that each one may follow."""
+"""The states that each state may follow."""

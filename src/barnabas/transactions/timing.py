@@ -1,7 +1,8 @@
-"""What time does to transactions: those open for too long are to be aborted, silent ids forgotten.
+"""Timeouts of transactions: those open for too long are aborted, ids idle for too long are deleted.
 
-In: time, and a look every so often (`transaction.abort.timed.out.transaction.cleanup.interval.ms`,
-`transaction.remove.expired.transaction.cleanup.interval.ms`), some hundred ids at a time. Out: which ones.
+In: time. At intervals (`transaction.abort.timed.out.transaction.cleanup.interval.ms`,
+`transaction.remove.expired.transaction.cleanup.interval.ms`) it checks some hundred ids at a time. Out: the
+ids that are due.
 Does not know: how a transaction is aborted, records.
 """
 
@@ -14,11 +15,11 @@ from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.transaction import Transaction
 
 IDS_A_TURN = 200
-ENDED_A_TURN = 50  # each is aborted, which takes much longer than a look
+ENDED_A_TURN = 50  # each is aborted, which takes much longer than a check
 
 
 class Timeouts:
-    """Looks at open transactions only, so that a shard at rest has nothing to do."""
+    """Checks only open transactions, so that an idle shard has nothing to do."""
 
     __slots__ = ("_check_ms", "_remaining", "ongoing", "settings")
 
@@ -29,7 +30,7 @@ class Timeouts:
         self._remaining: Iterator[Transaction] | None = None
 
     def opens(self, now_ms: int) -> None:
-        """A transaction is about to begin: after a rest, the next look is not overdue."""
+        """Note that a transaction is about to begin. After an idle time, the next check is not overdue."""
         if not self.ongoing:
             self._check_ms = now_ms + self.settings.abort_check_interval_ms
 
@@ -40,8 +41,8 @@ class Timeouts:
         return self._check_ms if self.ongoing else None
 
     def due(self, now_ms: int) -> list[Transaction]:
-        """Transactions to abort in this turn, if it is time; more turns follow at once until all were looked
-        at."""
+        """The transactions to abort in this turn, if a check is due. More turns follow at once until all
+        were checked."""
         if now_ms < self._check_ms:
             return []
         if self._remaining is None:
@@ -61,7 +62,7 @@ class Timeouts:
 
 
 class Expiry:
-    """Goes through all ids, a turn at a time."""
+    """Checks all ids, a bounded number per turn."""
 
     __slots__ = ("_check_ms", "_remaining", "settings")
 
@@ -77,7 +78,8 @@ class Expiry:
         return self._check_ms
 
     def due(self, now_ms: int, transactions: Mapping[str, Transaction]) -> list[str]:
-        """Ids to forget in this turn, if it is time; more turns follow at once until all were looked at."""
+        """The ids to delete in this turn, if a check is due. More turns follow at once until all were
+        checked."""
         if now_ms < self._check_ms:
             return []
         if self._remaining is None:
@@ -91,7 +93,8 @@ class Expiry:
 
 
 def is_timed_out(transaction: Transaction, now_ms: int) -> bool:
-    """Not if somebody else decides how it ends: it is open for as long as that takes."""
+    """Whether an open transaction has timed out. A two-phase transaction never does: an external
+    coordinator ends it."""
     return not transaction.is_two_phase and transaction.start_ms + transaction.timeout_ms < now_ms
 
 

@@ -1,8 +1,8 @@
-"""What is known of one transactional id: its producer, its state, the partitions of its transaction.
+"""The state of one transactional id: its producer, its state, the partitions of its transaction.
 
-In: values of records to take over. Out: the values of records that would change it. `value` starts from what
-is known and takes what differs, so that nothing is forgotten on the way.
-Does not know: requests, which change is allowed when (see `states`), what others know.
+In: values of records to apply. Out: the values of records that would change it. `value` starts from the
+current state and applies the changes, so that no field is lost.
+Does not know: requests, which change is allowed when (see `states`), other ids.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from barnabas.transactions.states import BEFORE, State
 
 NO_PRODUCER_EPOCH = -1
 NO_TIME_MS = -1
-NO_TIMEOUT_MS = 2**31 - 1  # of transactions whose outcome somebody else decides (KIP-939)
+NO_TIMEOUT_MS = 2**31 - 1  # of transactions that an external coordinator ends (KIP-939)
 EPOCH_MAX = 2**15 - 1
-EPOCH_MAX_OF_CLIENTS = EPOCH_MAX - 1  # the last one is kept for fencing whoever has the one before
-EPOCH_BUMPS_SINCE = 2  # transaction version: each end of a transaction raises the epoch (KIP-890)
+EPOCH_MAX_OF_CLIENTS = EPOCH_MAX - 1  # the last one is reserved for fencing the one before
+# the transaction version from which each end of a transaction raises the epoch (KIP-890)
+EPOCH_BUMPS_SINCE = 2
 STATES = tuple(State)  # by number
 NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
@@ -36,19 +37,17 @@ class Transaction:
         self.transactional_id = transactional_id
         self.producer_id = producer_id
         self.previous_producer_id = NO_PRODUCER_ID  # before the latest change; most often the same
-        self.next_producer_id = NO_PRODUCER_ID  # takes over when the transaction has ended
+        self.next_producer_id = NO_PRODUCER_ID  # used once the transaction has ended
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.timeout_ms = 0
         self.state = State.EMPTY
-        self.partitions: dict[TopicPartition, None] = {}  # a set that keeps its order
+        self.partitions: dict[TopicPartition, None] = {}  # an ordered set
         self.start_ms = NO_TIME_MS
         self.update_ms = NO_TIME_MS
         self.client_version = 0  # transaction version of the request that made the latest change
-        # Not in the log, so forgotten with the shard:
-        self.last_producer_epoch = NO_PRODUCER_EPOCH  # its owner may repeat the request that raised it
-        self.unmarked: frozenset[TopicPartition] = (
-            NO_PARTITIONS  # prepared, and not known to have their markers
-        )
+        # Not in the log, so lost when the shard is unloaded:
+        self.last_producer_epoch = NO_PRODUCER_EPOCH  # the client may repeat the request that raised it
+        self.unmarked: frozenset[TopicPartition] = NO_PARTITIONS  # prepared, without a known marker
 
     @property
     def is_exhausted(self) -> bool:
@@ -59,8 +58,9 @@ class Transaction:
         return self.timeout_ms == NO_TIMEOUT_MS
 
     def value(self, state: State, now_ms: int, **changes: Any) -> TransactionLogValue:
-        """The record that leads to `state`. `partitions` may be among the changes, as any iterable."""
-        assert self.state in BEFORE[state], f"{self.state.label} does not lead to {state.label}"
+        """The value of the record that leads to `state`. `partitions` may be among the changes, as any
+        iterable."""
+        assert self.state in BEFORE[state], f"{self.state.label} may not become {state.label}"
         partitions = changes.pop("partitions", self.partitions)
         value = TransactionLogValue(
             producer_id=self.producer_id,
@@ -79,7 +79,7 @@ class Transaction:
         return value
 
     def take(self, value: TransactionLogValue) -> None:
-        """What a record says is known from now on."""
+        """Adopt the values of a record."""
         self.producer_id = value.producer_id
         self.previous_producer_id = value.previous_producer_id
         self.next_producer_id = value.next_producer_id
@@ -97,7 +97,7 @@ class Transaction:
         self.unmarked = frozenset(self.partitions) if state.is_prepared else NO_PARTITIONS
 
     def markers(self, coordinator_epoch: int) -> Markers:
-        """What is to be written to the partitions of a prepared transaction."""
+        """The markers to write to the partitions of a prepared transaction."""
         return Markers(
             self.transactional_id,
             self.producer_id,

@@ -1,7 +1,7 @@
-"""Decisions become records, in the form that the cluster has agreed on, and markers.
+"""Turns decisions into records, in the form that the cluster's features require, and into markers.
 
-In: values and ends that were decided, the features of the cluster. Out: entries of the log, and outcomes that
-carry an end as far as it can be carried at once.
+In: decided values and ends, the features of the cluster. Out: entries of the log, and outcomes that advance
+an end as far as possible at once.
 Does not know: requests, the shard, when a decision is right.
 """
 
@@ -24,10 +24,10 @@ class Writing:
         self.coordinator_epoch = coordinator_epoch
         self.bumps_epochs = True  # whether the cluster has finalized transaction version 2
         self._image: MetadataImage | None = None
-        self._value_version = VALUE_VERSION_MAX  # of the latest record; of the cluster, once that is known
+        self._value_version = VALUE_VERSION_MAX  # of the latest record until the cluster's features are known
 
     def agrees_with(self, image: MetadataImage) -> None:
-        """Records are written from now on as the features of the cluster ask for it."""
+        """Write records from now on as the cluster's features require."""
         if image is not self._image:
             self._image = image
             level = image.features.level(TRANSACTION_VERSION)
@@ -35,7 +35,7 @@ class Writing:
             self._value_version = value_version(level)
 
     def replayed(self, version: int) -> None:
-        """Before anything is known of the cluster, the log tells what it agreed on."""
+        """Note the version of a replayed record: it is used until the cluster's features are known."""
         if self._image is None:
             self._value_version = version
 
@@ -44,7 +44,7 @@ class Writing:
         return Entry(key, fitted(value, self._value_version), self._value_version)
 
     def end(self, transaction: Transaction, ended: ending.Ended, now_ms: int) -> TransactionOutcome:
-        """Prepares the end; if no partition waits for a marker, completes it in the same breath."""
+        """Prepare the end. If no partition needs a marker, complete it in the same outcome."""
         value = ended.value
         if value is None:
             return TransactionOutcome()
@@ -57,7 +57,7 @@ class Writing:
         return outcome
 
     def go_on(self, prepared: Transaction, now_ms: int) -> TransactionOutcome:
-        """Markers for those partitions that wait for them, or the end of the transaction."""
+        """The markers for partitions that still need them, or the completion of the transaction."""
         if prepared.unmarked:
             return TransactionOutcome(markers=[prepared.markers(self.coordinator_epoch)])
         value = ending.complete(prepared, now_ms)

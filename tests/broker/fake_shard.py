@@ -37,10 +37,10 @@ class FakeShard:
             self._tokens += 1
             token = Token(self._tokens)
             self.joining.append((token, now_ms + request.rebalance_timeout_ms))
-            return Outcome(waits_as=token)
+            return Outcome(waiting_token=token)
         if isinstance(request, SyncGroupRequest):
             key = OffsetCommitKey(group=request.group_id, topic="synced", partition=0)
-            return Outcome([Entry(key, OffsetCommitValue())], SyncGroupResponse(), answers=self._joined())
+            return Outcome([Entry(key, OffsetCommitValue())], SyncGroupResponse(), responses=self._joined())
         assert isinstance(request, HeartbeatRequest)
         return Outcome(reply=HeartbeatResponse())
 
@@ -122,7 +122,7 @@ class FakeShard:
     def on_time(self, now_ms: int, image: object) -> list[Outcome]:
         due = [token for token, deadline_ms in self.joining if deadline_ms <= now_ms]
         self.joining = [each for each in self.joining if each[0] not in due]
-        return [Outcome(answers=[(token, JoinGroupResponse(generation_id=2))]) for token in due]
+        return [Outcome(responses=[(token, JoinGroupResponse(generation_id=2))]) for token in due]
 
     def metadata_changed(self, image: object, changes: object, now_ms: int) -> list[Outcome]:
         return []

@@ -46,10 +46,10 @@ class Host:
         request = type(request).decode(request.encode(version), version)
         caller = Caller(client, "/127.0.0.1", version)
         outcome = self.shard.handle(request, caller, self.image, self.now_ms)
-        assert (outcome.reply is None) != (outcome.waits_as is None)
-        if outcome.waits_as is not None:
-            assert outcome.waits_as not in self.waiting
-            self.waiting[outcome.waits_as] = (client, version)
+        assert (outcome.reply is None) != (outcome.waiting_token is None)
+        if outcome.waiting_token is not None:
+            assert outcome.waiting_token not in self.waiting
+            self.waiting[outcome.waiting_token] = (client, version)
         self.take(outcome)
         return None if outcome.reply is None else on_the_wire(outcome.reply, version)
 
@@ -61,7 +61,7 @@ class Host:
             assert replayed == entry
             self.shard.apply(entry)
         self.new_records += outcome.records
-        for token, message in outcome.answers:
+        for token, message in outcome.responses:
             client, version = self.waiting.pop(token)
             self.answers[client] = on_the_wire(message, version)
 

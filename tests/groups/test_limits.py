@@ -102,10 +102,10 @@ def turns(host: Host) -> list[int]:
 
 def test_many_sessions_that_end_together_are_looked_at_in_turns() -> None:
     host = Host()
-    for number in range(coordinator.TIMERS_A_TURN + 10):
+    for number in range(coordinator.TIMERS_PER_TURN + 10):
         join_alone(host, f"g{number}")
     host.now_ms += 10_000
-    assert len(host.shard.on_time(host.now_ms, host.image)) == coordinator.TIMERS_A_TURN
+    assert len(host.shard.on_time(host.now_ms, host.image)) == coordinator.TIMERS_PER_TURN
     due_ms = host.shard.next_deadline_ms()
     assert due_ms is not None and due_ms <= host.now_ms
     assert len(host.shard.on_time(host.now_ms, host.image)) == 10
@@ -130,35 +130,35 @@ def test_sessions_that_share_a_second_are_sorted_in_turns() -> None:
 def test_expiry_looks_at_many_groups_in_turns_and_forgets_none() -> None:
     settings = GroupSettings(offsets_retention_ms=1000, offsets_retention_check_interval_ms=2000)
     host = Host(settings, {"t": 1})
-    for number in range(3 * expiry.RECORDS_A_TURN):
+    for number in range(3 * expiry.RECORDS_PER_TURN):
         host.ask("c", commit_request(f"g{number}", 1), 9)
     host.now_ms += 2000
     found = turns(host)
-    assert sum(found) == 2 * 3 * expiry.RECORDS_A_TURN  # an offset and a group each
-    assert max(found) <= expiry.RECORDS_A_TURN + 1
+    assert sum(found) == 2 * 3 * expiry.RECORDS_PER_TURN  # an offset and a group each
+    assert max(found) <= expiry.RECORDS_PER_TURN + 1
     assert host.shard.offsets.count == 0
     assert not host.shard.classic.state.groups
 
 
 def test_a_group_of_many_offsets_expires_in_turns_and_what_it_commits_meanwhile_stays() -> None:
     settings = GroupSettings(offsets_retention_ms=1000, offsets_retention_check_interval_ms=2000)
-    width = 3 * expiry.RECORDS_A_TURN
+    width = 3 * expiry.RECORDS_PER_TURN
     for commits_meanwhile in (False, True):
         host = Host(settings, {"t": width})
         host.ask("c", commit_request("g", width), 9)
         host.now_ms += 2000
         [first] = host.shard.on_time(host.now_ms, host.image)
-        assert len(first.records) == expiry.RECORDS_A_TURN
+        assert len(first.records) == expiry.RECORDS_PER_TURN
         host.take(first)
         if commits_meanwhile:
             host.ask("c", commit_request("g", 1), 9)
-        assert max(turns(host)) <= expiry.RECORDS_A_TURN + 1
+        assert max(turns(host)) <= expiry.RECORDS_PER_TURN + 1
         assert host.shard.offsets.count == int(commits_meanwhile)
         assert ("g" in host.shard.classic.state.groups) is commits_meanwhile
 
 
 def test_offsets_of_a_deleted_topic_are_removed_in_turns() -> None:
-    width = 2 * topic_removal.RECORDS_A_TURN
+    width = 2 * topic_removal.RECORDS_PER_TURN
     host = Host(topics={"t": width, "kept": 1})
     host.ask("c", commit_request("wide", width), 9)
     for number in range(width):
@@ -167,7 +167,7 @@ def test_offsets_of_a_deleted_topic_are_removed_in_turns() -> None:
     assert host.shard.offsets.count == 2 * width  # nothing yet: others have their turn first
     found = turns(host)
     assert sum(found) == 2 * width
-    assert max(found) <= 2 * topic_removal.RECORDS_A_TURN
+    assert max(found) <= 2 * topic_removal.RECORDS_PER_TURN
     assert host.shard.offsets.count == 0
     assert host.shard.next_deadline_ms() != host.now_ms
 

@@ -54,8 +54,8 @@ def test_records_of_kinds_that_are_not_served_are_passed_over() -> None:
 
 
 def test_an_outcome_of_nothing_is_nothing() -> None:
-    assert Outcome().is_nothing
-    assert not Outcome(reply=HeartbeatRequest()).is_nothing
+    assert Outcome().is_empty
+    assert not Outcome(reply=HeartbeatRequest()).is_empty
 
 
 def test_member_ids_look_like_those_of_kafka() -> None:

@@ -69,7 +69,7 @@ class Host:
         may_take = self.shard.needs_producer_id(request)
         next_id = self.ids.next
         outcome = self.shard.handle(request, Caller(version), self.image, self.now_ms, self.ids)
-        assert outcome.reply is not None and outcome.waits_as is None and not outcome.answers
+        assert outcome.reply is not None and outcome.waiting_token is None and not outcome.responses
         assert self.ids.next - next_id <= may_take, "an id was taken without a word"
         self.take(outcome)
         return on_the_wire(outcome.reply, version)

@@ -17,11 +17,11 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.transactions.answers import early, refusal, turn_into_error
 from barnabas.transactions.outcome import Caller, TopicPartition
+from barnabas.transactions.responses import early, refusal, turn_into_error
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import BEFORE, BY_LABEL, State
-from barnabas.transactions.timing import ENDED_A_TURN, IDS_A_TURN
+from barnabas.transactions.timing import ENDED_PER_TURN, IDS_PER_TURN
 
 from .host import Host, durable
 
@@ -276,13 +276,13 @@ def test_many_ids_expire_in_turns(host: Host) -> None:
         turns.append(sum(len(outcome.records) for outcome in outcomes))
         for outcome in outcomes:
             host.take(outcome)
-    assert [count for count in turns if count] == [IDS_A_TURN] * 6
+    assert [count for count in turns if count] == [IDS_PER_TURN] * 6
     assert all(entry.value is None for entry in host.new_records)
     assert host.shard.next_deadline_ms() is None
 
 
 def test_many_transactions_that_time_out_together_are_aborted_in_turns(host: Host) -> None:
-    for number in range(3 * ENDED_A_TURN):
+    for number in range(3 * ENDED_PER_TURN):
         producer = begin(host, f"id-{number}")
         host.ask(AddPartitionsToTxnRequest(transactions=[asked(f"id-{number}", producer, 0)]), 4)
     host.now_ms += host.settings.timeout_ms_max
@@ -292,7 +292,7 @@ def test_many_transactions_that_time_out_together_are_aborted_in_turns(host: Hos
         turns.append(len(outcomes))
         for outcome in outcomes:
             host.take(outcome)
-    assert [count for count in turns if count] == [ENDED_A_TURN] * 3
+    assert [count for count in turns if count] == [ENDED_PER_TURN] * 3
     assert not host.shard._timeouts.ongoing
 
 

@@ -90,8 +90,8 @@ class GroupShard:
         if handler is None:
             return at_once(self.steps(request, caller, image, now_ms))
         outcome = handler(self, request, caller, image, self._now_ms)
-        if outcome.waits_as is not None:
-            answer_if_done(outcome)
+        if outcome.waiting_token is not None:
+            reply_if_done(outcome)
         return outcome
 
     def is_long(self, request: Message, image: MetadataImage) -> bool:
@@ -141,7 +141,7 @@ class GroupShard:
             self._apply_offset(*upgraded(key, value))
         elif type(key).__name__.startswith(CONSUMER_RECORDS):
             if value is not None:
-                self.classic.forget_simple(key.group_id)  # type: ignore[attr-defined]
+                self.classic.remove_simple(key.group_id)  # type: ignore[attr-defined]
             self.consumer.apply(entry)
 
     def apply_pending(self, producer_id: int, entry: Entry) -> None:
@@ -338,12 +338,12 @@ class GroupShard:
         return dead
 
 
-def answer_if_done(outcome: Outcome) -> None:
+def reply_if_done(outcome: Outcome) -> None:
     """Reply at once to a request that has both begun to wait and got its response."""
-    for position, (token, response) in enumerate(outcome.answers):
-        if token == outcome.waits_as:
-            outcome.reply, outcome.waits_as = response, None
-            del outcome.answers[position]
+    for position, (token, response) in enumerate(outcome.responses):
+        if token == outcome.waiting_token:
+            outcome.reply, outcome.waiting_token = response, None
+            del outcome.responses[position]
             return
 
 

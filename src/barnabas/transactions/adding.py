@@ -23,19 +23,19 @@ from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
 BATCHED_SINCE = 4  # of AddPartitionsToTxn: a request may hold many transactions, and only brokers send it
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-Wanted = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+RequestedTransaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 Errors = Mapping[TopicPartition, int]
 
 
-def wanted(request: AddPartitionsToTxnRequest, version: int) -> list[Wanted]:
+def wanted(request: AddPartitionsToTxnRequest, version: int) -> list[RequestedTransaction]:
     """The transactions of a request, in any version."""
     if version >= BATCHED_SINCE:
         return request.transactions
     return [
-        Wanted(
+        RequestedTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
             producer_epoch=request.v3_and_below_producer_epoch,
@@ -49,7 +49,7 @@ def client_version(version: int) -> int:
     return EPOCH_BUMPS_SINCE if version >= BATCHED_SINCE else 0
 
 
-def partitions_of(asked: Wanted) -> dict[TopicPartition, None]:
+def partitions_of(asked: RequestedTransaction) -> dict[TopicPartition, None]:
     return {
         TopicPartition(topic.name, partition): None
         for topic in asked.topics
@@ -121,7 +121,7 @@ def verify(
     }
 
 
-def result(asked: Wanted, errors: Errors | int) -> Result:
+def result(asked: RequestedTransaction, errors: Errors | int) -> Result:
     """The result of one transaction: each partition once with its error, or one error for all as
     requested."""
     if isinstance(errors, int):

@@ -63,7 +63,7 @@ def end_at_same_epoch(transaction: Transaction, request: EndTxnRequest, now_ms: 
     if state is State.ONGOING:
         prepared = State.PREPARE_COMMIT if request.committed else State.PREPARE_ABORT
         return prepare_at_same_epoch(transaction, prepared, now_ms)
-    if is_ended_so(state, request.committed):
+    if has_ended_as(state, request.committed):
         return Ended(None, transaction.last_producer_epoch)
     raise invalid(state)
 
@@ -101,7 +101,7 @@ def end_at_next_epoch(
     if state is State.ONGOING:
         prepared = State.PREPARE_COMMIT if request.committed else State.PREPARE_ABORT
         return prepare_at_next_epoch(transaction, prepared, producer_ids, now_ms)
-    if is_again and is_ended_so(state, request.committed):
+    if is_again and has_ended_as(state, request.committed):
         return Ended(None, transaction.last_producer_epoch)
     if not is_again and not request.committed and state.is_idle:
         # Partitions are added with their records, and there may be none: aborting an empty transaction is
@@ -166,7 +166,7 @@ def after(transaction: Transaction) -> tuple[int, int]:
     return transaction.producer_id, transaction.producer_epoch
 
 
-def goes_on_as(transaction: Transaction, ended: Ended) -> tuple[int, int]:
+def identity_after(transaction: Transaction, ended: Ended) -> tuple[int, int]:
     """The producer id and epoch that the client has after this end."""
     value = ended.value
     if value is None:
@@ -176,7 +176,7 @@ def goes_on_as(transaction: Transaction, ended: Ended) -> tuple[int, int]:
     return value.producer_id, value.producer_epoch
 
 
-def is_ended_so(state: State, is_commit: bool) -> bool:
+def has_ended_as(state: State, is_commit: bool) -> bool:
     return state is (State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT)
 
 

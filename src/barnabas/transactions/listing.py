@@ -59,11 +59,11 @@ def listed(
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in BY_LABEL]
     )
     try:
-        is_wanted = wish(request, now_ms)
+        matches_filters = filter_of(request, now_ms)
     except KafkaError as refused:
         return ListTransactionsResponse(error_code=refused.code)
     for each in transactions:
-        if is_wanted(each):
+        if matches_filters(each):
             response.transaction_states.append(
                 ListTransactionsResponse.TransactionState(
                     transactional_id=each.transactional_id,
@@ -75,13 +75,13 @@ def listed(
     return response
 
 
-def wish(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
+def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
     states = {BY_LABEL[name] for name in request.state_filters if name in BY_LABEL}
     producer_ids = set(request.producer_id_filters)
     duration_ms = request.duration_filter
     matches = pattern(request.transactional_id_pattern)
 
-    def is_wanted(transaction: Transaction) -> bool:
+    def matches_filters(transaction: Transaction) -> bool:
         return (
             transaction.state is not State.DEAD
             and (not producer_ids or transaction.producer_id in producer_ids)
@@ -90,7 +90,7 @@ def wish(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction
             and (matches is None or matches(transaction.transactional_id))
         )
 
-    return is_wanted
+    return matches_filters
 
 
 def pattern(text: str | None) -> Callable[[str], bool] | None:

@@ -84,11 +84,11 @@ class TransactionOutcome:
 
     records: list[Entry] = field(default_factory=list)
     reply: Message | None = None
-    waits_as: Token | None = None
-    answers: list[tuple[Token, Message]] = field(default_factory=list)
+    waiting_token: Token | None = None
+    responses: list[tuple[Token, Message]] = field(default_factory=list)
     markers: list[Markers] = field(default_factory=list)
     encoded: None = None  # the host encodes the records
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.records and self.reply is None and not self.markers

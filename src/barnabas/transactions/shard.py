@@ -25,7 +25,7 @@ from barnabas.protocol.messages.describe_transactions import (
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.transactions import adding, answers, beginning, ending, listing
+from barnabas.transactions import adding, beginning, ending, listing, responses
 from barnabas.transactions.outcome import (
     CallerLike,
     ProducerIds,
@@ -98,7 +98,7 @@ class TransactionShard:
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the transaction coordinator does not serve {type(request).__name__}",
             )
-        self._writing.agrees_with(image)
+        self._writing.adopt_features(image)
         return handler(self, request, Turn(caller.version, image, now_ms, producer_ids))
 
     def verify(
@@ -114,7 +114,7 @@ class TransactionShard:
     ) -> tuple[list[Entry], adding.Errors | int]:
         """Decide AddPartitionsToTxn for a broker's own, existing partitions: verify that they are in the
         transaction, or return the record that adds them. Returns one error for all, or one for each."""
-        self._writing.agrees_with(image)
+        self._writing.adopt_features(image)
         transaction = self.transactions.get(transactional_id)
         try:
             if not add:
@@ -144,7 +144,7 @@ class TransactionShard:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             transaction = self.transactions[transactional_id] = Transaction(transactional_id)
-        transaction.take(value)
+        transaction.adopt(value)
         self._writing.replayed(entry.version)
         if transaction.state is State.ONGOING:
             self._timeouts.ongoing[transactional_id] = transaction
@@ -163,7 +163,7 @@ class TransactionShard:
         """Continue the transactions that were about to end, after everything was replayed: write their
         markers again."""
         return [
-            self._writing.go_on(transaction, now_ms)
+            self._writing.advance(transaction, now_ms)
             for transaction in self.transactions.values()
             if transaction.state.is_prepared
         ]
@@ -186,7 +186,7 @@ class TransactionShard:
         ):
             return []
         transaction.unmarked = transaction.unmarked.difference(partitions)
-        return [] if transaction.unmarked else [self._writing.go_on(transaction, now_ms)]
+        return [] if transaction.unmarked else [self._writing.advance(transaction, now_ms)]
 
     def next_deadline_ms(self) -> int | None:
         """When to call `on_time`. It may be too early, never too late."""
@@ -208,7 +208,7 @@ class TransactionShard:
         """Abort transactions that are open for too long, and delete ids that were idle for too long.
         A transaction whose epochs are used up needs a producer id; without one it waits for the next
         check."""
-        self._writing.agrees_with(image)
+        self._writing.adopt_features(image)
         outcomes = []
         for transaction in self._timeouts.due(now_ms):
             try:
@@ -226,7 +226,7 @@ class TransactionShard:
         self, image: MetadataImage, changes: TopicChanges, now_ms: int
     ) -> list[TransactionOutcome]:
         """Adopt the cluster's features. The sender of markers notices deleted partitions itself."""
-        self._writing.agrees_with(image)
+        self._writing.adopt_features(image)
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:
@@ -246,11 +246,11 @@ class TransactionShard:
             if beginning.must_abort_first(transaction, given):
                 ended = ending.fence(transaction, self._writing.bumps_epochs, turn.producer_ids, turn.now_ms)
                 outcome = self._writing.end(transaction, ended, turn.now_ms)
-                outcome.reply = answers.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, turn.version)
+                outcome.reply = responses.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, turn.version)
                 return outcome
             begun = beginning.begin(transaction, request, given, turn.producer_ids, turn.now_ms)
         except KafkaError as refused:
-            return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
+            return TransactionOutcome(reply=responses.refusal(request, refused.code, turn.version))
         transaction.last_producer_epoch = begun.last_producer_epoch
         reply = InitProducerIdResponse(
             producer_id=begun.value.producer_id, producer_epoch=begun.value.producer_epoch
@@ -272,20 +272,20 @@ class TransactionShard:
                 try:
                     added, errors = self._add_or_verify(transaction, asked, partitions, version, turn.now_ms)
                 except KafkaError as refused:
-                    errors = answers.told(request, refused.code, version)
+                    errors = responses.error_for(request, refused.code, version)
                 else:
                     records += added
                     if added and len(all_asked) > 1:
                         assert added[0].value is not None
                         changed[name] = Transaction(name)
-                        changed[name].take(added[0].value)
+                        changed[name].adopt(added[0].value)
             results.append(adding.result(asked, errors))
         return TransactionOutcome(records, adding.response(results, version))
 
     def _add_or_verify(
         self,
         transaction: Transaction | None,
-        asked: adding.Wanted,
+        asked: adding.RequestedTransaction,
         partitions: Collection[TopicPartition],
         version: int,
         now_ms: int,
@@ -308,7 +308,7 @@ class TransactionShard:
         value = adding.add(transaction, partitions, client_version, now_ms)
         if value is None:
             return []
-        self._timeouts.opens(now_ms)
+        self._timeouts.note_begin(now_ms)
         return [self._writing.entry(transaction.transactional_id, value)]
 
     def _add_offsets(self, request: AddOffsetsToTxnRequest, turn: Turn) -> TransactionOutcome:
@@ -321,7 +321,7 @@ class TransactionShard:
                 self.transactions.get(request.transactional_id), request.producer_id, request.producer_epoch
             )
         except KafkaError as refused:
-            return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
+            return TransactionOutcome(reply=responses.refusal(request, refused.code, turn.version))
         return TransactionOutcome(self._add(transaction, [where], 0, turn.now_ms), AddOffsetsToTxnResponse())
 
     def _end_by_client(self, request: EndTxnRequest, turn: Turn) -> TransactionOutcome:
@@ -334,10 +334,10 @@ class TransactionShard:
             ended = ending.end(transaction, request, turn.version, turn.producer_ids, turn.now_ms)
             outcome = self._writing.end(transaction, ended, turn.now_ms)
         except KafkaError as refused:
-            return TransactionOutcome(reply=answers.refusal(request, refused.code, turn.version))
+            return TransactionOutcome(reply=responses.refusal(request, refused.code, turn.version))
         outcome.reply = response = EndTxnResponse()
         if turn.version >= ending.EPOCH_BUMPS_IN_VERSION:
-            response.producer_id, response.producer_epoch = ending.goes_on_as(transaction, ended)
+            response.producer_id, response.producer_epoch = ending.identity_after(transaction, ended)
         return outcome
 
     def _describe(self, request: DescribeTransactionsRequest, turn: Turn) -> TransactionOutcome:

@@ -14,8 +14,8 @@ from itertools import islice
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.transaction import Transaction
 
-IDS_A_TURN = 200
-ENDED_A_TURN = 50  # each is aborted, which takes much longer than a check
+IDS_PER_TURN = 200
+ENDED_PER_TURN = 50  # each is aborted, which takes much longer than a check
 
 
 class Timeouts:
@@ -29,7 +29,7 @@ class Timeouts:
         self._check_ms = now_ms + settings.abort_check_interval_ms
         self._remaining: Iterator[Transaction] | None = None
 
-    def opens(self, now_ms: int) -> None:
+    def note_begin(self, now_ms: int) -> None:
         """Note that a transaction is about to begin. After an idle time, the next check is not overdue."""
         if not self.ongoing:
             self._check_ms = now_ms + self.settings.abort_check_interval_ms
@@ -48,7 +48,7 @@ class Timeouts:
         if self._remaining is None:
             self._remaining = iter(list(self.ongoing.values()))
         found: list[Transaction] = []
-        for _ in range(IDS_A_TURN):
+        for _ in range(IDS_PER_TURN):
             each = next(self._remaining, None)
             if each is None:
                 self._remaining = None
@@ -56,7 +56,7 @@ class Timeouts:
                 break
             if self.ongoing.get(each.transactional_id) is each and is_timed_out(each, now_ms):
                 found.append(each)
-                if len(found) == ENDED_A_TURN:
+                if len(found) == ENDED_PER_TURN:
                     break
         return found
 
@@ -84,8 +84,8 @@ class Expiry:
             return []
         if self._remaining is None:
             self._remaining = iter(list(transactions))
-        turn = list(islice(self._remaining, IDS_A_TURN))
-        if len(turn) < IDS_A_TURN:
+        turn = list(islice(self._remaining, IDS_PER_TURN))
+        if len(turn) < IDS_PER_TURN:
             self._remaining = None
             self._check_ms = now_ms + self.settings.id_expiration_check_interval_ms
         before_ms = now_ms - self.settings.id_expiration_ms

@@ -78,7 +78,7 @@ class Transaction:
             setattr(value, name, changed)
         return value
 
-    def take(self, value: TransactionLogValue) -> None:
+    def adopt(self, value: TransactionLogValue) -> None:
         """Adopt the values of a record."""
         self.producer_id = value.producer_id
         self.previous_producer_id = value.previous_producer_id

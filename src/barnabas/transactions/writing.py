@@ -26,7 +26,7 @@ class Writing:
         self._image: MetadataImage | None = None
         self._value_version = VALUE_VERSION_MAX  # of the latest record until the cluster's features are known
 
-    def agrees_with(self, image: MetadataImage) -> None:
+    def adopt_features(self, image: MetadataImage) -> None:
         """Write records from now on as the cluster's features require."""
         if image is not self._image:
             self._image = image
@@ -51,12 +51,12 @@ class Writing:
         entry = self.entry(transaction.transactional_id, value)
         transaction.last_producer_epoch = ended.last_producer_epoch
         prepared = Transaction(transaction.transactional_id)
-        prepared.take(value)
-        outcome = self.go_on(prepared, now_ms)
+        prepared.adopt(value)
+        outcome = self.advance(prepared, now_ms)
         outcome.records.insert(0, entry)
         return outcome
 
-    def go_on(self, prepared: Transaction, now_ms: int) -> TransactionOutcome:
+    def advance(self, prepared: Transaction, now_ms: int) -> TransactionOutcome:
         """The markers for partitions that still need them, or the completion of the transaction."""
         if prepared.unmarked:
             return TransactionOutcome(markers=[prepared.markers(self.coordinator_epoch)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.groups.assignors.registry import BUILT_IN, UnknownAssignor, chosen
+from barnabas.groups.assignors.registry import BUILT_IN, UnknownAssignor, select_assignors
 from barnabas.groups.assignors.spec import Assignment, GroupSpec, MemberSpec, TopicSpec
 
 TOPICS = [bytes([number]) * 16 for number in range(1, 6)]
@@ -177,7 +177,7 @@ def test_a_partition_that_two_members_were_given_stays_with_one_of_them() -> Non
 def test_assignors_are_chosen_by_name_or_by_the_class_that_kafka_has_for_them() -> None:
     java = "org.apache.kafka.coordinator.group.assignor.RangeAssignor"
 
-    assert list(chosen([java, "uniform"])) == ["range", "uniform"]
+    assert list(select_assignors([java, "uniform"])) == ["range", "uniform"]
 
 
 def test_an_assignor_that_others_registered_is_found() -> None:
@@ -187,9 +187,9 @@ def test_an_assignor_that_others_registered_is_found() -> None:
         def assign(self, spec: GroupSpec) -> Mapping[str, Assignment]:
             return {}
 
-    assert list(chosen(["nobody", "range"], {"nobody": Nobody()})) == ["nobody", "range"]
+    assert list(select_assignors(["nobody", "range"], {"nobody": Nobody()})) == ["nobody", "range"]
 
 
 def test_an_unknown_assignor_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(UnknownAssignor, match=r"names foo; known are uniform, range"):
-        chosen(["foo"])
+        select_assignors(["foo"])

@@ -33,7 +33,7 @@ def in_steps(host: Host, request: Message) -> tuple[Outcome, int]:
 def test_steps_come_to_what_is_decided_at_once(
     assignor: str, is_mixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target, "MEMBERS_A_STEP", 2)
+    monkeypatch.setattr(target, "MEMBERS_PER_STEP", 2)
     rng = random.Random(7)
     plain, stepping = Host(topics=TOPICS), Host(topics=TOPICS)
     epochs: dict[str, int] = {}

@@ -20,7 +20,7 @@ PATTERNS = ("a.*", "[ab]1?", ".*2", "none", "(")
 
 @pytest.fixture(autouse=True)
 def small_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_matches, "NAMES_A_TURN", 3)
+    monkeypatch.setattr(topic_matches, "NAMES_PER_TURN", 3)
 
 
 def looked_up(pattern: str, image: MetadataImage) -> frozenset[str]:
@@ -39,7 +39,7 @@ def test_what_is_found_is_what_there_is(seed: int) -> None:
         if rng.random() < 0.5:
             names = [first + second for first in "abc" for second in ("", "1", "2")]
             after = image_of({name: 1 for name in names if rng.random() < 0.5})
-            matches.follow(changes_between(image, after))
+            matches.update(changes_between(image, after))
             image = after
         pattern = rng.choice(PATTERNS)
         for _ in range(rng.randrange(4)):
@@ -60,7 +60,7 @@ def test_a_search_takes_turns_and_the_next_one_none(monkeypatch: pytest.MonkeyPa
         topic_matches.Search, "_look_at", lambda search, name: (looks.append(name), look_at(search, name))
     )
     after = image_of({f"t{number}": 1 for number in range(1, 12)})
-    matches.follow(changes_between(image, after))
+    matches.update(changes_between(image, after))
     assert matches.find("t.*", after) == set(after.topics.by_name)
     assert sorted(looks) == ["t10", "t11"]
 

@@ -95,7 +95,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         if error.code != ErrorCode.MESSAGE_TOO_LARGE:
             return False
         if isinstance(request, ConsumerGroupHeartbeatRequest):
-            return self.shard.consumer.forget_decision(request.group_id)
+            return self.shard.consumer.undo_decision(request.group_id)
         return type(request) is OffsetCommitRequest
 
     # -- transactions ------------------------------------------------------------------------------

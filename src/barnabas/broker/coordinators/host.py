@@ -52,9 +52,9 @@ class Outcome(Protocol):
     @property
     def reply(self) -> Message | None: ...
     @property
-    def waits_as(self) -> Token | None: ...
+    def waiting_token(self) -> Token | None: ...
     @property
-    def answers(self) -> Sequence[tuple[Token, Message]]: ...
+    def responses(self) -> Sequence[tuple[Token, Message]]: ...
     @property
     def encoded(self) -> Sequence[KeyAndValue] | None:
         """The encoded records, if the decision has encoded them already."""
@@ -309,8 +309,8 @@ class CoordinatorHost(Generic[S]):
         self.carry_out(outcome, now_ms, request)
         if type(request) not in self.sets_no_deadline:
             self._arm(self)
-        if outcome.waits_as is not None:
-            return self._wait(outcome.waits_as)
+        if outcome.waiting_token is not None:
+            return self._wait(outcome.waiting_token)
         assert outcome.reply is not None, f"{type(request).__name__} has no response"
         return outcome.reply
 
@@ -397,23 +397,23 @@ class CoordinatorHost(Generic[S]):
                 self.refuse_waiting(outcome, error)
                 raise
             self.shard.apply_all(outcome.records)
-        if outcome.answers:
+        if outcome.responses:
             self.respond_to_waiting(outcome)
 
     def refuse_waiting(self, outcome: Outcome, error: KafkaError) -> None:
         """Send the error to the waiting requests that the outcome has responses for."""
-        for token, message in outcome.answers:
+        for token, message in outcome.responses:
             self.turn_into_error(message, error)
             self._resolve_waiting(token, message)
 
     def respond_to_waiting(self, outcome: Outcome) -> None:
         """Send the outcome's responses to waiting requests once everything is committed."""
         if self.journal.is_all_committed:
-            for token, message in outcome.answers:
+            for token, message in outcome.responses:
                 self._resolve_waiting(token, message)
         else:
             offset = self.journal.end_offset
-            for token, message in outcome.answers:
+            for token, message in outcome.responses:
                 self._uncommitted.hold(offset, partial(self._resolve_waiting, token), message)
 
     def _append(self, outcome: Outcome, now_ms: int, request: Message | None) -> None:

@@ -66,7 +66,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
 
     def refusal(self, request: Message, error: KafkaError, version: int) -> Message:
         """Errors of the request itself come before errors of the coordinator."""
-        from barnabas.transactions.answers import early, refusal
+        from barnabas.transactions.responses import early, refusal
 
         answer = early(request, version, self.settings(), self.broker.image)
         return answer if answer is not None else refusal(request, error.code, version)

@@ -22,9 +22,9 @@ from barnabas.metadata.topic_changes import TopicChanges
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.records.compression import Compression
-from barnabas.transactions.answers import turn_into_error
 from barnabas.transactions.outcome import Caller, Markers, TopicPartition, TransactionOutcome
 from barnabas.transactions.records import decode, encode
+from barnabas.transactions.responses import turn_into_error
 from barnabas.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:

@@ -21,7 +21,9 @@ class UnknownAssignor(Exception):
     """The setting names an assignor that is not registered."""
 
 
-def chosen(names: Iterable[str], registered: Mapping[str, Assignor] | None = None) -> dict[str, Assignor]:
+def select_assignors(
+    names: Iterable[str], registered: Mapping[str, Assignor] | None = None
+) -> dict[str, Assignor]:
     """The assignors that a node offers. The class names of Kafka's own assignors are accepted too."""
     known = {**BUILT_IN, **(registered or {})}
     found: dict[str, Assignor] = {}

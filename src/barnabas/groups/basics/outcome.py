@@ -1,7 +1,7 @@
 """The result of a decision about groups, after a request or a timer.
 
 The records are appended together. Once they are committed, `reply` is the response to the request, and
-`answers` are the responses to requests that waited. If `waits_as` is set, the request gets no reply now: a
+`responses` are those to requests that waited. If `waiting_token` is set, the request gets no reply now: a
 later outcome answers that token, once.
 """
 
@@ -27,17 +27,17 @@ class Caller(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """For a request either `reply` or `waits_as` is set; for a timer neither."""
+    """For a request either `reply` or `waiting_token` is set; for a timer neither."""
 
     records: list[Entry] = field(default_factory=list)
     reply: Message | None = None
-    waits_as: Token | None = None
-    answers: list[tuple[Token, Message]] = field(default_factory=list)
+    waiting_token: Token | None = None
+    responses: list[tuple[Token, Message]] = field(default_factory=list)
     encoded: list[KeyAndValue] | None = None  # the encoded records, if the decision made them
 
     @property
-    def is_nothing(self) -> bool:
-        return not self.records and self.reply is None and self.waits_as is None and not self.answers
+    def is_empty(self) -> bool:
+        return not self.records and self.reply is None and self.waiting_token is None and not self.responses
 
 
 class Tokens:
@@ -48,6 +48,6 @@ class Tokens:
     def __init__(self) -> None:
         self._last = 0
 
-    def take(self) -> Token:
+    def next(self) -> Token:
         self._last += 1
         return Token(self._last)

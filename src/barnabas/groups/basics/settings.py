@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-MS_A_MINUTE = 60_000
+MS_PER_MINUTE = 60_000
 
 
 class Values(Protocol):
@@ -30,7 +30,7 @@ class GroupSettings:
 
     # Offsets
     offset_metadata_bytes_max: int = 4096
-    offsets_retention_ms: int = 10_080 * MS_A_MINUTE
+    offsets_retention_ms: int = 10_080 * MS_PER_MINUTE
     offsets_retention_check_interval_ms: int = 600_000
 
     # Consumer groups
@@ -59,7 +59,7 @@ class GroupSettings:
             group_size_max=values["group.max.size"],
             record_bytes_max=values["message.max.bytes"],
             offset_metadata_bytes_max=values["offset.metadata.max.bytes"],
-            offsets_retention_ms=values["offsets.retention.minutes"] * MS_A_MINUTE,
+            offsets_retention_ms=values["offsets.retention.minutes"] * MS_PER_MINUTE,
             offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
             rebalance_protocols=tuple(values["group.coordinator.rebalance.protocols"]),
             consumer_assignors=tuple(values["group.consumer.assignors"]),

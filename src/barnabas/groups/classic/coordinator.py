@@ -16,7 +16,7 @@ from barnabas.groups.basics.member_ids import Rng
 from barnabas.groups.basics.outcome import Caller, Outcome, Token, Tokens
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.basics.settings import GroupSettings
-from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due, PendingMember
+from barnabas.groups.classic.group import NO_ENTRIES, ClassicGroup, Due, PendingMember
 from barnabas.groups.classic.joining import join
 from barnabas.groups.classic.member import ClassicMember
 from barnabas.groups.classic.membership import heartbeat, leave, sync
@@ -24,12 +24,12 @@ from barnabas.groups.classic.rebalance import (
     ClassicState,
     complete_join,
     drop_member,
-    initial_join_is_over,
     join_refusal,
-    member_is_gone,
-    prepare,
+    on_initial_delay_over,
+    on_member_expired,
+    on_sync_timeout,
+    prepare_rebalance,
     renew_session,
-    syncs_are_over,
 )
 from barnabas.groups.classic.states import (
     COMPLETING_REBALANCE,
@@ -52,7 +52,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 GROUP_TYPE = "classic"
-TIMERS_A_TURN = 50  # each may begin a rebalance; together about a millisecond
+TIMERS_PER_TURN = 50  # each may begin a rebalance; together about a millisecond
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
@@ -89,9 +89,9 @@ class ClassicGroups:
         assert isinstance(key, GroupMetadataKey)
         groups = self.state.groups
         if value is None:
-            gone = groups.pop(key.group, None)
-            if gone is not None:
-                self._bury(gone)
+            deleted = groups.pop(key.group, None)
+            if deleted is not None:
+                self._mark_dead(deleted)
         elif isinstance(value, GroupMetadataValue) and not (self._is_loaded and key.group in groups):
             groups[key.group] = ClassicGroup.restored(key.group, value, self.state.sharing)
 
@@ -99,20 +99,20 @@ class ClassicGroups:
         """Create a group that only holds offsets. It has no record of its own."""
         self.state.groups[group_id] = ClassicGroup(group_id, now_ms)
 
-    def forget_simple(self, group_id: str) -> None:
+    def remove_simple(self, group_id: str) -> None:
         """Remove a group that only held offsets, because records of another kind of group use its id."""
         group = self.state.groups.get(group_id)
         if group is not None and group.is_simple:
             del self.state.groups[group_id]
 
-    def take_over(self, group: ClassicGroup, outcome: Outcome, now_ms: int, *, rebalances: bool) -> None:
+    def adopt(self, group: ClassicGroup, outcome: Outcome, now_ms: int, *, rebalances: bool) -> None:
         """Adopt a group that was of another kind until now. Its members' sessions begin anew.
         Its record (`group.value`) and the tombstones of its former kind belong into the same outcome."""
         self.state.groups[group.group_id] = group
         for member in group.members.values():
             renew_session(self.state, member, now_ms)
         if rebalances:
-            prepare(self.state, group, outcome, now_ms)
+            prepare_rebalance(self.state, group, outcome, now_ms)
 
     def replayed(self, now_ms: int) -> Steps[None]:
         state = self.state
@@ -130,7 +130,7 @@ class ClassicGroups:
         self._is_loaded = True
         for group in self._too_large:
             # no request waits yet, so there are no responses and no records
-            prepare(self.state, group, Outcome(), now_ms)
+            prepare_rebalance(self.state, group, Outcome(), now_ms)
         self._too_large = []
 
     def unload(self) -> list[tuple[Token, Message]]:
@@ -140,12 +140,12 @@ class ClassicGroups:
             for member in group.members.values():
                 if member.join_token is not None:
                     response = join_refusal(error, member.join_version, member.member_id)
-                    outcome.answers.append((member.join_token, response))
+                    outcome.responses.append((member.join_token, response))
                 if member.sync_token is not None:
-                    outcome.answers.append((member.sync_token, SyncGroupResponse(error_code=error)))
+                    outcome.responses.append((member.sync_token, SyncGroupResponse(error_code=error)))
         self.state.groups.clear()
         self.state.deadlines = Deadlines()
-        return outcome.answers
+        return outcome.responses
 
     # Time
 
@@ -158,22 +158,22 @@ class ClassicGroups:
     def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         """Handle timers that are due, a bounded number per call: after a pause there may be many."""
         outcomes = []
-        for _ in range(TIMERS_A_TURN):
+        for _ in range(TIMERS_PER_TURN):
             timer = self.state.deadlines.pop_due(now_ms)
             if timer is None:
                 break
             outcome = Outcome()
-            self._is_due(timer, outcome, now_ms)
-            if not outcome.is_nothing:
+            self._handle_timer(timer, outcome, now_ms)
+            if not outcome.is_empty:
                 outcomes.append(outcome)
         return outcomes
 
-    def _is_due(self, timer: Timer, outcome: Outcome, now_ms: int) -> None:
+    def _handle_timer(self, timer: Timer, outcome: Outcome, now_ms: int) -> None:
         if isinstance(timer, ClassicMember):
             group = self.state.groups.get(timer.group_id)
             if group is not None and not timer.is_alive_by_waiting:
                 drop_member(group, timer, outcome)
-                member_is_gone(self.state, group, outcome, now_ms)
+                on_member_expired(self.state, group, outcome, now_ms)
         elif isinstance(timer, PendingMember):
             group = timer.group
             group.remove(timer.member_id)
@@ -181,11 +181,11 @@ class ClassicGroups:
                 complete_join(self.state, group, outcome, now_ms)
         elif isinstance(timer, ClassicGroup):
             if timer.due is Due.INITIAL_JOIN:
-                initial_join_is_over(self.state, timer, outcome, now_ms)
+                on_initial_delay_over(self.state, timer, outcome, now_ms)
             elif timer.due is Due.JOIN:
                 complete_join(self.state, timer, outcome, now_ms)
             else:
-                syncs_are_over(self.state, timer, outcome, now_ms)
+                on_sync_timeout(self.state, timer, outcome, now_ms)
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
         return []  # in a classic group the leader watches topics itself
@@ -234,7 +234,7 @@ class ClassicGroups:
 
     def check_offset_delete(self, group_id: str) -> None:
         group = self.state.groups[group_id]
-        if group.state is not EMPTY and not group.is_of_consumers:
+        if group.state is not EMPTY and not group.is_consumer_type:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
@@ -253,7 +253,7 @@ class ClassicGroups:
             return SINCE_COMMIT
         if group.state is EMPTY:
             return group.state_since_ms  # -1, as in old records, is SINCE_COMMIT
-        if group.is_of_consumers and group.state is STABLE and group.subscribed is not None:
+        if group.is_consumer_type and group.state is STABLE and group.subscribed is not None:
             return SINCE_COMMIT
         return KEEP_ALL
 
@@ -298,9 +298,9 @@ class ClassicGroups:
             ],
         )
 
-    def _bury(self, group: ClassicGroup) -> None:
+    def _mark_dead(self, group: ClassicGroup) -> None:
         """Cancel all timers of a deleted group: they may still be queued."""
         for timer in (group, *group.pending.values(), *group.members.values()):
             timer.cancel()
-        group.pending = NONE_YET
+        group.pending = NO_ENTRIES
         group.state = DEAD

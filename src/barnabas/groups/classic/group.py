@@ -27,7 +27,7 @@ from barnabas.protocol.log_records.consumer_offsets import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-NONE_YET: dict[str, Any] = {}  # shared by all groups without entries; never written to
+NO_ENTRIES: dict[str, Any] = {}  # shared by all groups without entries; never written to
 NO_TIMESTAMP = -1
 JAVA_HASH_BUCKETS = 16
 
@@ -89,9 +89,9 @@ class ClassicGroup(Timer):
         self.leader: str | None = None  # invariant: None or one of the members
         self.members = Members()
         # Empty for most groups most of the time, and then all share one object.
-        self.static_members: dict[str, str] = NONE_YET  # instance id -> member id
-        self.pending: dict[str, PendingMember] = NONE_YET  # ids given out that nobody has joined with yet
-        self.unsynced: dict[str, None] = NONE_YET  # members of this generation that have not synced, in order
+        self.static_members: dict[str, str] = NO_ENTRIES  # instance id -> member id
+        self.pending: dict[str, PendingMember] = NO_ENTRIES  # ids given out that nobody has joined with yet
+        self.unsynced: dict[str, None] = NO_ENTRIES  # members that have not synced, in order
         # protocol -> number of members; counted during a rebalance
         self._supported: dict[str, int] | None = None
         self.joins_waiting = 0  # invariant: the number of members with a join_token
@@ -116,7 +116,7 @@ class ClassicGroup(Timer):
         if not self.members:
             self.protocol_type = protocol_type
         if member.instance_id is not None:
-            self.keep_static(member.instance_id, member.member_id)
+            self.set_static(member.instance_id, member.member_id)
         member.group_id = self.group_id
         if self.leader is None:
             self.leader = member.member_id
@@ -124,7 +124,7 @@ class ClassicGroup(Timer):
         self._count_protocols(member.protocols, 1)
         if member.join_token is not None:
             self.joins_waiting += 1
-        self.forget_pending(member.member_id)
+        self.remove_pending(member.member_id)
 
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending id. Its waiting requests must have been answered before."""
@@ -137,37 +137,37 @@ class ClassicGroup(Timer):
             member.cancel()
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        self.forget_pending(member_id)
+        self.remove_pending(member_id)
         self.has_synced(member_id)
 
-    def keep_static(self, instance_id: str, member_id: str) -> None:
-        if self.static_members is NONE_YET:
+    def set_static(self, instance_id: str, member_id: str) -> None:
+        if self.static_members is NO_ENTRIES:
             self.static_members = {}
         self.static_members[instance_id] = member_id
 
-    def hand_out(self, member_id: str) -> PendingMember:
+    def add_pending(self, member_id: str) -> PendingMember:
         """Give a new member id to a client."""
-        if self.pending is NONE_YET:
+        if self.pending is NO_ENTRIES:
             self.pending = {}
         pending = self.pending[member_id] = PendingMember(self, member_id)
         return pending
 
-    def forget_pending(self, member_id: str) -> None:
+    def remove_pending(self, member_id: str) -> None:
         pending = self.pending.pop(member_id, None)
         if pending is not None:
             pending.cancel()
             if not self.pending:
-                self.pending = NONE_YET
+                self.pending = NO_ENTRIES
 
     def await_sync(self, member_id: str) -> None:
-        if self.unsynced is NONE_YET:
+        if self.unsynced is NO_ENTRIES:
             self.unsynced = {}
         self.unsynced[member_id] = None
 
     def has_synced(self, member_id: str) -> None:
         self.unsynced.pop(member_id, None)
         if not self.unsynced:
-            self.unsynced = NONE_YET
+            self.unsynced = NO_ENTRIES
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """Give the same member a new id, in the same place."""
@@ -184,7 +184,7 @@ class ClassicGroup(Timer):
         if self.leader == old_id:
             self.leader = new_id
         assert old.instance_id is not None
-        self.keep_static(old.instance_id, new_id)
+        self.set_static(old.instance_id, new_id)
         return new
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
@@ -253,17 +253,17 @@ class ClassicGroup(Timer):
     def next_generation(self, now_ms: int) -> None:
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
-        self.keep_subscriptions()
+        self.store_subscriptions()
         self.transition(COMPLETING_REBALANCE if self.members else EMPTY, now_ms)
-        self.unsynced = NONE_YET
+        self.unsynced = NO_ENTRIES
 
     @property
-    def is_of_consumers(self) -> bool:
+    def is_consumer_type(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
-    def keep_subscriptions(self) -> None:
+    def store_subscriptions(self) -> None:
         """Keep the subscriptions of this generation until the next one begins."""
-        if self.is_of_consumers and (self.protocol is not None or not self.members):
+        if self.is_consumer_type and (self.protocol is not None or not self.members):
             found = {member.metadata(self.protocol): None for member in self.members.values()}
             self._subscribed = next(iter(found)) if len(found) == 1 else tuple(found)
         else:
@@ -281,9 +281,9 @@ class ClassicGroup(Timer):
 
     def is_subscribed(self, topic: str) -> bool:
         topics = self.subscribed
-        return self.is_of_consumers if topics is None else topic in topics
+        return self.is_consumer_type if topics is None else topic in topics
 
-    def shown_members(self) -> list[JoinGroupResponse.JoinGroupResponseMember]:
+    def members_for_leader(self) -> list[JoinGroupResponse.JoinGroupResponseMember]:
         """The members as JoinGroup's response shows them to the leader."""
         return [
             JoinGroupResponse.JoinGroupResponseMember(
@@ -321,7 +321,7 @@ class ClassicGroup(Timer):
         group.state = STABLE if group.members else EMPTY
         group.protocol_type = sharing.same(value.protocol_type) or None
         group.leader = value.leader if value.leader in group.members else next(iter(group.members), None)
-        group.keep_subscriptions()
+        group.store_subscriptions()
         return group
 
     @property

@@ -12,17 +12,17 @@ from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import ClassicMember, protocols_of
 from barnabas.groups.classic.rebalance import (
     ClassicState,
-    answer_join,
-    answer_sync,
     await_join,
+    complete_if_all_joined,
     drop_member,
     generation_of,
-    go_on,
     group_record,
     join_refusal,
-    prepare,
-    rebalance_or_go_on,
+    prepare_rebalance,
+    rebalance_or_complete,
     renew_session,
+    respond_to_join,
+    respond_to_sync,
 )
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from barnabas.protocol import ErrorCode, KafkaError, Message
@@ -95,7 +95,8 @@ class Joining:
             if member is not None:
                 drop_member(group, member, outcome)
             group.remove(member_id)
-            go_on(self.state, group, outcome, self.now_ms)  # it may have been the last one to wait for
+            # It may have been the last one to wait for.
+            complete_if_all_joined(self.state, group, outcome, self.now_ms)
             self.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not group.supports(request.protocol_type, self.protocols):
             self.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
@@ -130,15 +131,15 @@ class Joining:
             else:
                 self.replace(known, member_id)
         elif self.caller.version >= KNOWN_MEMBER_VERSION:
-            self.hand_out_id(member_id)
+            self.send_new_id(member_id)
         else:
             self.add(member_id)
 
-    def hand_out_id(self, member_id: str) -> None:
+    def send_new_id(self, member_id: str) -> None:
         group = self.group
         if len(group.pending) >= PENDING_MEMBERS_MAX:
-            group.forget_pending(next(iter(group.pending)))
-        pending = group.hand_out(member_id)
+            group.remove_pending(next(iter(group.pending)))
+        pending = group.add_pending(member_id)
         self.state.deadlines.set(pending, self.now_ms + self.request.session_timeout_ms)
         self.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
@@ -160,7 +161,7 @@ class Joining:
         self.wait(member)
         # It cannot send heartbeats yet, and may disconnect unnoticed.
         renew_session(self.state, member, now_ms, self.state.settings.new_member_join_timeout_ms)
-        rebalance_or_go_on(self.state, group, self.outcome, now_ms)
+        rebalance_or_complete(self.state, group, self.outcome, now_ms)
 
     def known_member(self) -> None:
         group, request, outcome = self.group, self.request, self.outcome
@@ -179,7 +180,7 @@ class Joining:
             self.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
         else:  # a leader that rejoins wants a rebalance: it may have seen topics change
             self.update(member)
-            rebalance_or_go_on(self.state, group, outcome, self.now_ms)
+            rebalance_or_complete(self.state, group, outcome, self.now_ms)
 
     def replace(self, old_id: str, new_id: str) -> None:
         """Replace a static member that rejoins without its member id: the old id is fenced, the assignment
@@ -188,8 +189,8 @@ class Joining:
         leader_before = group.leader
         old = group.members[old_id]
         fenced = ErrorCode.FENCED_INSTANCE_ID
-        answer_join(group, old, join_refusal(fenced, old.join_version, old_id), outcome)
-        answer_sync(old, SyncGroupResponse(error_code=fenced), outcome)
+        respond_to_join(group, old, join_refusal(fenced, old.join_version, old_id), outcome)
+        respond_to_sync(old, SyncGroupResponse(error_code=fenced), outcome)
         member = group.replace_static(old_id, new_id)
         if old_id in group.unsynced:
             group.has_synced(old_id)
@@ -200,11 +201,11 @@ class Joining:
             if group.select_protocol() == group.protocol:
                 self.keep_generation(member, leader_before)
             else:
-                rebalance_or_go_on(state, group, outcome, now_ms)
+                rebalance_or_complete(state, group, outcome, now_ms)
         elif group.state is COMPLETING_REBALANCE:
-            prepare(state, group, outcome, now_ms)  # the leader may have received the old id
+            prepare_rebalance(state, group, outcome, now_ms)  # the leader may have received the old id
         else:
-            go_on(state, group, outcome, now_ms)
+            complete_if_all_joined(state, group, outcome, now_ms)
 
     def keep_generation(self, member: ClassicMember, leader_before: str | None) -> None:
         """Keep the generation, and write the record with the new id."""
@@ -218,7 +219,7 @@ class Joining:
         else:  # the old leader id keeps it from assigning again
             response = generation_of(group, member.member_id, shows_members=False)
             response.leader = leader_before or ""
-        answer_join(group, member, response, outcome)
+        respond_to_join(group, member, response, outcome)
 
     def update(self, member: ClassicMember) -> None:
         member.rebalance_timeout_ms = self.request.rebalance_timeout_ms
@@ -227,7 +228,7 @@ class Joining:
         self.wait(member)
 
     def wait(self, member: ClassicMember) -> None:
-        await_join(self.group, member, self.state.tokens.take(), self.caller.version, self.outcome)
+        await_join(self.group, member, self.state.tokens.next(), self.caller.version, self.outcome)
 
     def refuse(self, error: ErrorCode, member_id: str = "") -> None:
         self.outcome.reply = join_refusal(error, self.caller.version, member_id)

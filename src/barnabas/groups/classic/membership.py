@@ -10,13 +10,13 @@ from barnabas.groups.basics.outcome import Caller, Outcome
 from barnabas.groups.classic.group import ClassicGroup, Due
 from barnabas.groups.classic.rebalance import (
     ClassicState,
-    answer_sync,
+    complete_if_all_joined,
     drop_member,
-    go_on,
     group_record,
-    hand_out,
-    rebalance_or_go_on,
+    rebalance_or_complete,
     renew_session,
+    respond_to_sync,
+    send_assignments,
 )
 from barnabas.groups.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from barnabas.protocol import ErrorCode, KafkaError
@@ -26,7 +26,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 
 PROTOCOL_REQUIRED_VERSION = 5  # of SyncGroup
 BATCHED_LEAVE_VERSION = 3
-BYTES_A_MEMBER = 64  # numbers and lengths of a member in a record, beside its texts
+BYTES_PER_MEMBER = 64  # numbers and lengths of a member in a record, beside its texts
 
 MemberResponse = LeaveGroupResponse.MemberResponse
 
@@ -69,8 +69,8 @@ def sync(state: ClassicState, request: SyncGroupRequest, caller: Caller, now_ms:
             protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
         )
         return outcome
-    answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), outcome)
-    member.sync_token = outcome.waits_as = state.tokens.take()
+    respond_to_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), outcome)
+    member.sync_token = outcome.waiting_token = state.tokens.next()
     if member.member_id == group.leader:
         assign(state, group, request, outcome, now_ms)
     return outcome
@@ -109,18 +109,18 @@ def assign(
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     if record_size(group, assignments) > state.settings.record_bytes_max:
         # The log would refuse the record, as in Kafka: every member gets an error and may retry.
-        hand_out(state, group, {}, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now_ms)
-        rebalance_or_go_on(state, group, outcome, now_ms)
+        send_assignments(state, group, {}, ErrorCode.UNKNOWN_SERVER_ERROR, outcome, now_ms)
+        rebalance_or_complete(state, group, outcome, now_ms)
         return
     outcome.records.append(group_record(group, group.value(assignments)))
-    hand_out(state, group, assignments, ErrorCode.NONE, outcome, now_ms)
+    send_assignments(state, group, assignments, ErrorCode.NONE, outcome, now_ms)
     group.transition(STABLE, now_ms)
 
 
 def record_size(group: ClassicGroup, assignments: dict[str, bytes]) -> int:
     """An upper estimate of the size of the group's record."""
     return sum(
-        BYTES_A_MEMBER
+        BYTES_PER_MEMBER
         + len(member.metadata(group.protocol))
         + len(assignments[member.member_id])
         + 3 * (len(member.member_id) + len(member.client_id) + len(member.client_host))
@@ -143,9 +143,9 @@ def leave(state: ClassicState, request: LeaveGroupRequest, caller: Caller, now_m
     outcome.reply = leave_response(identities, errors, caller.version)
     if group is not None and ErrorCode.NONE in errors:
         if group.state is STABLE or group.state is COMPLETING_REBALANCE:
-            rebalance_or_go_on(state, group, outcome, now_ms)
+            rebalance_or_complete(state, group, outcome, now_ms)
         elif group.state is PREPARING_REBALANCE:
-            go_on(state, group, outcome, now_ms)
+            complete_if_all_joined(state, group, outcome, now_ms)
     return outcome
 
 

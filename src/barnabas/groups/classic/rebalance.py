@@ -15,7 +15,7 @@ from barnabas.groups.basics.outcome import Outcome, Token, Tokens
 from barnabas.groups.basics.records import Entry
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.basics.sharing import Sharing
-from barnabas.groups.classic.group import NONE_YET, ClassicGroup, Due
+from barnabas.groups.classic.group import NO_ENTRIES, ClassicGroup, Due
 from barnabas.groups.classic.member import ClassicMember
 from barnabas.groups.classic.states import (
     CAN_REBALANCE,
@@ -49,17 +49,17 @@ class ClassicState:
 # Responses to waiting requests
 
 
-def answer_join(group: ClassicGroup, member: ClassicMember, response: Message, outcome: Outcome) -> None:
+def respond_to_join(group: ClassicGroup, member: ClassicMember, response: Message, outcome: Outcome) -> None:
     if member.join_token is not None:
-        outcome.answers.append((member.join_token, response))
+        outcome.responses.append((member.join_token, response))
         member.join_token = None
         group.joins_waiting -= 1
 
 
-def answer_sync(member: ClassicMember, response: Message, outcome: Outcome) -> bool:
+def respond_to_sync(member: ClassicMember, response: Message, outcome: Outcome) -> bool:
     if member.sync_token is None:
         return False
-    outcome.answers.append((member.sync_token, response))
+    outcome.responses.append((member.sync_token, response))
     member.sync_token = None
     return True
 
@@ -69,7 +69,7 @@ def await_join(
 ) -> None:
     """Let the member's request wait. An earlier JoinGroup of it that still waits gets
     REBALANCE_IN_PROGRESS."""
-    answer_join(
+    respond_to_join(
         group,
         member,
         join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.join_version, member.member_id),
@@ -77,7 +77,7 @@ def await_join(
     )
     member.join_token, member.join_version = token, version
     group.joins_waiting += 1
-    outcome.waits_as = token
+    outcome.waiting_token = token
 
 
 def join_refusal(error: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
@@ -94,14 +94,14 @@ def generation_of(group: ClassicGroup, member_id: str, *, shows_members: bool) -
         protocol_name=group.protocol,
         leader=group.leader or "",
         member_id=member_id,
-        members=group.shown_members() if shows_members else [],
+        members=group.members_for_leader() if shows_members else [],
     )
 
 
 def drop_member(group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
     """Remove a member. Its waiting requests get UNKNOWN_MEMBER_ID, so that it may join anew."""
-    answer_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.join_version), outcome)
-    answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), outcome)
+    respond_to_join(group, member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.join_version), outcome)
+    respond_to_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), outcome)
     group.remove(member.member_id)
 
 
@@ -127,7 +127,7 @@ def await_syncs(state: ClassicState, group: ClassicGroup, now_ms: int) -> None:
 
 
 def cancel_syncs(group: ClassicGroup) -> None:
-    group.unsynced = NONE_YET
+    group.unsynced = NO_ENTRIES
     if group.due is Due.SYNC:
         group.cancel()
 
@@ -135,18 +135,18 @@ def cancel_syncs(group: ClassicGroup) -> None:
 # The phases of a rebalance
 
 
-def rebalance_or_go_on(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def rebalance_or_complete(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """Begin a rebalance after a change, or complete the one in progress if it can."""
     if group.state in CAN_REBALANCE:
-        prepare(state, group, outcome, now_ms)
+        prepare_rebalance(state, group, outcome, now_ms)
     else:
-        go_on(state, group, outcome, now_ms)
+        complete_if_all_joined(state, group, outcome, now_ms)
 
 
-def prepare(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def prepare_rebalance(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """Ask all members to join: heartbeats and syncs get REBALANCE_IN_PROGRESS."""
     if group.state is COMPLETING_REBALANCE:
-        hand_out(state, group, {}, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now_ms)
+        send_assignments(state, group, {}, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now_ms)
     cancel_syncs(group)
     if group.state is EMPTY:  # the first members: more may be about to join
         delay_ms = state.settings.initial_rebalance_delay_ms
@@ -162,13 +162,13 @@ def prepare(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: 
         await_joins(state, group, Due.JOIN, now_ms + group.rebalance_timeout_ms)
 
 
-def go_on(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def complete_if_all_joined(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """Complete the join phase if all members have joined. The first one of a group waits for its delay."""
     if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.have_all_joined:
         complete_join(state, group, outcome, now_ms)
 
 
-def initial_join_is_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def on_initial_delay_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """End the delay of an empty group, or extend it while members keep joining, up to their timeout."""
     if group.state is not PREPARING_REBALANCE:
         return
@@ -204,14 +204,14 @@ def complete_join(state: ClassicState, group: ClassicGroup, outcome: Outcome, no
         shows_members = member.member_id == group.leader
         if member.join_token is not None:
             response = generation_of(group, member.member_id, shows_members=shows_members)
-            answer_join(group, member, response, outcome)
+            respond_to_join(group, member, response, outcome)
         renew_session(state, member, now_ms)
         member.is_new = False
         group.await_sync(member.member_id)
     await_syncs(state, group, now_ms)
 
 
-def hand_out(
+def send_assignments(
     state: ClassicState,
     group: ClassicGroup,
     assignments: dict[str, bytes],
@@ -226,25 +226,25 @@ def hand_out(
             response = SyncGroupResponse(error_code=error, assignment=member.assignment)
             if error == ErrorCode.NONE:
                 response.protocol_type, response.protocol_name = group.protocol_type, group.protocol
-            answer_sync(member, response, outcome)
+            respond_to_sync(member, response, outcome)
             renew_session(state, member, now_ms)
 
 
-def member_is_gone(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def on_member_expired(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """Continue after a member's session expired."""
     if group.state is STABLE or group.state is COMPLETING_REBALANCE:
-        rebalance_or_go_on(state, group, outcome, now_ms)
+        rebalance_or_complete(state, group, outcome, now_ms)
     elif group.state is PREPARING_REBALANCE and group.have_all_joined:
         complete_join(state, group, outcome, now_ms)
 
 
-def syncs_are_over(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def on_sync_timeout(state: ClassicState, group: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """Remove members that joined and never synced, and begin a rebalance."""
     if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.unsynced:
         return
     for member_id in list(group.unsynced):
         drop_member(group, group.members[member_id], outcome)
-    prepare(state, group, outcome, now_ms)
+    prepare_rebalance(state, group, outcome, now_ms)
 
 
 def group_record(group: ClassicGroup, value: GroupMetadataValue | None) -> Entry:

@@ -17,7 +17,7 @@ from barnabas.groups.consumer import embedded
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.heartbeat import new_member_id, progress
 from barnabas.groups.consumer.joining import check_instance, check_size, replace_static
-from barnabas.groups.consumer.member import ClassicSide, ConsumerMember, MemberState
+from barnabas.groups.consumer.member import ClassicData, ConsumerMember, MemberState
 from barnabas.groups.consumer.migration import DISABLED
 from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.metadata.image import MetadataImage
@@ -73,7 +73,7 @@ def with_join(member: ConsumerMember, request: JoinGroupRequest, caller: Caller)
         regex="",
         client_id=caller.client_id,
         client_host=caller.client_host,
-        classic=ClassicSide(request.session_timeout_ms, protocols),
+        classic=ClassicData(request.session_timeout_ms, protocols),
     )
 
 
@@ -138,7 +138,7 @@ def sync(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
     if group.assignment_epoch > member.epoch and not is_revoking:
-        call_to_join(state, group, member, now_ms)
+        request_rejoin(state, group, member, now_ms)
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     state.cancel_timer(Due.SYNC, group.group_id, member.member_id)
     renew_session(state, group, member, now_ms)
@@ -156,7 +156,7 @@ def heartbeat(state: ConsumerState, group: ConsumerGroup, request: HeartbeatRequ
     renew_session(state, group, member, now_ms)
     if not must_rejoin(group, member):
         return Outcome(reply=HeartbeatResponse())
-    call_to_join(state, group, member, now_ms)
+    request_rejoin(state, group, member, now_ms)
     return Outcome(reply=HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
 
@@ -187,7 +187,7 @@ def renew_session(state: ConsumerState, group: ConsumerGroup, member: ConsumerMe
     state.set_timer(Due.SESSION, group.group_id, member.member_id, at_ms)
 
 
-def call_to_join(state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
+def request_rejoin(state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
     """Ask the member to rejoin. Its rebalance timeout counts from the first time."""
     if not state.is_set(Due.JOIN, group.group_id, member.member_id):
         at_ms = now_ms + member.rebalance_timeout_ms
@@ -210,7 +210,7 @@ def leave(
         )
         response.members.append(result)
         try:
-            member = leaver(group, identity)
+            member = find_leaver(group, identity)
             left[member.member_id] = member
         except KafkaError as refused:
             result.error_code = refused.code
@@ -219,7 +219,7 @@ def leave(
     return list(left.values()), response
 
 
-def leaver(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> ConsumerMember:
+def find_leaver(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> ConsumerMember:
     if identity.group_instance_id is None:
         member = group.members.get(identity.member_id)
         if member is None:

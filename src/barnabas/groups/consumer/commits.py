@@ -37,7 +37,7 @@ def check_commit(
 
     def check_partition(topic_id: bytes, partition: int) -> ErrorCode:
         since = member.assignment_epoch(topic_id, partition)
-        return ErrorCode.NONE if since is not None and epoch >= since else too_old(member)
+        return ErrorCode.NONE if since is not None and epoch >= since else epoch_error(member)
 
     return check_partition
 
@@ -62,9 +62,9 @@ def member_of(group: ConsumerGroup, member_id: str | None) -> ConsumerMember:
 
 
 def refuse(member: ConsumerMember, message: str) -> None:
-    raise KafkaError(too_old(member), message)
+    raise KafkaError(epoch_error(member), message)
 
 
-def too_old(member: ConsumerMember) -> ErrorCode:
+def epoch_error(member: ConsumerMember) -> ErrorCode:
     """The error for a wrong epoch in the member's own protocol."""
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH

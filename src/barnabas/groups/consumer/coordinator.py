@@ -29,7 +29,7 @@ from barnabas.groups.consumer import (
     validation,
 )
 from barnabas.groups.consumer.group import ConsumerGroup, ConsumerGroupState
-from barnabas.groups.consumer.heartbeat import heartbeat, quiet
+from barnabas.groups.consumer.heartbeat import heartbeat, respond_if_unchanged
 from barnabas.groups.consumer.member import (
     JOINING_EPOCH,
     STATIC_LEAVING_EPOCH,
@@ -50,7 +50,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 
 PROTOCOL = "consumer"  # in `group.coordinator.rebalance.protocols`
-TIMERS_A_TURN = 50
+TIMERS_PER_TURN = 50
 MEMBERS_AT_ONCE = 50  # larger groups are assigned in steps
 PARTITIONS_AT_ONCE = 1_000
 
@@ -75,7 +75,7 @@ class ConsumerGroups:
 
     def handle(self, request: Message, caller: Caller, image: MetadataImage, now_ms: int) -> Outcome:
         if isinstance(request, ConsumerGroupHeartbeatRequest):
-            return quiet(self.state, request, caller, image, now_ms) or at_once(
+            return respond_if_unchanged(self.state, request, caller, image, now_ms) or at_once(
                 self.heartbeat(request, caller, image, now_ms)
             )
         return self._mixed.handle(request, caller, image, now_ms)
@@ -121,7 +121,7 @@ class ConsumerGroups:
         validation.check(request, caller.version, state.assignors)
         if request.member_epoch < JOINING_EPOCH:
             group = self._existing(request.group_id)
-            member = leaving.leaver(group, request)
+            member = leaving.find_leaver(group, request)
             if request.member_epoch == STATIC_LEAVING_EPOCH:
                 return leaving.pause(group, member)
             reply = ConsumerGroupHeartbeatResponse(
@@ -135,7 +135,7 @@ class ConsumerGroups:
         outcome.records[:0] = records
         former = self.classic.get(request.group_id)
         if former is not None:
-            migration.settle_upgrade(state, former, outcome, now_ms)
+            migration.finish_upgrade(state, former, outcome, now_ms)
         return outcome
 
     def _group_for(
@@ -172,7 +172,7 @@ class ConsumerGroups:
             return describing.not_found(group_id, self.classic.owns(group_id))
         return describing.described(group, self.state.default_assignor, image)
 
-    def forget_decision(self, group_id: str) -> bool:
+    def undo_decision(self, group_id: str) -> bool:
         """Undo after the records of a heartbeat could not be written: check the group's topics again.
         Returns whether that is enough: a group that was being upgraded has already answered its members."""
         group = self.state.groups.get(group_id)
@@ -225,7 +225,7 @@ class ConsumerGroups:
         expired: dict[str, dict[str, ConsumerMember]] = {}
         to_resolve: list[str] = []
         state = self.state
-        for _ in range(TIMERS_A_TURN):
+        for _ in range(TIMERS_PER_TURN):
             deadline = state.pop_due(now_ms)
             if deadline is None:
                 break
@@ -246,7 +246,7 @@ class ConsumerGroups:
                 records = regexes.resolve(state, state.groups[group_id], image, now_ms)
                 is_searching = records is None
             if records is None:  # in the next turn
-                state.set_timer(Due.REGEX, group_id, regexes.EVERYBODY, now_ms)
+                state.set_timer(Due.REGEX, group_id, regexes.WHOLE_GROUP, now_ms)
             elif records:
                 outcomes.append(Outcome(records=records))
         return outcomes
@@ -257,7 +257,7 @@ class ConsumerGroups:
         state = self.state
         if state.topics_version == NO_VERSION or changes.created:
             state.topics_version = image.provenance.offset
-        state.matches.follow(changes)
+        state.matches.update(changes)
         for names in (changes.created, changes.altered, changes.deleted):
             for name in names:
                 for group in state.subscribers.of(name):

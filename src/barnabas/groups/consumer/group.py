@@ -36,8 +36,8 @@ class ResolvedRegex:
 
 class ConsumerGroup:
     __slots__ = (
-        "_arrived",
         "_assignment_epoch",
+        "_reconciled_count",
         "_subscribers",
         "assignment_timestamp_ms",
         "assignor_counts",
@@ -66,7 +66,7 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.has_partition_metadata = False  # a record from before 4.1 still exists
         self._assignment_epoch = FIRST_EPOCH
-        self._arrived = 0  # members reconciled to the assignment epoch
+        self._reconciled_count = 0  # members reconciled to the assignment epoch
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
@@ -89,7 +89,7 @@ class ConsumerGroup:
             return ConsumerGroupState.EMPTY
         if self.epoch > self._assignment_epoch:
             return ConsumerGroupState.ASSIGNING
-        if self._arrived == len(self.members):
+        if self._reconciled_count == len(self.members):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
@@ -100,7 +100,7 @@ class ConsumerGroup:
     @assignment_epoch.setter
     def assignment_epoch(self, epoch: int) -> None:
         self._assignment_epoch = epoch
-        self._arrived = sum(member.is_reconciled_to(epoch) for member in self.members.values())
+        self._reconciled_count = sum(member.is_reconciled_to(epoch) for member in self.members.values())
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int | None:
         """The epoch of the member that owns a partition or still has to revoke it; None if it is free."""
@@ -139,12 +139,12 @@ class ConsumerGroup:
     def set_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
-        self._arrived += member.is_reconciled_to(self._assignment_epoch)
+        self._reconciled_count += member.is_reconciled_to(self._assignment_epoch)
         if before is not None:
-            self._arrived -= before.is_reconciled_to(self._assignment_epoch)
+            self._reconciled_count -= before.is_reconciled_to(self._assignment_epoch)
             self._disown(before.assigned, before.epoch)
             self._disown(before.revoking, before.epoch)
-        if before is None or not member.counts_like(before):
+        if before is None or not member.counts_same_as(before):
             self._count(member, 1)
             if before is not None:
                 self._count(before, -1)
@@ -157,7 +157,7 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
-        self._arrived -= member.is_reconciled_to(self._assignment_epoch)
+        self._reconciled_count -= member.is_reconciled_to(self._assignment_epoch)
         self._count(member, -1)
         self._disown(member.assigned, member.epoch)
         self._disown(member.revoking, member.epoch)

@@ -37,7 +37,7 @@ Request = ConsumerGroupHeartbeatRequest
 Response = ConsumerGroupHeartbeatResponse
 
 
-def is_quiet(group: ConsumerGroup, member: ConsumerMember, request: Request, caller: Caller) -> bool:
+def is_unchanged(group: ConsumerGroup, member: ConsumerMember, request: Request, caller: Caller) -> bool:
     """Whether the member has reached the target and reports nothing new."""
     return (
         request.member_epoch == member.epoch == group.assignment_epoch == group.epoch
@@ -56,7 +56,7 @@ def is_quiet(group: ConsumerGroup, member: ConsumerMember, request: Request, cal
     )
 
 
-def quiet(
+def respond_if_unchanged(
     state: ConsumerState, request: Request, caller: Caller, image: MetadataImage, now_ms: int
 ) -> Outcome | None:
     """The response to a heartbeat that changes nothing; None for all others."""
@@ -64,12 +64,12 @@ def quiet(
     if group is None:
         return None
     member = group.members.get(request.member_id)
-    if member is None or not is_quiet(group, member, request, caller):
+    if member is None or not is_unchanged(group, member, request, caller):
         return None
-    return Outcome(reply=alive(state, group, member, image, now_ms))
+    return Outcome(reply=renew_and_respond(state, group, member, image, now_ms))
 
 
-def alive(
+def renew_and_respond(
     state: ConsumerState, group: ConsumerGroup, member: ConsumerMember, image: MetadataImage, now_ms: int
 ) -> Response:
     """Renew the member's session, and return the minimal response."""
@@ -100,11 +100,11 @@ def heartbeat(
         before = dynamic_member(group, member_id, request.member_epoch, reported)
     else:
         before, records = static_member(group, member_id, request.instance_id, request.member_epoch, reported)
-    after = with_news(before, request, caller)
+    after = with_request(before, request, caller)
     after = yield from progress(state, group, before, after, reported, records, clock)
-    reply = alive(state, group, after, image, now_ms)
+    reply = renew_and_respond(state, group, after, image, now_ms)
     if is_full(request) or after.assigned != before.assigned:
-        reply.assignment = shown(after.assigned)
+        reply.assignment = assignment_response(after.assigned)
     return Outcome(records=records, reply=reply)
 
 
@@ -221,7 +221,7 @@ def watch_revocation(state: ConsumerState, group_id: str, member: ConsumerMember
         state.set_timer(Due.REBALANCE, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
-def with_news(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
+def with_request(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
     """The member with the request's values; absent fields stay as they were."""
     names = request.subscribed_topic_names
     topics = member.topics if names is None else frozenset(names)
@@ -261,7 +261,7 @@ def is_full(request: Request) -> bool:
     )
 
 
-def shown(assigned: Owned) -> Response.Assignment:
+def assignment_response(assigned: Owned) -> Response.Assignment:
     return Response.Assignment(
         topic_partitions=[
             Response.TopicPartitions(topic_id=topic_id, partitions=sorted(assigned[topic_id]))

@@ -62,7 +62,7 @@ def replace_static(
     """The same member under a new id, with everything that it had."""
     member = replace(existing, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=0)
     group_id = group.group_id
-    records = entries.goodbye(group_id, existing.member_id)
+    records = entries.member_tombstones(group_id, existing.member_id)
     records.append(entries.member(group_id, member))
     records.append(entries.target(group_id, member_id, group.target.get(existing.member_id, {})))
     records.append(entries.current(group_id, member))

@@ -24,7 +24,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 )
 
 
-def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+def find_leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
     """The member that leaves."""
     if request.instance_id is not None:
         existing = group.static_member(request.instance_id)
@@ -59,7 +59,7 @@ def remove(
     by_regex = dict(group.topic_regex_counts)
     expressions = dict(group.regex_counts)
     for member in removed:
-        records.extend(entries.goodbye(group_id, member.member_id))
+        records.extend(entries.member_tombstones(group_id, member.member_id))
         add_all(topics, member.topics, -1)
         if member.regex:
             add(expressions, member.regex, -1)

@@ -43,7 +43,7 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicSide:
+class ClassicData:
     """The data of a member that uses the classic protocol within a consumer group."""
 
     session_timeout_ms: int
@@ -66,13 +66,13 @@ class ConsumerMember:
     assignor: str | None = None
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
-    classic: ClassicSide | None = None
+    classic: ClassicData | None = None
 
     @property
     def is_classic(self) -> bool:
         return self.classic is not None
 
-    def counts_like(self, other: ConsumerMember) -> bool:
+    def counts_same_as(self, other: ConsumerMember) -> bool:
         """Whether both add the same to the group's counts."""
         return (
             self.topics == other.topics
@@ -101,7 +101,7 @@ class ConsumerMember:
         classic = None
         if metadata is not None:
             protocols = tuple((each.name, bytes(each.metadata)) for each in metadata.supported_protocols)
-            classic = ClassicSide(metadata.session_timeout_ms, protocols)
+            classic = ClassicData(metadata.session_timeout_ms, protocols)
         return replace(
             self,
             instance_id=value.instance_id,

@@ -18,8 +18,8 @@ from barnabas.metadata.topics import TopicImage
 
 MAGIC = b"\x00"  # version of the hashed form
 TOPICS_CACHED_MAX = 20_000
-PARTITIONS_A_STEP = 100
-EFFORT_A_TURN = 1_000  # about a millisecond
+PARTITIONS_PER_STEP = 100
+EFFORT_PER_TURN = 1_000  # about a millisecond
 TOPIC_EFFORT = 10  # of a topic, beside its partitions
 
 Racks = dict[int, str]
@@ -57,7 +57,7 @@ class MetadataHashes:
             known = self._topics.get(name)
             if topic is None or (known is not None and known[0] is topic):
                 continue
-            if effort >= EFFORT_A_TURN:
+            if effort >= EFFORT_PER_TURN:
                 return False
             at_once(self._of_topic(topic))
             effort += TOPIC_EFFORT + len(topic.partitions)
@@ -101,7 +101,7 @@ def topic_hash(topic: TopicImage, racks: Racks) -> Steps[int]:
         for rack in sorted(racks[replica] for replica in replicas if replica in racks):
             parts.append(pack("<i", len(rack.encode("utf-16-le")) // 2))
             parts.append(text(rack))
-        if number % PARTITIONS_A_STEP == 0:
+        if number % PARTITIONS_PER_STEP == 0:
             yield
     return (yield from in_steps(b"".join(parts)))
 

@@ -14,12 +14,12 @@ from barnabas.groups.basics.records import Entry
 from barnabas.groups.classic.coordinator import ClassicGroups
 from barnabas.groups.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from barnabas.groups.classic.member import ClassicMember
-from barnabas.groups.classic.rebalance import answer_join, answer_sync, group_record, join_refusal
+from barnabas.groups.classic.rebalance import group_record, join_refusal, respond_to_join, respond_to_sync
 from barnabas.groups.classic.states import STABLE
 from barnabas.groups.consumer import embedded, entries
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.leaving import tombstones
-from barnabas.groups.consumer.member import ClassicSide, ConsumerMember
+from barnabas.groups.consumer.member import ClassicData, ConsumerMember
 from barnabas.groups.consumer.state import ConsumerState, Due
 from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError, ProtocolError
@@ -37,7 +37,7 @@ def check_upgrade(state: ConsumerState, classic: ClassicGroup) -> None:
     settings = state.settings
     if settings.consumer_migration_policy not in UPGRADES:
         refuse_upgrade(classic, "online upgrade is disabled")
-    if not classic.is_of_consumers:
+    if not classic.is_consumer_type:
         refuse_upgrade(classic, "the group does not use the consumer embedded protocol")
     if len(classic.members) > settings.consumer_group_size_max:
         refuse_upgrade(classic, "the group size exceeds the consumer group maximum size")
@@ -56,7 +56,7 @@ def upgraded(
     group.epoch = group.assignment_epoch = classic.generation
     try:
         for member in classic.members.values():
-            take_over(group, classic, member, image)
+            add_classic_member(group, classic, member, image)
     except ProtocolError:
         refuse_upgrade(classic, "the embedded consumer protocol is malformed")
     group.metadata_hash = state.hashes.of_group(group.topic_counts, image)
@@ -72,7 +72,7 @@ def upgraded(
     return group, records
 
 
-def take_over(
+def add_classic_member(
     group: ConsumerGroup, classic: ClassicGroup, member: ClassicMember, image: MetadataImage
 ) -> None:
     held: embedded.Partitions = {}
@@ -101,19 +101,19 @@ def take_over(
             client_host=member.client_host,
             topics=frozenset(subscription.topics),
             assigned={topic_id: dict.fromkeys(numbers, epoch) for topic_id, numbers in held.items()},
-            classic=ClassicSide(member.session_timeout_ms, member.protocols),
+            classic=ClassicData(member.session_timeout_ms, member.protocols),
         )
     )
 
 
-def settle_upgrade(state: ConsumerState, classic: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
+def finish_upgrade(state: ConsumerState, classic: ClassicGroup, outcome: Outcome, now_ms: int) -> None:
     """Answer the waiting requests of the classic group, so that its members rejoin. Their sessions are
     tracked here now."""
     error = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
         refusal = join_refusal(error, member.join_version, member.member_id)
-        answer_join(classic, member, refusal, outcome)
-        answer_sync(member, SyncGroupResponse(error_code=error), outcome)
+        respond_to_join(classic, member, refusal, outcome)
+        respond_to_sync(member, SyncGroupResponse(error_code=error), outcome)
         at_ms = now_ms + member.session_timeout_ms
         state.set_timer(Due.SESSION, classic.group_id, member.member_id, at_ms)
 
@@ -157,7 +157,7 @@ def downgrade(
         )
     assignments = {member_id: member.assignment for member_id, member in new.members.items()}
     outcome = Outcome(records=[*tombstones(group), group_record(new, new.value(assignments))])
-    classic.take_over(new, outcome, now_ms, rebalances=rebalances)
+    classic.adopt(new, outcome, now_ms, rebalances=rebalances)
     for member_id in group.members:
         state.cancel_timers(group.group_id, member_id)
     return outcome
@@ -171,7 +171,7 @@ def held_by(member: ConsumerMember) -> dict[bytes, set[int]]:
     return held
 
 
-def has_arrived(group: ConsumerGroup, member: ConsumerMember) -> bool:
+def has_reconciled(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether a member owns exactly its target."""
     target = group.target_of(member.member_id, member.instance_id)
     return held_by(member) == {topic_id: set(partitions) for topic_id, partitions in target.items()}

@@ -99,7 +99,7 @@ class MixedGroups:
         is_stale = (
             group.epoch > group.assignment_epoch
             or joining.topics != replaced.topics
-            or not all(migration.has_arrived(group, each) for each in (*members, replaced))
+            or not all(migration.has_reconciled(group, each) for each in (*members, replaced))
         )
         members.append(joining)
         outcome = migration.downgrade(

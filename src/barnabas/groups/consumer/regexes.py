@@ -20,7 +20,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.protocol import ErrorCode, KafkaError
 
 REFRESH_INTERVAL_MS_MIN = 10_000  # new topics do not make a group search more often than this
-EVERYBODY = ""  # a timer of the group, not of one member
+WHOLE_GROUP = ""  # a timer of the group, not of one member
 
 
 class Change(Enum):
@@ -54,13 +54,13 @@ def update(
             change = Change.UPDATED_AND_RESOLVED
     if not must_resolve and not group.regex_counts:
         return change
-    if state.is_set(Due.REGEX, group.group_id, EVERYBODY):
+    if state.is_set(Due.REGEX, group.group_id, WHOLE_GROUP):
         return change
     last = next(iter(group.resolved.values()), None)
     if last is not None and now_ms <= last.timestamp_ms + REFRESH_INTERVAL_MS_MIN:
         return change
     if must_resolve or is_outdated(state, group, (old, new), now_ms):
-        state.set_timer(Due.REGEX, group.group_id, EVERYBODY, now_ms)
+        state.set_timer(Due.REGEX, group.group_id, WHOLE_GROUP, now_ms)
     return change
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.groups.assignors.registry import chosen
+from barnabas.groups.assignors.registry import select_assignors
 from barnabas.groups.assignors.spec import Assignor
 from barnabas.groups.basics.deadlines import Deadlines, Timer
 from barnabas.groups.basics.member_ids import Rng
@@ -81,7 +81,7 @@ class ConsumerState:
     ) -> None:
         self.settings = settings
         self.rng = rng
-        self.assignors = chosen(settings.consumer_assignors, registered)
+        self.assignors = select_assignors(settings.consumer_assignors, registered)
         self.default_assignor = next(iter(self.assignors))
         self.groups: dict[str, ConsumerGroup] = {}
         self.subscribers = Subscribers()

@@ -28,7 +28,7 @@ from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError
 
 NO_RACKS: tuple[frozenset[str], ...] = ()
-MEMBERS_A_STEP = 50
+MEMBERS_PER_STEP = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def compute(
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
     records = []
     for count, member_id in enumerate(sorted(members), 1):
-        if count % MEMBERS_A_STEP == 0:
+        if count % MEMBERS_PER_STEP == 0:
             yield
         assignment = assigned.get(member_id, NO_PARTITIONS)
         if assignment != group.target.get(member_id):
@@ -83,7 +83,7 @@ def spec_of(
     subscriptions: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
     specs = {}
     for count, (member_id, member) in enumerate(members.items(), 1):
-        if count % MEMBERS_A_STEP == 0:
+        if count % MEMBERS_PER_STEP == 0:
             yield
         key = (member.topics, member.regex)
         topic_ids = subscriptions.get(key)

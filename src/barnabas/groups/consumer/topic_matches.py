@@ -14,7 +14,7 @@ from barnabas.expressions.matching import matcher
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_changes import TopicChanges
 
-NAMES_A_TURN = 300  # about a millisecond
+NAMES_PER_TURN = 300  # about a millisecond
 EFFORT_MAX = 1_000_000  # matcher steps; ordinary expressions need thousands
 PATTERNS_MAX = 100
 
@@ -22,7 +22,7 @@ PATTERNS_MAX = 100
 class Search:
     """The search for one expression. `remaining` is None when all topics were searched."""
 
-    __slots__ = ("_effort", "_gone", "_pattern", "found", "remaining")
+    __slots__ = ("_deleted", "_effort", "_pattern", "found", "remaining")
 
     def __init__(self, pattern: str, image: MetadataImage) -> None:
         self._pattern = pattern
@@ -37,7 +37,7 @@ class Search:
         for looked, name in enumerate(self.remaining, 1):
             if name not in self._deleted:
                 self._look_at(name)
-            if looked == NAMES_A_TURN:
+            if looked == NAMES_PER_TURN:
                 return
         self.remaining = None
         self._deleted.clear()
@@ -55,7 +55,7 @@ class Search:
         if self._effort > EFFORT_MAX:
             self.found.clear()
 
-    def follow(self, changes: TopicChanges) -> None:
+    def update(self, changes: TopicChanges) -> None:
         self.found.difference_update(changes.deleted)
         if self.remaining is not None:
             self._deleted.update(changes.deleted)
@@ -81,11 +81,11 @@ class TopicMatches:
             search.search_next()
         return frozenset(search.found) if search.remaining is None else None
 
-    def follow(self, changes: TopicChanges) -> None:
+    def update(self, changes: TopicChanges) -> None:
         """Update the results after topics were created or deleted."""
         if changes.created or changes.deleted:
             for search in self._searches.values():
-                search.follow(changes)
+                search.update(changes)
 
     def clear(self) -> None:
         self._searches.clear()

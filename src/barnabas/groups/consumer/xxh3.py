@@ -25,11 +25,11 @@ PRIME64_4, PRIME64_5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 PRIME_MX1, PRIME_MX2 = 0x165667919E3779F9, 0x9FB21C651E98DF25
 
 STRIPE_SIZE = 64
-STRIPES_A_BLOCK = 16
-BLOCK_SIZE = STRIPE_SIZE * STRIPES_A_BLOCK
+STRIPES_PER_BLOCK = 16
+BLOCK_SIZE = STRIPE_SIZE * STRIPES_PER_BLOCK
 SHORT_MAX, MIDDLE_MAX, LONG_FROM = 16, 128, 241
 STRIPE = Struct("<8Q")
-KEYS = [STRIPE.unpack_from(SECRET, place * 8) for place in range(STRIPES_A_BLOCK)]
+KEYS = [STRIPE.unpack_from(SECRET, place * 8) for place in range(STRIPES_PER_BLOCK)]
 LAST_KEYS = STRIPE.unpack_from(SECRET, len(SECRET) - STRIPE_SIZE - 7)
 
 
@@ -87,9 +87,9 @@ def long(data: bytes) -> Steps[int]:
         PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1
     ]  # fmt: skip
     for stripe in range((size - 1) // STRIPE_SIZE):
-        place = stripe % STRIPES_A_BLOCK
+        place = stripe % STRIPES_PER_BLOCK
         accumulate(lanes, STRIPE.unpack_from(data, stripe * STRIPE_SIZE), KEYS[place])
-        if place == STRIPES_A_BLOCK - 1:
+        if place == STRIPES_PER_BLOCK - 1:
             scramble(lanes)
             yield
     accumulate(lanes, STRIPE.unpack_from(data, size - STRIPE_SIZE), LAST_KEYS)

@@ -17,8 +17,8 @@ from barnabas.groups.basics.records import Entry
 from barnabas.groups.basics.settings import GroupSettings
 from barnabas.groups.offsets.offsets import Offsets, Place, is_expired, tombstone
 
-LOOKS_A_TURN = 500  # groups and offsets: about a millisecond
-RECORDS_A_TURN = 100  # a record costs ten times as much as a check
+CHECKS_PER_TURN = 500  # groups and offsets: about a millisecond
+RECORDS_PER_TURN = 100  # a record costs ten times as much as a check
 
 Kinds = Callable[[str], GroupKind | None]
 
@@ -48,34 +48,34 @@ class Expiry:
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []
         if self._turns is None:
-            self._turns = self._look_at_all(group_ids(), kind_of, now_ms)
+            self._turns = self._check_all(group_ids(), kind_of, now_ms)
         records = next(self._turns, None)
         if records is None:
             self._turns = None
             self._deadline_ms = now_ms + self._interval_ms
         return [Outcome(records=records)] if records else []
 
-    def _look_at_all(self, group_ids: list[str], kind_of: Kinds, now_ms: int) -> Iterator[list[Entry]]:
+    def _check_all(self, group_ids: list[str], kind_of: Kinds, now_ms: int) -> Iterator[list[Entry]]:
         records: list[Entry] = []
-        looks = 0
+        checks = 0
         for group_id in group_ids:
             places = iter(self._offsets.places(group_id))
             unapplied = 0  # offsets of the group whose tombstones are in `records`
-            while some := list(islice(places, RECORDS_A_TURN)):
+            while some := list(islice(places, RECORDS_PER_TURN)):
                 expired = self._expired(group_id, some, kind_of, now_ms)
                 records += expired
                 unapplied += len(expired)
-                looks += len(some)
-                if looks >= LOOKS_A_TURN or len(records) >= RECORDS_A_TURN:
+                checks += len(some)
+                if checks >= CHECKS_PER_TURN or len(records) >= RECORDS_PER_TURN:
                     yield records
-                    records, looks, unapplied = [], 0, 0
-            looks += 1
+                    records, checks, unapplied = [], 0, 0
+            checks += 1
             kind = kind_of(group_id)
-            if kind is not None and self._is_over(group_id, kind, unapplied):
+            if kind is not None and self._is_finished(group_id, kind, unapplied):
                 records += kind.tombstones(group_id)
-            if looks >= LOOKS_A_TURN or len(records) >= RECORDS_A_TURN:
+            if checks >= CHECKS_PER_TURN or len(records) >= RECORDS_PER_TURN:
                 yield records
-                records, looks = [], 0
+                records, checks = [], 0
         if records:
             yield records
 
@@ -98,7 +98,7 @@ class Expiry:
                 found.append(tombstone(group_id, topic, partition))
         return found
 
-    def _is_over(self, group_id: str, kind: GroupKind, expired: int) -> bool:
+    def _is_finished(self, group_id: str, kind: GroupKind, expired: int) -> bool:
         """Whether the group is deleted too: it has no member, and only the `expired` offsets are left."""
         return (
             kind.is_empty(group_id)

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, Offset
 
 TOPIC_ID_VERSION = 10
 NO_RETENTION_TIME = -1
-BYTES_A_COMMIT = 64  # of a record, beside its texts
+BYTES_PER_COMMIT = 64  # of a record, beside its texts
 TOPIC_NAME_MAX = 249
 INT64_MAX = 2**63 - 1
 
@@ -44,9 +44,9 @@ class Commit:
     portion of the partitions of one topic."""
 
     __slots__ = (
-        "_answers",
         "_expires_ms",
         "_is_separate",
+        "_results",
         "_topics",
         "_uses_ids",
         "accepted",
@@ -64,7 +64,7 @@ class Commit:
         self.encoded: list[KeyAndValue] = []  # as many as records, unless some have a rare form
         self._topics = topics
         self._uses_ids = version >= TOPIC_ID_VERSION
-        self._answers: dict[str | bytes | int, CommittedTopic] = {}
+        self._results: dict[str | bytes | int, CommittedTopic] = {}
         self._is_separate = False
         self._expires_ms = NO_EXPIRY
 
@@ -77,19 +77,19 @@ class Commit:
         if found is None:
             unknown_id = self._uses_ids
             error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            self._answer(topic, partitions, error)
+            self._add_results(topic, partitions, error)
             return
         known = found.partitions
         for partition in partitions:
             if partition.partition_index not in known:
                 unknown = [each for each in partitions if each.partition_index not in known]
-                self._answer(topic, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self._add_results(topic, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 partitions = [each for each in partitions if each.partition_index in known]
                 break
         if partitions:
             self.accepted.append((topic, found, partitions))
 
-    def looked_up(self, now_ms: int) -> None:
+    def end_lookup(self, now_ms: int) -> None:
         """End the lookup: later results belong to accepted partitions."""
         # As in Kafka, a topic that is named twice appears twice in the response, unless something was
         # refused.
@@ -98,26 +98,28 @@ class Commit:
         if retention_ms != NO_RETENTION_TIME:
             self._expires_ms = min(max(now_ms + retention_ms, 0), INT64_MAX)
 
-    def _answer(self, topic: CommitTopic, partitions: Sequence[CommitPartition], error: ErrorCode) -> None:
-        answers = self._answer_of(topic).partitions
+    def _add_results(
+        self, topic: CommitTopic, partitions: Sequence[CommitPartition], error: ErrorCode
+    ) -> None:
+        results = self._result_of(topic).partitions
         for partition in partitions:
-            answers.append(CommittedPartition(partition_index=partition.partition_index, error_code=error))
+            results.append(CommittedPartition(partition_index=partition.partition_index, error_code=error))
 
-    def _answer_of(self, topic: CommitTopic) -> CommittedTopic:
+    def _result_of(self, topic: CommitTopic) -> CommittedTopic:
         name: str | bytes | int
         if self._is_separate:
             name = id(topic)
         else:
             name = topic.name if topic.topic_id == NULL_UUID else topic.topic_id
-        answer = self._answers.get(name)
-        if answer is None:
-            answer = self._answers[name] = CommittedTopic(name=topic.name, topic_id=topic.topic_id)
-            self.response.topics.append(answer)
-        return answer
+        result = self._results.get(name)
+        if result is None:
+            result = self._results[name] = CommittedTopic(name=topic.name, topic_id=topic.topic_id)
+            self.response.topics.append(result)
+        return result
 
     def fits(self, bytes_max: int, metadata_bytes_max: int) -> bool:
         """Whether the records fit into one batch. A quick estimate decides for small commits."""
-        size = BYTES_A_COMMIT + len(self.request.group_id)
+        size = BYTES_PER_COMMIT + len(self.request.group_id)
         count = 0
         for _, _, partitions in self.accepted:
             count += len(partitions)
@@ -132,36 +134,36 @@ class Commit:
         )
         return needed <= bytes_max
 
-    def refuse(self, place: int, error: ErrorCode) -> None:
-        """Refuse what was accepted at this index; then nothing is committed."""
-        topic, _, partitions = self.accepted[place]
-        self._answer(topic, partitions, error)
+    def refuse(self, position: int, error: ErrorCode) -> None:
+        """Refuse what was accepted at this position; then nothing is committed."""
+        topic, _, partitions = self.accepted[position]
+        self._add_results(topic, partitions, error)
 
-    def first_error(self, place: int, check: PartitionCheck) -> ErrorCode:
+    def first_error(self, position: int, check: PartitionCheck) -> ErrorCode:
         """The error of the first partition that may not be committed; then none is, as in Kafka."""
-        _, found, partitions = self.accepted[place]
+        _, found, partitions = self.accepted[position]
         for partition in partitions:
             error = check(found.id, partition.partition_index)
             if error:
                 return error
         return ErrorCode.NONE
 
-    def write(self, place: int, metadata_bytes_max: int, now_ms: int) -> None:
-        """Make the records and results of what was accepted at this index."""
-        topic, found, partitions = self.accepted[place]
+    def write(self, position: int, metadata_bytes_max: int, now_ms: int) -> None:
+        """Make the records and results of what was accepted at this position."""
+        topic, found, partitions = self.accepted[position]
         expires_ms, group_id, name = self._expires_ms, self.request.group_id, found.name
         # a record holds either an expiry time or a topic id
         topic_id = found.id if expires_ms == NO_EXPIRY else NULL_UUID
         frame = offset_frame(group_id, name, topic_id, now_ms)
-        answers = self._answer_of(topic).partitions
+        results = self._result_of(topic).partitions
         for partition in partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if len(metadata) > metadata_bytes_max:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                answers.append(CommittedPartition(partition_index=index, error_code=error))
+                results.append(CommittedPartition(partition_index=index, error_code=error))
                 continue
-            answers.append(CommittedPartition(partition_index=index))
+            results.append(CommittedPartition(partition_index=index))
             offset, epoch = partition.committed_offset, partition.committed_leader_epoch
             value = OffsetCommitValue(
                 offset=offset,

@@ -18,9 +18,9 @@ from barnabas.groups.offsets.offset_commit import Commit
 from barnabas.groups.offsets.offset_requests import (
     Deletion,
     FetchedGroup,
-    Fetching,
-    asked_groups,
+    OffsetReader,
     fetch_response,
+    requested_groups,
 )
 from barnabas.groups.offsets.offsets import Offsets
 from barnabas.groups.offsets.transactional_commit import TransactionalCommit
@@ -55,16 +55,16 @@ class OffsetDecisions:
         commit = Commit(request, caller.version, image.topics)
         for topic in request.topics:
             commit.look_up(topic, topic.partitions)
-        commit.looked_up(now_ms)
-        places = range(len(commit.accepted))
-        error, check = self._judge(commit, caller, now_ms)
+        commit.end_lookup(now_ms)
+        positions = range(len(commit.accepted))
+        error, check = self._check_commit(commit, caller, now_ms)
         if check is not None:
-            error = next(filter(None, (commit.first_error(place, check) for place in places)), error)
-        for place in places:
+            error = next(filter(None, (commit.first_error(position, check) for position in positions)), error)
+        for position in positions:
             if error:
-                commit.refuse(place, error)
+                commit.refuse(position, error)
             else:
-                commit.write(place, self.settings.offset_metadata_bytes_max, now_ms)
+                commit.write(position, self.settings.offset_metadata_bytes_max, now_ms)
         return commit.outcome()
 
     def commit_in_steps(
@@ -76,24 +76,26 @@ class OffsetDecisions:
             for partitions in portions(topic.partitions):
                 commit.look_up(topic, partitions)
                 yield
-        commit.looked_up(now_ms)
-        places = range(len(commit.accepted))
-        error, check = self._judge(commit, caller, now_ms)
+        commit.end_lookup(now_ms)
+        positions = range(len(commit.accepted))
+        error, check = self._check_commit(commit, caller, now_ms)
         if check is not None:
-            for place in places:
-                error = commit.first_error(place, check)
+            for position in positions:
+                error = commit.first_error(position, check)
                 if error:
                     break
                 yield
-        for place in places:
+        for position in positions:
             if error:
-                commit.refuse(place, error)
+                commit.refuse(position, error)
             else:
-                commit.write(place, self.settings.offset_metadata_bytes_max, now_ms)
+                commit.write(position, self.settings.offset_metadata_bytes_max, now_ms)
             yield
         return commit.outcome()
 
-    def _judge(self, commit: Commit, caller: Caller, now_ms: int) -> tuple[ErrorCode, PartitionCheck | None]:
+    def _check_commit(
+        self, commit: Commit, caller: Caller, now_ms: int
+    ) -> tuple[ErrorCode, PartitionCheck | None]:
         """The error of the whole commit, or a check for each partition."""
         request, settings = commit.request, self.settings
         if not commit.accepted:
@@ -144,17 +146,17 @@ class OffsetDecisions:
     def fetch(
         self, request: OffsetFetchRequest, caller: Caller, image: MetadataImage, now_ms: int
     ) -> Steps[Outcome]:
-        fetching = Fetching(self._offsets, image.topics, caller.version, is_stable=request.require_stable)
+        reader = OffsetReader(self._offsets, image.topics, caller.version, is_stable=request.require_stable)
         groups = []
-        for asked in asked_groups(request, caller.version):
-            kind = self._kind_of(asked.group_id)
+        for requested in requested_groups(request, caller.version):
+            kind = self._kind_of(requested.group_id)
             try:
                 if kind is not None:
-                    kind.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
+                    kind.check_fetch(requested.group_id, requested.member_id, requested.member_epoch)
             except KafkaError as refused:
-                groups.append(FetchedGroup(group_id=asked.group_id, error_code=refused.code))
+                groups.append(FetchedGroup(group_id=requested.group_id, error_code=refused.code))
                 continue
-            groups.append((yield from fetching.read(asked)))
+            groups.append((yield from reader.read(requested)))
         return Outcome(reply=fetch_response(groups, caller.version))
 
     def delete(

@@ -49,7 +49,7 @@ def is_long_fetch(request: OffsetFetchRequest, offsets: Offsets) -> bool:
     return count > PORTION
 
 
-def asked_groups(request: OffsetFetchRequest, version: int) -> list[FetchGroup]:
+def requested_groups(request: OffsetFetchRequest, version: int) -> list[FetchGroup]:
     """The groups of a request; before version 8 there is one."""
     if version >= BATCHED_VERSION:
         return request.groups
@@ -64,14 +64,14 @@ def asked_groups(request: OffsetFetchRequest, version: int) -> list[FetchGroup]:
 
 def fetch_response(groups: list[FetchedGroup], version: int) -> OffsetFetchResponse:
     """The response in the form of the version; before version 8 it holds the topics of one group, see
-    `Fetching`."""
+    `OffsetReader`."""
     if version >= BATCHED_VERSION:
         return OffsetFetchResponse(groups=groups)
     [group] = groups
     return OffsetFetchResponse(error_code=group.error_code, topics=group.topics)  # type: ignore[arg-type]
 
 
-class Fetching:
+class OffsetReader:
     """Reads offsets of groups: the requested ones, or all. The result has the form of the request's
     version."""
 
@@ -86,34 +86,34 @@ class Fetching:
         self._topic: type[FetchedTopics] = OldFetchedTopic if is_old else FetchedTopics  # type: ignore[assignment]
         self._partition: type[FetchedPartition] = OldFetchedPartition if is_old else FetchedPartition  # type: ignore[assignment]
 
-    def read(self, asked: FetchGroup) -> Steps[FetchedGroup]:
-        answer = FetchedGroup(group_id=asked.group_id)
-        if asked.topics is None:
-            yield from self._read_all(answer)
-            return answer
-        for topic in asked.topics:
+    def read(self, requested: FetchGroup) -> Steps[FetchedGroup]:
+        result = FetchedGroup(group_id=requested.group_id)
+        if requested.topics is None:
+            yield from self._read_all(result)
+            return result
+        for topic in requested.topics:
             name = topic.name
             if self._uses_ids:
                 found = self._topics.by_id.get(topic.topic_id)
                 if found is None:
-                    yield from self._unknown(answer, topic)
+                    yield from self._unknown(result, topic)
                     continue
                 name = found.name
-            told = self._told(answer, name, topic.topic_id)
+            results = self._results_of(result, name, topic.topic_id)
             for some in portions(topic.partition_indexes):
-                told += [self._read(asked.group_id, name, index) for index in some]
+                results += [self._read(requested.group_id, name, index) for index in some]
                 yield
-        return answer
+        return result
 
-    def _told(self, answer: FetchedGroup, name: str, topic_id: bytes) -> list[FetchedPartition]:
+    def _results_of(self, result: FetchedGroup, name: str, topic_id: bytes) -> list[FetchedPartition]:
         if self._topic is FetchedTopics:
-            answer.topics.append(FetchedTopics(name=name, topic_id=topic_id))
+            result.topics.append(FetchedTopics(name=name, topic_id=topic_id))
         else:
-            answer.topics.append(self._topic(name=name))
-        return answer.topics[-1].partitions
+            result.topics.append(self._topic(name=name))
+        return result.topics[-1].partitions
 
-    def _read_all(self, answer: FetchedGroup) -> Steps[None]:
-        group_id = answer.group_id
+    def _read_all(self, result: FetchedGroup) -> Steps[None]:
+        group_id = result.group_id
         by_topic: dict[str, list[int]] = {}
         for some in portions(self._offsets.places(group_id)):
             for topic, partition in some:
@@ -126,16 +126,16 @@ class Fetching:
                 if found is None:
                     continue  # the topic was deleted: there is no id to name it by
                 topic_id = found.id
-            told = self._told(answer, name, topic_id)
+            results = self._results_of(result, name, topic_id)
             for some_numbers in portions(sorted(partitions)):
-                told += [self._read(group_id, name, index) for index in some_numbers]
+                results += [self._read(group_id, name, index) for index in some_numbers]
                 yield
 
-    def _unknown(self, answer: FetchedGroup, topic: FetchTopics) -> Steps[None]:
-        told: list[FetchedPartition] = []
-        answer.topics.append(FetchedTopics(topic_id=topic.topic_id, partitions=told))
+    def _unknown(self, result: FetchedGroup, topic: FetchTopics) -> Steps[None]:
+        results: list[FetchedPartition] = []
+        result.topics.append(FetchedTopics(topic_id=topic.topic_id, partitions=results))
         for some in portions(topic.partition_indexes):
-            told += [
+            results += [
                 FetchedPartition(
                     partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNKNOWN_TOPIC_ID
                 )
@@ -172,13 +172,13 @@ def is_long_deletion(request: OffsetDeleteRequest) -> bool:
 class Deletion:
     """One OffsetDelete. Topics that members subscribe to keep their offsets."""
 
-    __slots__ = ("_answers", "accepted", "group_id", "request", "response")
+    __slots__ = ("_results", "accepted", "group_id", "request", "response")
 
     def __init__(self, request: OffsetDeleteRequest) -> None:
         self.request = request
         self.group_id = request.group_id
         self.response = OffsetDeleteResponse()
-        self._answers: dict[str, DeletedTopic] = {}
+        self._results: dict[str, DeletedTopic] = {}
         self.accepted: list[tuple[str, int]] = []
 
     def look_up(self, topics: TopicsImage) -> Steps[None]:
@@ -188,26 +188,26 @@ class Deletion:
                 for partition in some:
                     index = partition.partition_index
                     if topics.partition(topic.name, index) is None:
-                        self.answer(topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                        self.add_result(topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                     else:
                         self.accepted.append((topic.name, index))
                 yield
 
-    def answer(self, topic: str, partition: int, error: ErrorCode) -> None:
-        answer = self._answers.get(topic)
-        if answer is None:
-            answer = self._answers[topic] = DeletedTopic(name=topic)
-            self.response.topics.append(answer)
-        answer.partitions.append(DeletedPartition(partition_index=partition, error_code=error))
+    def add_result(self, topic: str, partition: int, error: ErrorCode) -> None:
+        result = self._results.get(topic)
+        if result is None:
+            result = self._results[topic] = DeletedTopic(name=topic)
+            self.response.topics.append(result)
+        result.partitions.append(DeletedPartition(partition_index=partition, error_code=error))
 
     def records(self, offsets: Offsets, subscribed: set[str]) -> Steps[list[Entry]]:
         records = []
         for some in portions(self.accepted):
             for topic, partition in some:
                 if topic in subscribed:
-                    self.answer(topic, partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                    self.add_result(topic, partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
                     continue
-                self.answer(topic, partition, ErrorCode.NONE)
+                self.add_result(topic, partition, ErrorCode.NONE)
                 is_pending = offsets.is_pending(self.group_id, topic, partition)
                 if is_pending or offsets.get(self.group_id, topic, partition) is not None:
                     records.append(tombstone(self.group_id, topic, partition))

@@ -18,8 +18,8 @@ from barnabas.metadata.topics import TopicsImage
 from barnabas.protocol import NULL_UUID
 from barnabas.protocol.log_records.consumer_offsets import OffsetCommitValue
 
-LOOKS_A_TURN = 1000  # groups and offsets: less than a millisecond
-RECORDS_A_TURN = 100  # a record costs ten times as much as a check
+CHECKS_PER_TURN = 1000  # groups and offsets: less than a millisecond
+RECORDS_PER_TURN = 100  # a record costs ten times as much as a check
 
 
 class TopicRemoval:
@@ -64,19 +64,19 @@ class TopicRemoval:
         """One pass over all groups for all of these topics."""
         offsets = self._offsets
         records: list[Entry] = []
-        looks = 0
+        checks = 0
         for group_id in offsets.group_ids():
             places = iter(offsets.places(group_id))
-            while some := list(islice(places, RECORDS_A_TURN)):
+            while some := list(islice(places, RECORDS_PER_TURN)):
                 for topic, partition in some:
                     if topic in names:
                         value = offsets.get(group_id, topic, partition)
                         if value is not None and self._is_old(topic, value, names[topic]):
                             records.append(tombstone(group_id, topic, partition))
-                looks += 1 + len(some)
-                if looks >= LOOKS_A_TURN or len(records) >= RECORDS_A_TURN:
+                checks += 1 + len(some)
+                if checks >= CHECKS_PER_TURN or len(records) >= RECORDS_PER_TURN:
                     yield records
-                    records, looks = [], 0
+                    records, checks = [], 0
         for topic in names:
             if topic not in self._topics.by_name:
                 pending = offsets.pending.of_topic(topic)

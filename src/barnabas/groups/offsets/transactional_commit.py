@@ -21,14 +21,14 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest,
 
 Topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 Partition = Topic.TxnOffsetCommitRequestPartition
-TopicAnswer = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
-PartitionAnswer = TopicAnswer.TxnOffsetCommitResponsePartition
+TopicResult = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+PartitionResult = TopicResult.TxnOffsetCommitResponsePartition
 
 # Errors of the consumer protocol, converted to those of transactions.
 TRANSLATED = {ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION}
 
 
-Answers = list[tuple[int, ErrorCode]]
+Results = list[tuple[int, ErrorCode]]
 
 
 def is_long(request: TxnOffsetCommitRequest) -> bool:
@@ -40,7 +40,7 @@ class TransactionalCommit:
 
     def __init__(self, request: TxnOffsetCommitRequest) -> None:
         self.request = request
-        self._refused: list[tuple[str, Answers]] = []
+        self._refused: list[tuple[str, Results]] = []
         self.accepted: list[tuple[TopicImage, list[Partition]]] = []
 
     def look_up(self, topics: TopicsImage) -> Steps[None]:
@@ -49,7 +49,7 @@ class TransactionalCommit:
             found = topics.by_name.get(topic.name)
             known = found.partitions if found is not None else {}
             accepted: list[Partition] = []
-            refused: Answers = []
+            refused: Results = []
             for some in portions(topic.partitions):
                 for partition in some:
                     if partition.partition_index in known:
@@ -65,7 +65,7 @@ class TransactionalCommit:
     def refuse(self, error: ErrorCode) -> TxnOffsetCommitResponse:
         """Refuse everything that was accepted, with one error; then nothing is committed."""
         code = TRANSLATED.get(error, error)
-        return self._answer(
+        return self._response(
             [(found.name, [(p.partition_index, code) for p in some]) for found, some in self.accepted]
         )
 
@@ -86,19 +86,19 @@ class TransactionalCommit:
     def records(self, metadata_bytes_max: int, now_ms: int) -> Steps[Outcome]:
         """Make the records of what was accepted, and the response to everything."""
         records: list[Entry] = []
-        answers: list[tuple[str, Answers]] = []
+        results: list[tuple[str, Results]] = []
         for found, partitions in self.accepted:
-            told: Answers = []
-            answers.append((found.name, told))
+            of_topic: Results = []
+            results.append((found.name, of_topic))
             for some in portions(partitions):
-                self._add(records, told, found.name, some, (metadata_bytes_max, now_ms))
+                self._add(records, of_topic, found.name, some, (metadata_bytes_max, now_ms))
                 yield
-        return Outcome(records, self._answer(answers))
+        return Outcome(records, self._response(results))
 
     def _add(
         self,
         records: list[Entry],
-        told: Answers,
+        of_topic: Results,
         topic: str,
         partitions: Sequence[Partition],
         limits: tuple[int, int],
@@ -108,9 +108,9 @@ class TransactionalCommit:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if len(metadata) > metadata_bytes_max:
-                told.append((index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                of_topic.append((index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
-            told.append((index, ErrorCode.NONE))
+            of_topic.append((index, ErrorCode.NONE))
             key = OffsetCommitKey(group=self.request.group_id, topic=topic, partition=index)
             value = OffsetCommitValue(
                 offset=partition.committed_offset,
@@ -120,17 +120,17 @@ class TransactionalCommit:
             )
             records.append(Entry(key, value))
 
-    def _answer(self, answers: list[tuple[str, Answers]]) -> TxnOffsetCommitResponse:
+    def _response(self, results: list[tuple[str, Results]]) -> TxnOffsetCommitResponse:
         """As in Kafka, a topic that is named twice appears twice in the response, unless something was
         refused."""
         response = TxnOffsetCommitResponse()
-        by_name: dict[str, TopicAnswer] = {}
-        for name, told in self._refused + answers:
+        by_name: dict[str, TopicResult] = {}
+        for name, of_topic in self._refused + results:
             topic = by_name.get(name) if self._refused else None
             if topic is None:
-                topic = by_name[name] = TopicAnswer(name=name)
+                topic = by_name[name] = TopicResult(name=name)
                 response.topics.append(topic)
             topic.partitions += [
-                PartitionAnswer(partition_index=index, error_code=error) for index, error in told
+                PartitionResult(partition_index=index, error_code=error) for index, error in of_topic
             ]
         return response

@@ -39,7 +39,7 @@ FENCED_SINCE: dict[type[Message], int] = {
 
 def refusal(request: Message, code: int, version: int) -> Message:
     """The response to a request of one transaction that failed as a whole."""
-    code = told(request, code, version)
+    code = error_for(request, code, version)
     if isinstance(request, InitProducerIdRequest):
         return InitProducerIdResponse(
             error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
@@ -63,7 +63,7 @@ def refusal(request: Message, code: int, version: int) -> Message:
     )
 
 
-def told(request: Message, code: int, version: int) -> int:
+def error_for(request: Message, code: int, version: int) -> int:
     if code == ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE.get(type(request), 0):
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
@@ -79,7 +79,7 @@ def early(
         except KafkaError as error:
             return refusal(request, error.code, version)
     elif isinstance(request, AddPartitionsToTxnRequest):
-        return early_of_partitions(request, version, image)
+        return early_for_partitions(request, version, image)
     elif isinstance(request, AddOffsetsToTxnRequest | EndTxnRequest):
         if not request.transactional_id:
             return refusal(request, ErrorCode.INVALID_REQUEST, version)
@@ -89,7 +89,7 @@ def early(
     return None
 
 
-def early_of_partitions(
+def early_for_partitions(
     request: AddPartitionsToTxnRequest, version: int, image: MetadataImage
 ) -> AddPartitionsToTxnResponse | None:
     results = []

@@ -1,7 +1,7 @@
-"""Kafka's vocabulary: field types, messages of all versions, codecs, api keys, error codes, ids.
+"""Kafka's protocol: field types, messages of all versions, codecs, API keys, error codes, ids.
 
-Pure: bytes in, values out, and back. Messages live in `barnabas.protocol.messages`, one module an API,
-and are imported by those who need them.
+Converts between bytes and values, without I/O. Messages are in `barnabas.protocol.messages`, one module for
+each API; modules are imported on demand.
 """
 
 from barnabas.protocol.apis import ApiKey

@@ -1,6 +1,7 @@
-"""APIs of Kafka 4.3.1: keys, versions, which listeners serve them, which are forwarded.
+"""The APIs of Kafka 4.3.1: keys, versions, which listeners serve them, which are forwarded.
 
-Request and response classes are imported when they are first asked for. Does not know who handles what.
+Request and response classes are imported on first use.
+Does not know: the handlers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from barnabas.protocol.schema import Versions
 
 
 class ApiKey(IntEnum):
-    """The APIs of the protocol; the four that KRaft retired are kept by name only."""
+    """The APIs of the protocol, including four that KRaft does not use any more."""
 
     PRODUCE = 0
     FETCH = 1
@@ -114,7 +115,7 @@ class ApiKey(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: the versions that are served, and by whom."""
+    """One API: its versions, and which kinds of listeners serve it."""
 
     key: ApiKey
     versions: Versions
@@ -125,12 +126,13 @@ class Api:
 
     @property
     def name(self) -> str:
-        """The name as in the classes: `DescribeConfigs`."""
+        """The name as in class names: `DescribeConfigs`."""
         return self.key.name.title().replace("_", "")
 
     @property
     def announced(self) -> Versions:
-        """The versions in ApiVersions: Produce from 0, for librdkafka looks for it, and refused below 3."""
+        """The versions in ApiVersions responses. Produce is announced from 0, because librdkafka checks that,
+        but versions below 3 are refused."""
         return Versions(f"0-{self.versions.last}") if self.key == ApiKey.PRODUCE else self.versions
 
 
@@ -240,18 +242,18 @@ APIS: dict[int, Api] = {
         broker(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0"),
     )
 }
-"""Every API that is still in use, by key."""
+"""Every API in use, by key."""
 
 
 @cache
 def request_class(key: int) -> type[Message]:
-    """The request of an API; KeyError if there is none."""
+    """The request class of an API; KeyError if there is none."""
     return message_class(key, "Request")
 
 
 @cache
 def response_class(key: int) -> type[Message]:
-    """The response of an API; KeyError if there is none."""
+    """The response class of an API; KeyError if there is none."""
     return message_class(key, "Response")
 
 
@@ -263,12 +265,12 @@ def message_class(key: int, suffix: str) -> type[Message]:
 
 
 def request_header_version(key: int, version: int) -> int:
-    """2 in front of flexible versions, 1 before."""
+    """2 for flexible versions, 1 for older ones."""
     return 2 if version in request_class(key).schema.flexible else 1
 
 
 def response_header_version(key: int, version: int) -> int:
-    """1 in front of flexible versions, 0 before and always for ApiVersions (KIP-511)."""
+    """1 for flexible versions, 0 for older ones and always for ApiVersions (KIP-511)."""
     if key == ApiKey.API_VERSIONS:
         return 0
     return 1 if version in response_class(key).schema.flexible else 0

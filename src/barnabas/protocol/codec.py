@@ -1,8 +1,8 @@
-"""Codecs: one compiled pair of functions for each message and version, made on first use.
+"""Codecs: a pair of functions for each message and version, compiled on first use.
 
-`codec(cls, version)` gives `.encode(message, append)` and `.decode(buffer, position)`, and generators of the
-same names for messages of many elements, which yield after each of them. Bad bytes raise `ProtocolError`,
-messages that cannot be written raise `EncodingError`, both with the path of the field.
+`codec(cls, version)` returns an object with `.encode(message, append)` and `.decode(buffer, position)`, and
+with generators that do the same in steps, for messages of many elements. Invalid bytes raise `ProtocolError`.
+Messages that cannot be written raise `EncodingError`. Both name the path of the field.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from barnabas.protocol.writing import explain_encoding
 
 
 class Codec:
-    """The functions for one version of one message; a broker rarely needs both."""
+    """The functions for one version of one message. Each is compiled separately: a broker rarely needs
+    both."""
 
     __slots__ = ("cls", "decode", "decode_in_steps", "encode", "encode_in_steps", "version")
 
@@ -34,7 +35,7 @@ class Codec:
         self.version = version
 
     def __getattr__(self, name: str) -> Any:
-        """Compile a function when it is first asked for."""
+        """Compile a function on first use."""
         if name == "encode":
             self.encode = compile_encode(self.cls, self.version)
         elif name == "decode":
@@ -49,7 +50,7 @@ class Codec:
 
 
 def codec(cls: type[Message], version: int) -> Codec:
-    """The codec of one version, compiled if this is its first use."""
+    """The codec of one version of a message."""
     found = cls.schema.codecs.get(version)
     if found is None:
         if version not in cls.schema.versions:

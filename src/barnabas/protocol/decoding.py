@@ -1,8 +1,8 @@
 """Generates the function that decodes one version of one message.
 
-Out: straight-line Python in which nested structs are inlined. A slice past the end of a buffer does not
-raise in Python, but it moves the position past the end, where every later read raises and a last
-comparison catches the rest. What raises here is explained by `reading`, which knows paths.
+Out: straight-line Python code in which nested structs are inlined. A slice beyond the end of a buffer does
+not raise in Python, but it moves the position beyond the end: every later read raises, and a final comparison
+finds the rest. After an error, `reading` decodes the bytes again to name the field.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class DecodeSource(Source):
 
     @contextmanager
     def present(self, compact: bool, wide: str, target: str, length: str, nullable: bool) -> Iterator[None]:
-        """What is emitted inside runs with `length` set, when the value is not null."""
+        """Emit a null check. Code emitted inside the `with` runs only if the value is not null."""
         self.prefix("B" if compact else wide, length)
         if not compact:
             with self.block(f"if {length} >= 0:"):

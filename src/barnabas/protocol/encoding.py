@@ -1,7 +1,7 @@
 """Generates the function that encodes one version of one message.
 
-Out: straight-line Python that hands pieces of bytes to a function, usually `list.append`; `records` are
-handed over as they are. What raises here is explained by `writing`, which knows paths.
+Out: straight-line Python code that passes pieces of bytes to a function, usually `list.append`. `records` are
+passed unchanged. After an error, `writing` checks the message again to name the field.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.protocol.types import FIXED_FORMATS
 
 
 class EncodeSource(Source):
-    """In the generated code `m` is the message and `w` takes the pieces."""
+    """In the generated code, `m` is the message and `w` the function for the pieces."""
 
     def __init__(self, version: int, flexible: bool, *, in_steps: bool = False) -> None:
         super().__init__(version, flexible, in_steps=in_steps)
@@ -61,7 +61,7 @@ class EncodeSource(Source):
             self.tags(tagged, source)
 
     def tags(self, fields: list[Field], source: str) -> None:
-        """The section at the end of a struct; nearly always it is empty, which is one zero byte."""
+        """Emit the tag section at the end of a struct. It is nearly always empty, which is one zero byte."""
         fields.sort(key=lambda field: field.tag or 0)
         conditions = [self.differs(field, f"{source}.{field.name}") for field in fields]
         unknown = f"{source}.unknown_tagged_fields"
@@ -115,7 +115,8 @@ class EncodeSource(Source):
             self.emit(f"{self.write}({data})")
 
     def null_branch(self, field: Field, data: str, wide: str) -> list[tuple[str, str]]:
-        """Write null behind what is pending; gives back what was pending, for the other branch."""
+        """Emit the branch that writes null after the pending values. Returns the pending values for the other
+        branch."""
         held = self.run.copy()
         with self.block(f"if {data} is None:"):
             self.run.append(("x", "") if self.is_compact(field) else (wide, "-1"))

@@ -1,7 +1,7 @@
 """Error codes of Kafka 4.3.1 and the exceptions that carry them.
 
-`KafkaError` is what every layer raises to answer a request with an error code. `ProtocolError` says that
-bytes are not a message, `EncodingError` that a message cannot become bytes; both name the field.
+Every layer raises `KafkaError` to respond with an error code. `ProtocolError` means that bytes are not a
+valid message, `EncodingError` that a message cannot be encoded; both name the field.
 """
 
 from __future__ import annotations
@@ -150,22 +150,22 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may simply try again."""
+        """Whether a client may retry the request."""
         return self in RETRIABLE
 
     @property
     def message(self) -> str:
-        """What the code means, where nothing more exact is known."""
+        """The default message of the code."""
         return MESSAGES[self]
 
     @property
     def needs_metadata_refresh(self) -> bool:
-        """Whether a client should ask for metadata before it tries again."""
+        """Whether a client should fetch metadata before it retries."""
         return self in REFRESH_METADATA
 
 
 class KafkaError(Exception):
-    """An error answer: `code` and a message, which is the code's own if none is given."""
+    """An error for a response: `code` and a message, by default the message of the code."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(code, message)
@@ -177,7 +177,7 @@ class KafkaError(Exception):
 
 
 class ProtocolError(ValueError):
-    """Bytes that are not the message they should be; `path` names the field."""
+    """Bytes are not a valid message. `path` names the field."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -189,7 +189,7 @@ class ProtocolError(ValueError):
 
 
 class EncodingError(ValueError):
-    """A message that cannot be written; `path` names the field."""
+    """A message cannot be encoded. `path` names the field."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

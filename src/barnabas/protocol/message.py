@@ -20,7 +20,7 @@ UNSET: Any = object()
 
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
-    """Turns annotations into slots and remembers them as the class's schema."""
+    """Turns annotations into slots and stores them as the schema of the class."""
 
     def __new__(
         mcls,
@@ -42,7 +42,7 @@ class StructType(type):
 
 
 class Struct(metaclass=StructType):
-    """A group of fields inside a message; versions and encoding are the message's."""
+    """A group of fields inside a message, with the versions and encoding of the message."""
 
     schema: ClassVar[Schema]
     unknown_tagged_fields: list[tuple[int, bytes]] | None = None
@@ -86,7 +86,7 @@ class Message(Struct):
             raise
 
     def encode_parts(self, version: int) -> list[Any]:
-        """The same in pieces, where `records` are the very objects that the message holds."""
+        """The bytes of this message in pieces. `records` are passed as the objects that the message holds."""
         parts: list[Any] = []
         codecs = self.schema.codecs
         (codecs.get(version) or compiled(type(self), version)).encode(self, parts.append)
@@ -94,7 +94,7 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: bytes | bytearray | memoryview, version: int) -> Self:
-        """Read a message from the start of `buffer`; what follows it is left alone."""
+        """Decode a message from the start of `buffer`. Bytes after it are ignored."""
         codecs = cls.schema.codecs
         message, _ = (codecs.get(version) or compiled(cls, version)).decode(buffer, 0)
         return message  # type: ignore[no-any-return]
@@ -153,12 +153,12 @@ SHARED_DEFAULTS: dict[type[Struct], Struct] = {}
 
 
 def default_struct(cls: type[S]) -> S:
-    """A struct of defaults that nobody may change: the shared one where there is one."""
+    """A struct of defaults, which must not be changed: a shared instance if possible."""
     return shared_default(cls) if cls.schema.is_plain else cls()
 
 
 def shared_default(cls: type[S]) -> S:
-    """One read-only instance of defaults: most messages leave such a field alone, so none is built for it."""
+    """A read-only struct of defaults, shared by all messages that do not set the field."""
     found = SHARED_DEFAULTS.get(cls)
     if found is None:
         changes = {"__slots__": (), "__setattr__": refuse_change, "__reduce__": lambda self: (cls, ())}

@@ -1,9 +1,9 @@
-"""The bytes of Produce, read and written without objects: most of what a busy broker does.
+"""Fast path for Produce: reads requests and writes responses without message objects.
 
-In: the body of a request of version 3 to 13. Out: its batches as views; and the response to them, where all
-were appended. A request that is unusual in any way (a long name, tagged fields, no records, bytes behind its
-end) is None here and is left to the codec, which also says what is wrong with a malformed one. The codec
-stays the definition of the format: a test compares both for every version.
+In: the body of a request of version 3 to 13. Out: its batches as views, and the response if all were
+appended. For an unusual request (a long name, tagged fields, no records, trailing bytes) the result is None,
+and the caller uses the codec, which also reports errors. The codec defines the format; a test compares both
+for every version.
 Does not know: partitions, what is in the batches.
 """
 
@@ -25,11 +25,11 @@ ACKS = (-1, 0, 1)
 SHORT_MAX = 127  # the largest compact length that takes one byte
 BATCH_BYTES_MIN = 61  # the header of a batch
 MALFORMED = IndexError, struct.error, UnicodeDecodeError, ValueError
-BATCHES_MAX = 64  # of a request; a broker appends longer ones in parts
-FRONTS_MAX = 4096  # that a layout remembers; the oldest gives way
+BATCHES_MAX = 64  # of a request; a broker appends larger requests in parts
+FRONTS_MAX = 4096  # remembered by a layout; the oldest is dropped
 FRONT_BYTES_MAX = 400
-FRONT_AT = 8  # behind api key, version and correlation id
-# Distances from the end of the client id, where there is no transactional id.
+FRONT_AT = 8  # after api key, version and correlation id
+# Distances from the end of the client id, without a transactional id.
 NAME_AT, NAME_END, UUID_END = 9, 10, 26
 PLAIN_NAME_AT, PLAIN_NAME_END = 12, 18
 
@@ -38,10 +38,10 @@ Batch: TypeAlias = tuple[int, memoryview]
 TopicBatches: TypeAlias = tuple[str | bytes, list[Batch]]
 """A topic by its name or id, and its batches."""
 Batches: TypeAlias = tuple[str | None, int, int, list[TopicBatches]]
-"""Transactional id, acks, timeout in ms, and the batches of each topic; there is at least one."""
+"""Transactional id, acks, timeout in ms, and the batches of each topic (at least one)."""
 FoundBatch: TypeAlias = tuple["ProduceFront", int, memoryview]
-"""What a request begins with; the partition's index and the records. Where the front has several batches:
-the place of the first one, and the frame (see `ProduceLayout.read_behind`)."""
+"""The front of a request, the partition's index and the records. For a front with several batches: the
+position of the first one, and the frame (see `ProduceLayout.read_behind`)."""
 Placed: TypeAlias = tuple[int, int, int]
 """Where a batch was appended: base offset, append time, log start offset."""
 
@@ -55,8 +55,8 @@ _frame = struct.Struct(">ii").pack
 
 
 class ProduceFront:
-    """How a request for one topic begins, from its client id to the count of partitions; and the response
-    to one batch but for its numbers. Producers send the same front again and again."""
+    """The first bytes of a request for one topic, from its client id to the count of partitions, and the
+    constant parts of the response. Producers repeat the same front in every request."""
 
     __slots__ = (
         "acks", "count", "end", "pack", "size", "start", "timeout_ms", "topic", "transactional_id",
@@ -80,7 +80,7 @@ class ProduceFront:
         self.end = layout.partition_end + layout.topic_end + layout.end
         whole = struct.Struct(f">ii{len(self.start)}s{layout.placed}{len(self.end)}s")
         # The framed response is pack(size, correlation id, start, index, base offset, append time, log start,
-        # end). Called without a function around it: that would cost half as much again.
+        # end). The caller uses `pack` directly: a function around it would cost half as much again.
         self.pack: Callable[..., bytes] = whole.pack
         if not layout.has_log_start:
             self.pack = lambda *values: whole.pack(*values[:6], values[7])
@@ -110,13 +110,13 @@ class ProduceLayout:
         self._fronts: dict[bytes, ProduceFront] = {}
         self._one_topic = self.start(1)
         self._topic_starts: dict[tuple[str | bytes, int], bytes] = {}  # of responses
-        # The batch of a request with one, behind a front that is remembered; None for all others.
+        # Finds the batch of a request with a remembered front and one batch; None for all others.
         self.find = self._find_compact if self.is_compact else self._find_plain
 
     # -- requests --------------------------------------------------------------------------------
 
     def read(self, frame: memoryview, position: int) -> Batches | None:
-        """The batches of a request from behind its client id on, or None where the codec has to look."""
+        """Read the batches of a request, beginning after its client id. None if the codec has to read it."""
         try:
             if self.is_compact:
                 return self._read_compact(frame, position)
@@ -148,7 +148,7 @@ class ProduceLayout:
                 if not 0 < byte <= SHORT_MAX:
                     return None
             end = position + size - 1
-            # Behind the records: no tagged fields of the partition, the topic, the request.
+            # After the records: no tagged fields of the partition, the topic, the request.
             if end + 3 != len(frame) or frame[end] or frame[end + 1] or frame[end + 2]:
                 return None
             if size <= BATCH_BYTES_MIN:
@@ -177,7 +177,8 @@ class ProduceLayout:
             return None
 
     def remember(self, frame: memoryview, batches: Batches) -> None:
-        """Have `find` know the front of a request that `read` has read, if it has one topic."""
+        """Remember the front of a request that `read` has read, for `find`. Only for requests with one
+        topic."""
         transactional_id, acks, timeout_ms, topics = batches
         topic, found = topics[0]
         if len(topics) > 1 or acks not in ACKS:
@@ -194,7 +195,7 @@ class ProduceLayout:
         self._fronts[raw] = ProduceFront(self, topic, acks, timeout_ms, transactional_id, len(found))
 
     def read_behind(self, front: ProduceFront, frame: memoryview, position: int) -> Batches | None:
-        """The batches of a request that begins with a front of several, from the first one on."""
+        """Read the batches of a request whose front has several, beginning with the first one."""
         try:
             if self.is_compact:
                 batches, position = _compact_batches(frame, position, front.count)
@@ -289,7 +290,7 @@ class ProduceLayout:
     # -- responses -------------------------------------------------------------------------------
 
     def response(self, correlation_id: int, topics: list[TopicBatches], placed: list[Placed]) -> bytes:
-        """The framed response to a request whose batches were placed so, in their order."""
+        """The framed response to a request whose batches were appended at `placed`, in the same order."""
         pack, end = self._pack_partition, self.partition_end
         parts = [self._one_topic if len(topics) == 1 else self.start(len(topics))]
         where = iter(placed)
@@ -314,7 +315,7 @@ class ProduceLayout:
         return start
 
     def start(self, topics: int) -> bytes:
-        """What comes before the first topic."""
+        """The bytes before the first topic."""
         return (b"\0" if self.is_compact else b"") + self.count(topics)
 
     def topic_start(self, topic: str | bytes, partitions: int) -> bytes:
@@ -329,7 +330,7 @@ class ProduceLayout:
 
 
 def _compact_batches(frame: memoryview, position: int, count: int) -> tuple[list[Batch], int]:
-    """The batches of a topic, and where they end. ValueError: one of them is unusual."""
+    """The batches of a topic, and their end. ValueError if one of them is unusual."""
     batches: list[Batch] = []
     while count:
         count -= 1

@@ -1,7 +1,7 @@
-"""Reads a message field by field, knowing at every byte which field it is in.
+"""Decodes a message field by field and keeps track of the field's path.
 
-Slow and plain: the compiled decoder calls it over bytes that it could not decode, to learn what is wrong
-and where. In tests it is also the second opinion on every frame.
+This is slow. The compiled decoder calls it for bytes that it could not decode, to name the field and the
+error. Tests also compare it with the compiled decoder.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Reader:
         return value
 
     def length(self, field: Field, wide: str, path: str, nullable: bool) -> int | None:
-        """A length, None for null."""
+        """Read a length; None for null."""
         compact = self.flexible and self.version in field.flexible
         length: int = self.varint(path) - 1 if compact else self.fixed(wide, path)
         if length >= 0:

@@ -1,8 +1,8 @@
-"""What a declaration says: versions, and the facts about each field.
+"""Schemas of messages: versions and fields.
 
-In: the annotations and default values of a message class. Out: a `Schema` with one `Field` for each of
-them, read when they are first needed, so that importing a declaration costs next to nothing.
-Does not know how any of it looks on the wire.
+In: the annotations and default values of a message class. Out: a `Schema` with one `Field` for each of them.
+It is built on first use, so that importing a declaration is cheap.
+Does not know: the encoding.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NO_VERSIONS = Versions("none")
 
 
 class Options:
-    """What `since` and `tag` note about a field until its schema is read."""
+    """The arguments of `since` and `tag` for a field, until its schema is built."""
 
     __slots__ = ("default", "flexible", "ignorable", "nullable", "tag", "versions")
 
@@ -92,10 +92,11 @@ def since(
     ignorable: bool = False,
     flexible: str = "0+",
 ) -> Any:
-    """A field of some versions only; `nullable` where `| None` does not hold for all of them.
+    """Declare a field that exists only in some versions. `nullable` names the versions in which it may be
+    null, if not all.
 
-    A version without the field drops it if it is `ignorable`, and otherwise refuses to encode a message
-    that sets it. `flexible` limits the compact encodings to some of the message's flexible versions.
+    Encoding a version without the field drops an `ignorable` field; otherwise it refuses a message that sets
+    the field. `flexible` limits compact encodings to some of the message's flexible versions.
     """
     return Options(versions, default, nullable, ignorable, None, flexible)
 
@@ -103,7 +104,7 @@ def since(
 def tag(
     number: int, versions: str, default: Any = ZERO, *, nullable: str | None = None, ignorable: bool = False
 ) -> Any:
-    """A tagged field: on the wire only when it differs from its default."""
+    """Declare a tagged field. It is encoded only if it differs from its default."""
     return Options(versions, default, nullable, ignorable, number, "0+")
 
 
@@ -147,17 +148,17 @@ class Field:
 
     @property
     def null_marker(self) -> int:
-        """What stands for a null struct, where 1 stands for one that follows."""
+        """The marker of a null struct; the marker of a present struct is 1."""
         return -1 if self.tag is None else 0
 
     @property
     def has_fresh_default(self) -> bool:
-        """Whether each message gets a list of its own, or a struct of defaults."""
+        """Whether each message needs its own default, because it is a list or a struct."""
         return self.default is ZERO
 
 
 def named_struct(owner: type[Struct], name: str) -> type[Struct]:
-    """The class that an annotation inside `owner` means: nested in it, or found from its module."""
+    """The class that an annotation in `owner` names: nested in it, or from its module."""
     first, *rest = name.split(".")
     found = owner.__dict__.get(first) or getattr(sys.modules[owner.__module__], first)
     for part in rest:
@@ -166,7 +167,7 @@ def named_struct(owner: type[Struct], name: str) -> type[Struct]:
 
 
 class Schema:
-    """The facts about one message or nested struct."""
+    """The schema of one message or nested struct."""
 
     __slots__ = ("_declared", "_fields", "cls", "codecs", "flexible", "key", "versions")
 
@@ -201,7 +202,7 @@ class Schema:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no field holds a list, also not deeper: a struct of defaults can then be shared."""
+        """Whether no field is a list, at any depth. Then a struct of defaults can be shared."""
         return not any(
             field.is_array or (field.struct is not None and not field.struct.schema.is_plain)
             for field in self.fields

@@ -1,7 +1,7 @@
-"""Text of a generated function: lines, indentation, names it needs, and runs of fixed-width values.
+"""Source text of a generated function: lines, indentation, constants, and runs of fixed-width values.
 
-Neighbouring values of known size collect in a run, together with the length in front of the next
-variable one, and become a single `struct` call. Used by the two code generators.
+Consecutive values of fixed size are collected in a run, together with the length of the next variable value,
+and become a single `struct` call. Both code generators use this.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Source:
         return self.version in field.nullable
 
     def default(self, field: Field) -> str:
-        """An expression for the default of a field; new where it could be changed."""
+        """An expression for the default of a field; a new object if it is mutable."""
         if not field.has_fresh_default:
             if field.default is None or isinstance(field.default, (bool, int, float, str)):
                 return repr(field.default)
@@ -80,7 +80,7 @@ class Source:
         return self.constant("struct", field.struct) + "()"
 
     def differs(self, field: Field, value: str) -> str:
-        """A condition: the field does not hold its default."""
+        """A condition that is true if the field differs from its default."""
         if not field.has_fresh_default:
             return f"{value} is not None" if field.default is None else f"{value} != {self.default(field)}"
         if field.is_array:
@@ -95,7 +95,7 @@ class Source:
 
 
 def minimum_size(field: Field, version: int, flexible: bool, *, element: bool = False) -> int:
-    """The fewest bytes that a value of the field, or one of its elements, can take."""
+    """The minimum size of a value of the field, or of one of its elements, in bytes."""
     compact = flexible and version in field.flexible
     if field.is_array and not element:
         return 1 if compact else 4

@@ -1,8 +1,8 @@
 """Field types of Kafka's protocol, as they appear in message declarations.
 
-Each name is an alias of the Python type that holds such a value; the codec goes by the name itself.
-A `Uuid` is 16 bytes, `Records` is a bytes-like slice of the decoded frame, or, on the way out, any
-object with a length.
+Each name is an alias of the Python type for such values; the codec uses the name itself. A `Uuid` is 16
+bytes. `Records` is a bytes-like slice of the decoded frame, or in a message to encode any object with a
+length.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIXED_FORMATS = {
     "Float64": "d",
     "Uuid": "16s",
 }
-"""`struct` formats of the types whose size is known beforehand."""
+"""`struct` formats of the types with a fixed size."""
 
 FIXED_SIZES = {
     "Bool": 1,
@@ -63,7 +63,7 @@ ZERO_VALUES: dict[str, Any] = {
     "Bytes": b"",
     "Records": None,
 }
-"""What a field holds when its declaration names no default."""
+"""The value of a field without a declared default."""
 
 STRING_LENGTH_MAX = 0x7FFF
-"""Kafka refuses longer strings in every version, also where the length is a varint."""
+"""Kafka refuses longer strings in every version, even if the length is a varint."""

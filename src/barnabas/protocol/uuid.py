@@ -1,6 +1,7 @@
-"""Kafka's text for ids: 22 characters of url-safe base64 without padding.
+"""Kafka's text form of ids: 22 characters of url-safe base64 without padding.
 
-In and out: 16 bytes and text. Making new ids is left to those who have a source of randomness.
+Converts between 16 bytes and text.
+Does not know: how to create new ids.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def to_text(uuid: bytes) -> str:
 
 
 def from_text(text: str) -> bytes:
-    """The id that `to_text` wrote; ValueError for anything else."""
+    """Parse the text form of an id; ValueError if it is invalid."""
     try:
         uuid = a2b_base64(text.encode("ascii").translate(FROM_URL, b"+/=") + b"==")
     except (Error, UnicodeEncodeError):

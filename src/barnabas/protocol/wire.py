@@ -1,7 +1,7 @@
-"""Lengths on the wire: the varints and tag sections that compiled codecs leave to functions.
+"""Functions of compiled codecs for varints and tag sections.
 
-Compiled code handles a length below 128 itself and calls these for the rest. They raise `Malformed`
-without saying where: the caller then reads the same bytes again with an eye on the path.
+Compiled code handles lengths below 128 itself and calls these functions for the rest. They raise `Malformed`
+without a path; the caller then decodes the bytes again with `reading` to name the field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VARINT_MAX = 0x7FFF_FFFF
 
 
 class Malformed(ValueError):
-    """The bytes are not what the declaration says; raised and caught inside the codec."""
+    """The bytes do not fit the schema. Raised and caught inside the codec."""
 
 
 ONE_BYTE = [bytes((number,)) for number in range(128)]
@@ -36,16 +36,16 @@ def varint(number: int) -> bytes:
 
 
 def string_length(number: int) -> bytes:
-    """The length of a string plus one, refusing strings that Kafka would refuse."""
+    """Encode the length of a string plus one; `Malformed` for strings that Kafka refuses."""
     if number > STRING_LENGTH_MAX + 1:
         raise Malformed("the string is too long")
     return varint(number)
 
 
 def varint_rest(buffer: Any, position: int, first: int) -> tuple[int, int]:
-    """The varint whose first byte, 128 or more, has been read already.
+    """Read the rest of a varint whose first byte, 128 or more, has already been read.
 
-    A last byte of zero is refused: a length that compiled code takes for long would be short, even null.
+    A last byte of zero is refused: compiled code would treat a short or null length as a long one.
     """
     byte = buffer[position]
     number = first - 128 + (byte << 7)
@@ -76,14 +76,14 @@ def read_varint(buffer: Any, position: int) -> tuple[int, int]:
 
 
 def length_rest(buffer: Any, position: int, first: int) -> tuple[int, int]:
-    """A length plus one that is not a small number: zero would be null, where null is not allowed."""
+    """Read the rest of a length plus one. Refuses zero, which means null, since null is not allowed here."""
     if not first:
         raise Malformed("null")
     return varint_rest(buffer, position, first)
 
 
 def string_rest(buffer: Any, position: int, first: int) -> tuple[str, int]:
-    """A string whose length is null or takes several bytes."""
+    """Read a string whose length is null or takes several bytes."""
     length, position = length_rest(buffer, position, first)
     if length > STRING_LENGTH_MAX + 1:
         raise Malformed("the string is too long")
@@ -92,7 +92,7 @@ def string_rest(buffer: Any, position: int, first: int) -> tuple[str, int]:
 
 
 def read_unknown_tags(buffer: Any, position: int) -> tuple[list[tuple[int, bytes]] | None, int]:
-    """A tag section in which this version knows no tag."""
+    """Read a tag section of a version without known tags."""
     count, position = read_varint(buffer, position)
     if count * 2 > len(buffer) - position:
         raise Malformed("more tags than bytes")
@@ -108,7 +108,8 @@ def read_unknown_tags(buffer: Any, position: int) -> tuple[list[tuple[int, bytes
 
 
 def tag_section(known: list[tuple[int, bytes]], unknown: list[tuple[int, bytes]] | None) -> bytes:
-    """All tagged fields in the order of their numbers, each number once; `known` comes in that order."""
+    """Encode all tagged fields in the order of their numbers. `known` is already in order. A number must not
+    occur twice."""
     tags = sorted(known + unknown, key=itemgetter(0)) if unknown else known
     out = [varint(len(tags))]
     previous = -1

@@ -1,6 +1,6 @@
-"""Says which field of a message cannot be written, and why.
+"""Finds the field of a message that cannot be encoded, and the reason.
 
-Slow and plain: the compiled encoder calls it with a message that it could not encode.
+This is slow. The compiled encoder calls it for a message that it could not encode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def explain_encoding(message: Message, version: int, error: Exception) -> None:
 
 
 class Checker:
-    """Looks at all fields that one version writes."""
+    """Checks all fields that one version encodes."""
 
     def __init__(self, name: str, version: int) -> None:
         self.name = name

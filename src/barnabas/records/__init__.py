@@ -1,7 +1,7 @@
-"""Record batches (format v2): headers, checksums, codecs, the records inside, what a leader checks.
+"""Record batches (format v2): headers, checksums, codecs, records, and the checks of a leader.
 
-`batch` is the hot path (headers only), `validation` a leader's demands, `record` for all who need records,
-`control` for control batches.
+`batch` reads and writes headers and is on the hot path. `validation` checks produced batches. `record` reads
+and builds records. `control` reads and builds control batches.
 """
 
 from barnabas.records.batch import BATCH_OVERHEAD, BatchHeader, TimestampType, peek

@@ -1,7 +1,7 @@
 """The header of a record batch (format v2): read it, write offsets into it, check it.
 
-In: a buffer that holds batches, from a producer, a file or another broker. Out: a `BatchHeader`, or the
-buffer changed in place. The records behind the header stay opaque bytes here.
+In: a buffer with batches from a producer, a file or another broker. Out: a `BatchHeader`, or the buffer
+changed in place. The records after the header are opaque bytes here.
 Does not know: records, codecs, topics, settings.
 """
 
@@ -16,7 +16,7 @@ from barnabas.records.crc32c import Buffer, crc32c
 BATCH_OVERHEAD = 61  # bytes of a whole header
 LOG_OVERHEAD = 12  # base offset and length, which `batch_length` does not count
 MAGIC = 2
-LEGACY_RECORD_SIZE_MIN = 14  # the smallest `batch_length` that any format ever had
+LEGACY_RECORD_SIZE_MIN = 14  # the smallest `batch_length` of any format
 INT32_MAX = 2**31 - 1
 
 NO_PRODUCER_ID = -1
@@ -44,7 +44,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 _unpack = HEADER.unpack_from
 _pack_offset = struct.Struct(">q").pack_into
 _pack_epoch = struct.Struct(">i").pack_into
-place = struct.Struct(">qii").pack_into  # base offset, length, leader epoch: where a batch lies in a log
+place = struct.Struct(">qii").pack_into  # base offset, length, leader epoch
 _pack_stamp = struct.Struct(">Ihiqq").pack_into
 _pack_crc = struct.Struct(">I").pack_into
 _unpack_length = struct.Struct(">i").unpack_from
@@ -152,17 +152,18 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones in here may go (the log cleaner stores it in place of the base timestamp)."""
+        """When tombstones of this batch may be removed. The log cleaner stores it in place of the base
+        timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     def assign(self, buffer: WritableBuffer, base_offset: int, leader_epoch: int, position: int = 0) -> None:
-        """Give the batch its place in the log, here and in the buffer that this header was read from."""
+        """Set base offset and leader epoch, in this header and in the buffer that it was read from."""
         self.base_offset = base_offset
         self.partition_leader_epoch = leader_epoch
         place(buffer, position, base_offset, self.batch_length, leader_epoch)
 
     def stamp(self, buffer: WritableBuffer, attributes: int, max_timestamp: int, position: int = 0) -> None:
-        """Change attributes and largest timestamp, here and in the buffer, checksum included."""
+        """Set attributes and largest timestamp, in this header and in the buffer, and update the checksum."""
         self.attributes = attributes
         self.max_timestamp = max_timestamp
         _pack_stamp(
@@ -204,7 +205,7 @@ FIELDS = (
     "record_count",
 )
 
-peek = BatchHeader  # peek(buffer, position=0): read a header, trusting the bytes
+peek = BatchHeader  # peek(buffer, position=0): read a header without checks
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
@@ -218,7 +219,7 @@ def assign(buffer: WritableBuffer, position: int, base_offset: int, leader_epoch
 
 
 def stamp_append_time(buffer: WritableBuffer, position: int, timestamp_ms: int) -> None:
-    """Make this the append time of all records of the batch, in place, checksum included."""
+    """Set the append time of all records of the batch, in place, and update the checksum."""
     header = BatchHeader(buffer, position)
     header.stamp(buffer, header.attributes | APPEND_TIME_FLAG, timestamp_ms, position)
 
@@ -228,16 +229,16 @@ def compute_crc(buffer: Buffer, position: int, size: int) -> int:
 
 
 def seal(batch: bytearray) -> bytearray:
-    """Write length and checksum of a finished batch into its header."""
+    """Write the length and the checksum into the header of a finished batch."""
     _pack_epoch(batch, LENGTH_AT, len(batch) - LOG_OVERHEAD)
     _pack_crc(batch, CRC_AT, compute_crc(batch, 0, len(batch)))
     return batch
 
 
 def next_size(buffer: Buffer, position: int) -> int | None:
-    """Size of the batch at `position`, or None when the buffer ends before the whole batch.
+    """Size of the batch at `position`, or None if the buffer ends before the batch does.
 
-    Nonsense in length or magic is CORRUPT_MESSAGE. Old formats pass: the caller says what it thinks of them.
+    CORRUPT_MESSAGE for an invalid length or magic. Old formats are accepted; the caller decides about them.
     """
     left = len(buffer) - position
     if left < LOG_OVERHEAD:
@@ -258,7 +259,7 @@ def next_size(buffer: Buffer, position: int) -> int | None:
 
 
 def validate(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Read a header and check that the batch is whole, of format v2 and undamaged (its checksum holds)."""
+    """Read a header and check that the batch is complete, has format v2 and a correct checksum."""
     size = next_size(buffer, position)
     if size is None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the record batch at byte {position} is cut off")
@@ -283,7 +284,8 @@ def validate(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every whole batch, in order; one that is cut off at the end is left out."""
+    """Yield position and header of every complete batch, in order. An incomplete batch at the end is
+    skipped."""
     position = 0
     while (size := next_size(buffer, position)) is not None:
         if size < BATCH_OVERHEAD:
@@ -296,7 +298,7 @@ def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def whole_batches(records: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
-    """The batches that a leader sent, each checked when its turn comes, without one that is cut off."""
+    """Yield the complete batches of a leader's response, each checked just before it is yielded."""
     position, size = 0, len(records)
     while size - position >= BATCH_OVERHEAD:
         batch_size = next_size(records, position)

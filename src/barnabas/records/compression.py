@@ -1,7 +1,7 @@
-"""The four codecs of record batches: gzip, snappy, lz4 and zstd, as Java and librdkafka write them.
+"""The four codecs of record batches: gzip, snappy, lz4 and zstd, compatible with Java and librdkafka.
 
-In: bytes and, for reading, the most bytes that may come out. Out: bytes. A hostile input cannot make us
-allocate more than the limit: output goes into buffers of known size that grow while the data asks for it.
+In: bytes and, for decompression, a limit of the output. Out: bytes. Hostile input cannot allocate more memory
+than the limit: the output buffer starts small and grows as needed.
 Does not know: batches, records, settings.
 """
 
@@ -22,8 +22,8 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
-DECOMPRESSED_BYTES_MAX = 128 * 1024 * 1024  # when the caller names no limit of its own
-EXPANSION_FIRST_GUESS = 4  # the first output buffer, in times of the input; then four times more each time
+DECOMPRESSED_BYTES_MAX = 128 * 1024 * 1024  # the default limit
+EXPANSION_FIRST_GUESS = 4  # first output buffer relative to the input; each next one is 4 times larger
 OUTPUT_BYTES_MIN = 16 * 1024
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -33,7 +33,7 @@ _xerial_header = Struct(">8sii")
 _block_length = Struct(">i")
 
 SNAPPY_TRIED_BYTES_MAX = 32 * 1024
-SNAPPY_EXPANSION_MAX = 64  # a pair of bytes yields at most so many
+SNAPPY_EXPANSION_MAX = 64  # bytes of output for two bytes of input
 
 GZIP_DEFAULT_LEVEL = 6
 LZ4_DEFAULT_LEVEL = 9
@@ -45,7 +45,7 @@ LZ4_FLAGS_AT = 4
 LZ4_DICTIONARY, LZ4_CONTENT_CHECKSUM, LZ4_CONTENT_SIZE, LZ4_BLOCK_CHECKSUM = 0x01, 0x04, 0x08, 0x10
 LZ4_SIZE_MASK = 0x7FFFFFFF  # the highest bit: the block is not compressed
 
-_OUTPUT_FULL = "failed to write whole buffer"  # what cramjam says when the output buffer is too small
+_OUTPUT_FULL = "failed to write whole buffer"  # cramjam's message if the output buffer is too small
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -55,13 +55,13 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     import cramjam
 
     if codec == Compression.GZIP:
-        # Java's -1 is "the library's own choice".
+        # In Java, -1 means the default level of the library.
         return bytes(cramjam.gzip.compress(data, GZIP_DEFAULT_LEVEL if level in (None, -1) else level))
     if codec == Compression.SNAPPY:
         return _compress_xerial(data)
     if codec == Compression.LZ4:
-        # Independent blocks: Java's reader refuses linked ones. Kafka's default level means the fast
-        # compressor, any other the thorough one.
+        # Blocks must be independent, since Java's reader refuses linked ones. Kafka's default level means the
+        # fast compressor, every other level the high compressor.
         level = LZ4_FAST if level is None or level == LZ4_DEFAULT_LEVEL else max(level, LZ4_HIGH_MIN)
         stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         stream.compress(bytes(data))
@@ -72,8 +72,8 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int = DECOMPRESSED_BYTES_MAX, guess: int = 0) -> bytes:
-    """Decompress; more than `limit` bytes is MESSAGE_TOO_LARGE, broken data CORRUPT_MESSAGE. Who has an idea
-    of how many bytes will come out says so: a first buffer that is too small costs a second attempt."""
+    """Decompress. MESSAGE_TOO_LARGE for more than `limit` bytes, CORRUPT_MESSAGE for invalid data. `guess` is
+    the expected size of the output: a first buffer that is too small costs a second attempt."""
     if codec == Compression.NONE:
         return bytes(data)
     import cramjam
@@ -123,9 +123,9 @@ def _decompress_bounded(
 
 
 def is_raw_snappy(data: Buffer, bytes_min: int) -> bool:
-    """Whether the data looks like a snappy block without a frame, of `bytes_min` bytes or more when it is
-    decompressed. It has no mark at its beginning: a small block is decompressed to see, of a large one its
-    length has to make sense."""
+    """Whether the data looks like an unframed snappy block of at least `bytes_min` decompressed bytes. Such a
+    block has no magic bytes: a small one is decompressed as a test, of a large one only the length is
+    checked."""
     import cramjam
 
     try:
@@ -140,7 +140,7 @@ def is_raw_snappy(data: Buffer, bytes_min: int) -> bool:
 
 
 def is_one_lz4_frame(data: Buffer) -> bool:
-    """Whether lz4 data that can be decompressed is a single frame: Java's reader stops behind the first."""
+    """Whether valid lz4 data is a single frame: Java's reader stops after the first."""
     flags = data[LZ4_FLAGS_AT]
     position = LZ4_FLAGS_AT + 3  # block size and the header's checksum
     position += 8 if flags & LZ4_CONTENT_SIZE else 0
@@ -172,7 +172,7 @@ def _decompress_snappy(data: Buffer, limit: int) -> bytes:
     output = bytearray()
     position = _xerial_header.size
     while position < len(view):
-        if view[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # streams that were put together
+        if view[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # concatenated streams
             position += _xerial_header.size
             continue
         if len(view) - position < _block_length.size:
@@ -192,7 +192,7 @@ def _decompress_snappy(data: Buffer, limit: int) -> bytes:
 def _decompress_block(block: memoryview, limit: int, produced: int = 0) -> bytes:
     import cramjam
 
-    # The length in front of a block is only a claim.
+    # The length in front of a block comes from the client and cannot be trusted.
     claimed = cramjam.snappy.decompress_raw_len(block)
     if claimed > limit - produced:
         raise _too_large(limit)

@@ -1,7 +1,7 @@
-"""Control batches: the markers that end transactions, and what the quorum writes into its own log.
+"""Control batches: end markers of transactions, and control records of the quorum.
 
-In: a marker or messages of the quorum. Out: a control batch, or what a control batch says.
-Does not know: who may write a control batch, nor what follows from one.
+In: a marker or messages of the quorum. Out: a control batch. Also the reverse.
+Does not know: who may write a control batch, what readers do with it.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,8 @@ _key = Struct(">hh")  # version, control type
 _marker = Struct(">hi")  # version, coordinator epoch
 _version = Struct(">h")
 
-# The record of an end marker before its value: size, attributes, no deltas, size and bytes of the key, size.
+# The record of an end marker up to its value: size, attributes, two deltas of 0, size and bytes of the key,
+# size.
 _ABORT = bytes.fromhex("20 00 00 00 08 0000 0000 0c")
 _COMMIT = bytes.fromhex("20 00 00 00 08 0000 0001 0c")
 _NO_HEADERS = b"\0"
@@ -38,7 +39,7 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-# Classes are imported by need: a broker that only ends transactions knows none of them.
+# These classes are imported on demand: ending transactions needs none of them.
 QUORUM_MESSAGES = {
     ControlType.LEADER_CHANGE: ("leader_change_message", "LeaderChangeMessage"),
     ControlType.SNAPSHOT_HEADER: ("snapshot_header_record", "SnapshotHeaderRecord"),
@@ -72,7 +73,7 @@ def build_end_marker(
     base_offset: int = 0,
     partition_leader_epoch: int = -1,
 ) -> bytearray:
-    """Written in one piece: every end of a transaction needs some, and all have the same size."""
+    """Build the control batch of an end marker. All have the same size, so it is packed with one call."""
     header = HEADER.pack(
         base_offset,
         0,
@@ -114,12 +115,12 @@ def build_quorum_batch(
 
 
 def read_control(batch: Buffer, *, position: int = 0) -> list[ControlRecord]:
-    """What a control batch says. Empty when compaction has emptied it."""
+    """Read the records of a control batch. Empty if compaction has removed them."""
     return [_read(record) for record in iter_records(batch, position=position)]
 
 
 def read_end_marker(batch: Buffer, *, position: int = 0) -> EndMarker | None:
-    """The marker in a control batch, None when there is none."""
+    """Read the end marker of a control batch; None if it has none."""
     for record in read_control(batch, position=position):
         if isinstance(record.content, EndMarker):
             return record.content

@@ -1,8 +1,8 @@
 """CRC32C (Castagnoli), the checksum of record batches and of producer snapshots.
 
 In: any bytes-like object (memoryviews are read without a copy). Out: an unsigned 32-bit integer.
-The `crc32c` package computes it in hardware; a table stands in where the package is missing.
-Does not know: where in a batch the checksum lies, nor what it covers.
+The `crc32c` package computes it in hardware. Without the package, a table in Python is used.
+Does not know: where the checksum of a batch is stored, which bytes it covers.
 """
 
 import sys
@@ -27,7 +27,7 @@ def _table() -> list[int]:
 
 
 def crc32c_by_table(data: Buffer) -> int:
-    """The checksum in plain Python: about a thousand times slower, but always there."""
+    """Compute the checksum in pure Python, about a thousand times slower."""
     table = _table()
     crc = 0xFFFFFFFF
     for byte in bytes(data):
@@ -36,8 +36,8 @@ def crc32c_by_table(data: Buffer) -> int:
 
 
 def _extension() -> Crc32c | None:
-    # The package's __init__ reads its own version through importlib.metadata, which costs more time than
-    # everything else that a broker imports before its first answer. The compiled module alone is enough.
+    # The package's __init__ reads its own version with importlib.metadata, which takes longer than all other
+    # imports before a broker's first response. So this loads only the compiled module.
     package = PathFinder.find_spec("crc32c")
     if package is None or package.submodule_search_locations is None:
         return None

@@ -1,8 +1,9 @@
-"""Whether the bytes behind a batch's header are the records that the header declares.
+"""Fast checks that the bytes of a batch are the records that its header declares.
 
-In: the bytes, the declared count. Out: `walk` looks at every field of every record and says what a leader
-wants to know of them all; `looks_valid` looks at both ends of a batch, which takes a microsecond. Neither
-says what is wrong: `record.scan` does, for those who have to tell. Does not know: headers, topics, rules.
+In: the bytes, the declared count. `walk` reads every field of every record and returns a summary.
+`looks_valid` reads only both ends of a batch, which takes a microsecond. Neither describes an error;
+`record.scan` does.
+Does not know: headers, topics, rules.
 """
 
 import re
@@ -18,14 +19,14 @@ from barnabas.records.crc32c import Buffer
 from barnabas.records.record import skip_headers
 
 RECORD_BYTES_MIN = 7  # size, attributes, two deltas, and the sizes of key, value and headers
-WALKED_WHOLE_MAX = 4  # records of a batch that is small enough for the quick look to see all of it
-PIECE = 256  # records, a fraction of a millisecond: others get their turn between pieces
-TAIL_BYTES_MIN = 64  # beside twice the average record: how far from the end the last record is searched
-CANDIDATES = range(8)  # places that may be the last record's
-PLAIN_PREFIXES_MAX = 4096  # remembered: those of small batches come first
+WALKED_WHOLE_MAX = 4  # a batch with at most so many records is read completely by `looks_valid`
+PIECE = 256  # records between two pauses, a fraction of a millisecond
+TAIL_BYTES_MIN = 64  # the last record is searched within so many bytes plus twice the average record
+CANDIDATES = range(8)  # positions to try for the last record
+PLAIN_PREFIXES_MAX = 4096  # remembered prefixes
 NO_SHAPE = b"\xff\xff\xff\xff\xff\xff\xff"
-ATTRIBUTES_AND_TIMESTAMP = rb"\0[\x80-\xff]{0,9}[\0-\x7f]"  # in a record, the former unused
-TWO_BYTES_END = 2048  # offsets; those of larger batches are encoded when they are met
+ATTRIBUTES_AND_TIMESTAMP = rb"\0[\x80-\xff]{0,9}[\0-\x7f]"  # of a record; attributes are unused
+TWO_BYTES_END = 2048  # offsets encoded in advance; larger ones are encoded when needed
 _two_bytes = [b"", *(varint.encode(number) for number in range(1, TWO_BYTES_END))]
 _patterns: dict[int, re.Pattern[bytes]] = {}  # by the last offset of a batch, for those below 64
 _first_bytes = Struct("7B").unpack_from
@@ -37,7 +38,7 @@ FIRST_BYTES: dict[int, bytes] = {
     Compression.LZ4: b"\x04\x22\x4d\x18",
     Compression.ZSTD: b"\x28\xb5\x2f\xfd",
 }
-"""How the bytes of each codec begin; snappy's may also begin with a length."""
+"""The first bytes of each codec's data. Snappy data may also begin with a length."""
 
 
 class RecordsSummary(NamedTuple):
@@ -50,9 +51,9 @@ class RecordsSummary(NamedTuple):
 def walk(
     data: bytes | bytearray, count: int, pause: Callable[[], None] | None = None
 ) -> RecordsSummary | None:
-    """Check that `count` records fill `data` exactly. None: they do not, or not in an ordinary way.
+    """Check that `count` records fill `data` exactly. None if they do not, or if their encoding is unusual.
 
-    Twice as fast as `scan`, which yields the records. `pause` is called every few hundred records.
+    Twice as fast as `scan`, which yields the records. Calls `pause` every few hundred records.
     """
     position = 0
     timestamp_min = timestamp_max = 0
@@ -76,10 +77,10 @@ def walk(
                     byte = size < 0
                 if byte & 1:
                     return None  # a negative size
-                byte = data[position + 1]  # behind the attributes, of which none are in use
+                byte = data[position + 1]  # after the attributes, which are unused
                 if byte < 0x80:
                     position += 2
-                    if byte != last_byte:  # most records have the time of the record before them
+                    if byte != last_byte:  # most records have the timestamp of the record before
                         last_byte = byte
                         delta = (byte >> 1) ^ -(byte & 1)
                         if index == 0:
@@ -161,12 +162,14 @@ def walk(
 
 
 def plain_prefix_of(size: int) -> bytes | None:
-    """How a record without key and headers begins that fills a batch of `size` bytes alone; None: there is
-    no such record, since one byte more or less of it takes two in its sizes."""
+    """The first bytes of a record without key and headers that fills a batch of `size` bytes alone. None if
+    there is no such record: for some sizes, a longer value also needs a longer size field."""
     length = size - BATCH_OVERHEAD
     for size_bytes, value_size_bytes in ((1, 1), (2, 1), (2, 2)):
         record_size = length - size_bytes
-        value_size = record_size - 5 - value_size_bytes  # attributes, deltas, key and headers: a byte each
+        value_size = (
+            record_size - 5 - value_size_bytes
+        )  # one byte each for attributes, two deltas, key and headers
         if value_size >= 0:
             sizes = varint.encode(record_size), varint.encode(value_size)
             if (len(sizes[0]), len(sizes[1])) == (size_bytes, value_size_bytes):
@@ -174,16 +177,14 @@ def plain_prefix_of(size: int) -> bytes | None:
     return None
 
 
-PLAIN_PREFIXES: dict[
-    int, bytes
-] = {}  # by the size of a batch, as they are met; changed by `is_one_plain_record`
+PLAIN_PREFIXES: dict[int, bytes] = {}  # by batch size; `is_one_plain_record` adds them
 
 
 def is_one_plain_record(batch: Buffer, size: int) -> bool:
-    """Whether an uncompressed batch is one record without headers and nothing else; False: perhaps not.
+    """Whether an uncompressed batch is exactly one record without headers. False means unknown.
 
-    The record's time is the batch's base timestamp, and its offset the first. The most common batch has no
-    key either: the whole of it is looked at in a fifth of a microsecond.
+    The record has the base timestamp and the base offset. The most common batch has no key either; it is
+    checked completely in a fifth of a microsecond.
     """
     try:
         shape = PLAIN_PREFIXES[size]
@@ -225,9 +226,10 @@ def is_one_plain_record(batch: Buffer, size: int) -> bool:
 
 
 def looks_valid(batch: memoryview, size: int, count: int, codec: int) -> bool:
-    """Whether a batch of `size` bytes looks like `count` records at both of its ends. False: look closer.
+    """Whether a batch of `size` bytes looks like `count` records at both of its ends. False: check all
+    records.
 
-    Small batches are looked at as a whole, compressed ones at their first bytes only.
+    Small batches are read completely, of compressed ones only the first bytes.
     """
     if 64 < count < TWO_BYTES_END and not codec:
         # The same as below for batches of the usual size, whose last record is found at the first attempt:
@@ -267,7 +269,7 @@ def _start_looks_valid(batch: Buffer, codec: int, size: int, count: int) -> bool
 
 
 def _has_room(batch: Buffer, size: int) -> bool:
-    """Whether the first record, whose size takes three bytes or more, leaves room for others."""
+    """Whether the first record, with a size field of three bytes or more, leaves space for others."""
     try:
         length, position = varint.decode(batch, BATCH_OVERHEAD)
     except (IndexError, ValueError):
@@ -278,8 +280,8 @@ def _has_room(batch: Buffer, size: int) -> bool:
 def _end_looks_valid(batch: Buffer, size: int, count: int) -> bool:
     """Whether the batch ends with a record whose offset is the last one.
 
-    Records cannot be read backwards: the last one is searched by its offset, and its size must lead exactly
-    to the end of the batch.
+    Records cannot be read backwards. So the last record is searched by its offset, and its size must lead
+    exactly to the end of the batch.
     """
     start = size - TAIL_BYTES_MIN - 2 * size // count
     tail = bytes(batch[start if start > BATCH_OVERHEAD else BATCH_OVERHEAD : size])
@@ -288,7 +290,7 @@ def _end_looks_valid(batch: Buffer, size: int, count: int) -> bool:
         return _ends_with_small_offset(tail, last)
     end = len(tail)
     number = _two_bytes[last] if last < TWO_BYTES_END else varint.encode(last)
-    before = end - 3  # behind it are at least the sizes of key, value and headers
+    before = end - 3  # followed by at least the sizes of key, value and headers
     for _ in CANDIDATES:
         found = tail.rfind(number, 0, before)
         attributes = found - 2
@@ -307,8 +309,8 @@ def _end_looks_valid(batch: Buffer, size: int, count: int) -> bool:
 
 
 def _ends_with_small_offset(tail: bytes, last: int) -> bool:
-    """The same where the last offset takes one byte, which occurs everywhere: those in front of it are
-    searched for, too."""
+    """Like `_end_looks_valid`, for a last offset of one byte. Such a byte is frequent, so the bytes before it
+    are part of the search."""
     pattern = _patterns.get(last)
     if pattern is None:
         pattern = _patterns[last] = re.compile(ATTRIBUTES_AND_TIMESTAMP + re.escape(varint.encode(last)))

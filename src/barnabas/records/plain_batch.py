@@ -1,8 +1,8 @@
-"""The most common produced batch, validated without a `BatchHeader`: uncompressed, without a producer id.
+"""Validation of plain batches (uncompressed, without a producer id) without a `BatchHeader`.
 
-In: the records of one partition of a Produce request. Out: the four numbers that the log needs, or None.
-None says nothing about the batch: `validate_produce` has to look. Both accept the same plain batches, which
-a test compares; this one takes half the time.
+In: the records of one partition of a Produce request. Out: the four numbers that the log needs, or None. None
+says nothing about the batch: the caller uses `validate_produce`. Both accept the same plain batches, which a
+test compares. This one takes half the time.
 Does not know: what is wrong with a batch, offsets, the log.
 """
 
@@ -15,20 +15,20 @@ from barnabas.records.framing import PLAIN_PREFIXES, is_one_plain_record, looks_
 from barnabas.records.validation import AppendRules
 
 PRODUCER_ID_AT = 43
-SIGN = 0x80  # in the first byte of a negative number
+SIGN = 0x80  # the sign bit in the first byte of a number
 
 PlainBatch: TypeAlias = tuple[int, int, int, int]
 """Size in bytes, last offset delta, largest timestamp, number of records."""
 
-# Base offset, length, magic, checksum, attributes, last offset delta, both timestamps, number of records, and
-# how the first record begins.
+# Base offset, length, magic, checksum, attributes, last offset delta, both timestamps, number of records,
+# first bytes of the first record.
 _fields = struct.Struct(">qi4xbIhiqq14xi8s")
 _unpack = _fields.unpack_from
 SIZE_MIN = _fields.size
 
 
 def plain_batch(records: memoryview, rules: AppendRules, now_ms: int) -> PlainBatch | None:
-    """The batch, if it is a plain one that the rules allow."""
+    """Validate a batch; None if it is not plain or the rules may forbid it."""
     size = len(records)
     if size < SIZE_MIN or not records[PRODUCER_ID_AT] & SIGN or not rules.header_suffices:
         return None

@@ -1,7 +1,7 @@
-"""Rebuild a batch: under another codec (`compression.type`), or with fewer records (compaction).
+"""Rebuilding of a batch: with another codec (`compression.type`), or with fewer records (compaction).
 
-In: a batch and what changes. Out: a new sealed batch with offsets, timestamps and producer fields kept.
-Does not know: which codec a topic wants, nor which records survive.
+In: a batch and the changes. Out: a new sealed batch with the same offsets, timestamps and producer fields.
+Does not know: which codec a topic has, which records survive compaction.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def reframe(
     base_timestamp: int | None = None,
     max_timestamp: int | None = None,
 ) -> bytearray:
-    """A batch with this header, except for the named changes, around `data` (as it lies in the batch)."""
+    """Build a batch from a header with changes and `data`, the (compressed) records."""
     batch = bytearray(
         HEADER.pack(
             header.base_offset,
@@ -46,7 +46,7 @@ def reframe(
 def recompress(
     batch: Buffer, compression: int, level: int | None = None, *, limit: int = DECOMPRESSED_BYTES_MAX
 ) -> bytearray:
-    """The same records under another codec."""
+    """The same records with another codec."""
     header = BatchHeader(batch)
     if header.size < BATCH_OVERHEAD:
         raise ValueError(f"not a record batch: {header}")
@@ -69,9 +69,9 @@ def retain(
     level: int | None = None,
     max_timestamp: int | None = None,
 ) -> bytearray:
-    """The batch with only some of its records: `data` is its payload, `kept` come from scanning that.
+    """The batch with only some of its records. `data` is its payload, `kept` are records found by `scan`.
 
-    Record bytes are copied as they are; first and last offset of the batch stay, as compaction requires.
+    Record bytes are copied unchanged. The batch keeps its first and last offset, as compaction requires.
     """
     pieces = [data[raw.start : raw.end] for raw in kept]
     return reframe(

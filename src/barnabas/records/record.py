@@ -1,9 +1,9 @@
-"""Records: what is inside a batch, read and built.
+"""Reading and building of the records in a batch.
 
-In: a batch (checked or not: damage shows as KafkaError), or records to pack into one. Out: `Record` values
-with absolute offsets and timestamps, or a finished batch. For tools, coordinators, compaction and checks that
-need keys; the produce and fetch path of a broker never comes here.
-Does not know: topics, logs, why somebody wants the records.
+In: a batch, or records to pack into one. Out: `Record` values with absolute offsets and timestamps, or a
+finished batch. KafkaError for a damaged batch. Tools, coordinators, compaction and checks of keys use this; a
+broker's ordinary produce and fetch path does not.
+Does not know: topics, logs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ from barnabas.records.crc32c import Buffer
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
-NEXT_OFFSET = -1  # a record without an offset of its own: one behind the record before it
+NEXT_OFFSET = -1  # the record follows the one before it
 
 
 class Record(NamedTuple):
@@ -46,7 +46,8 @@ class Record(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """Where a record and its parts lie in the (decompressed) records of a batch; a size of -1 is null."""
+    """Positions of a record and its parts in the (decompressed) records of a batch. A size of -1 means
+    null."""
 
     start: int
     end: int
@@ -69,15 +70,15 @@ def payload(
 
 
 def scan(data: bytes, count: int) -> Iterator[RawRecord]:
-    """Walk over `count` records that must fill `data` exactly; INVALID_RECORD where they do not.
+    """Yield `count` records that must fill `data` exactly; INVALID_RECORD if they do not.
 
-    Cheap for its kind: no key, value or header is copied. Null is any negative size, as in Kafka.
+    Does not copy keys, values or headers. Any negative size means null, as in Kafka.
     """
     if count < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch cannot hold {count} records")
     new = tuple.__new__
     decode = varint.decode
-    small = varint.ONE_BYTE_VALUES  # most numbers take one byte; looking here is faster than a call
+    small = varint.ONE_BYTE_VALUES  # most numbers take one byte; a lookup is faster than a call
     data_end = len(data)
     position = 0
     index = -1
@@ -91,7 +92,7 @@ def scan(data: bytes, count: int) -> Iterator[RawRecord]:
             end = position + size
             if size < 0 or end > data_end:
                 raise ValueError(f"its size is {size}, but {data_end - position} bytes are left")
-            position += 1  # attributes: none are in use
+            position += 1  # attributes, which are unused
             if (byte := data[position]) < 0x80:
                 timestamp_delta, position = small[byte], position + 1
             else:
@@ -187,8 +188,8 @@ def read_records(batch: Buffer, *, limit: int = DECOMPRESSED_BYTES_MAX, position
 
 
 def skip_headers(data: Buffer, position: int, count: int) -> int:
-    """Where `count` headers end; ValueError for a null key or a size that is none, IndexError behind the end
-    of the data."""
+    """The end of `count` headers. ValueError for a null key or an invalid size, IndexError at the end of the
+    data."""
     for _ in range(count):
         size, position = varint.decode(data, position)
         if size < 0:
@@ -214,7 +215,7 @@ def _read_headers(data: bytes, position: int, count: int) -> Headers:
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
-    """One record as it lies in a batch, its size first."""
+    """Encode one record as in a batch, beginning with its size."""
     encode = varint.encode
     parts = [b"\x00", encode(timestamp_delta), encode(offset_delta)]
     key, value, headers = record.key, record.value, record.headers
@@ -243,9 +244,9 @@ def build_batch(
     control: bool = False,
     append_time_ms: int | None = None,
 ) -> bytearray:
-    """Pack records into a sealed batch. Records without an offset are numbered on from the one before.
+    """Pack records into a sealed batch. A record without an offset gets the one after the record before it.
 
-    Timestamps are the records' own, or `append_time_ms` for all (LogAppendTime).
+    Timestamps are those of the records, or `append_time_ms` for all (LogAppendTime).
     """
     encoded: list[bytes] = []
     next_offset = base_offset
@@ -296,7 +297,7 @@ def build_batch(
 def batch_of_encoded(
     encoded: Sequence[bytes], *, base_offset: int, timestamp_ms: int, partition_leader_epoch: int
 ) -> bytearray:
-    """The same of records that `encode_record` has packed: numbered from 0 on, all of this time."""
+    """Build a batch from encoded records with offset deltas from 0 on and the same timestamp."""
     batch = bytearray(
         HEADER.pack(
             base_offset,

@@ -1,10 +1,10 @@
-"""What a leader demands of produced records before they may enter a log.
+"""Validation of produced records by a leader, before they are appended to a log.
 
 In: the records of one partition of a Produce request, the topic's rules, the time. Out: the batch to append
-(the same bytes, or rebuilt under another codec) and its header, or a KafkaError with the code Kafka answers.
-The ordinary batch costs a header, a checksum and a look at its ends. All records are looked at where a rule
-is about them: strict validation, compacted topics (keys), `compression.type`, a limit on old timestamps, a
-header that names a future time. Where that takes long, the loop is told so and asks again in a thread.
+(the same bytes, or rebuilt with another codec) and its header, or a KafkaError with Kafka's error code. An
+ordinary batch needs a header, a checksum and a check of both ends. All records are read if a rule requires
+it: strict validation, compacted topics (keys), `compression.type`, a limit on old timestamps, a header with a
+future timestamp. If that takes long, `NeedsThread` tells the loop to call again in a thread.
 Does not know: offsets, epochs, producer sequences, the log.
 """
 
@@ -40,31 +40,32 @@ from barnabas.records.record import build_batch, iter_records, payload, scan
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 ZSTD_SINCE_VERSION = 7
-_ZSTD = int(Compression.ZSTD)  # plain numbers compare faster than members
-RECORD_ERRORS_MAX = 1000  # of one batch that the answer names
+_ZSTD = int(Compression.ZSTD)  # comparing plain numbers is faster than comparing enum members
+RECORD_ERRORS_MAX = 1000  # of one batch in the response
 
-# What the loop does itself, in less than a millisecond; a batch beyond is looked at in a thread.
+# The loop validates batches up to these sizes, in less than a millisecond. Larger ones need a thread.
 LOOP_RECORDS_MAX = 512
 LOOP_BYTES_MAX = 64 * 1024  # before and after decompression
-LOOP_REPACKED_BYTES_MAX = 16 * 1024  # compressed anew
-PAUSED_AFTER = 128  # records, in a thread
+LOOP_REPACKED_BYTES_MAX = 16 * 1024  # compressed again
+PAUSED_AFTER = 128  # records between two pauses of a thread
 
 
 class Validation(IntEnum):
-    """How closely records behind a right header and checksum are looked at: `barnabas.produce.validation`."""
+    """How closely the records of a batch with a valid header and checksum are checked
+    (`barnabas.produce.validation`)."""
 
     NONE = 0  # not at all
-    RELAXED = 1  # at both ends of a batch; small ones as a whole
+    RELAXED = 1  # both ends of a batch; small ones completely
     STRICT = 2  # every field of every record, as Apache Kafka does
 
 
 @dataclass(frozen=True, slots=True)
 class AppendRules:
-    """A topic's settings that produced batches must obey: made when settings change, not for every batch."""
+    """A topic's settings for produced batches. Built when settings change, not for every batch."""
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1_073_741_824
-    compression: Compression | None = None  # None: as the producer chose
+    compression: Compression | None = None  # None: keep the producer's codec
     compression_level: int | None = None
     compacted: bool = False
     append_time: bool = False  # message.timestamp.type=LogAppendTime
@@ -74,7 +75,7 @@ class AppendRules:
     batch_bytes_max: int = field(init=False)
     header_suffices: bool = field(init=False)
     looks_at_ends: bool = field(init=False)
-    is_only_strict: bool = field(init=False)  # no other rule is about records
+    is_only_strict: bool = field(init=False)  # strict validation is the only rule that reads records
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_bytes_max", min(self.max_message_bytes, self.segment_bytes))
@@ -91,9 +92,9 @@ class AppendRules:
 
 
 class RecordsRejected(KafkaError):
-    """The log refused the batch; `record_errors` (index in the batch, message) may say which records and why.
+    """A batch was refused. `record_errors` (index in the batch, message) may name the invalid records.
 
-    The answer to the client carries the partition's log start offset, as it does not for other errors.
+    Unlike for other errors, the response to the client has the partition's log start offset.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class RecordsRejected(KafkaError):
 
 
 class NeedsThread(KafkaError):
-    """All records of a large batch have to be looked at: not on the loop. The batch is as it was."""
+    """All records of a large batch must be read, which must not run on the loop. The batch is unchanged."""
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, "the batch has to be validated in a thread")
@@ -118,10 +119,11 @@ def validate_produce(
     topic_partition: object = "",
     pause: Callable[[], None] | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch to append and its header. `records` is a writable view: timestamps may change in place.
+    """Validate a produced batch. Returns the batch to append and its header. `records` is a writable view:
+    timestamps may change in place.
 
-    Raises `NeedsThread` for a batch that would keep the loop busy, unless this is called in a thread: then
-    there is a `pause`, which lets others run and is called again and again.
+    Raises `NeedsThread` for a batch that would keep the loop busy. In a thread, pass `pause`: it is called
+    repeatedly to let the loop run, and `NeedsThread` is not raised.
     """
     if records is None or len(records) < BATCH_OVERHEAD:
         raise _no_batch(records, api_version)
@@ -220,7 +222,7 @@ def _validate_records(
     except KafkaError as error:
         if pause is None and error.code == ErrorCode.MESSAGE_TOO_LARGE:
             raise NeedsThread from None
-        # A batch with a good checksum does not heal by sending it again: not a retriable error.
+        # The checksum is correct, so sending the batch again cannot help: not a retriable error.
         code = ErrorCode.INVALID_RECORD if error.code == ErrorCode.CORRUPT_MESSAGE else error.code
         raise RecordsRejected(code, f"{error.message} in topic partition {topic_partition}") from None
     codec = header.compression
@@ -231,7 +233,7 @@ def _validate_records(
                 ErrorCode.INVALID_RECORD,
                 f"the offsets of compressed records do not count up from 0 in partition {topic_partition}",
             )
-        # Old clients numbered compressed records wrongly; Kafka mends it where it compresses them anew.
+        # Old clients numbered compressed records wrongly. Kafka corrects that when it compresses them again.
         records, header = _renumbered(records, header, target, rules.compression_level)
     elif target != codec:
         rebuilt = recompress_payload(header, data, target, rules.compression_level)
@@ -253,7 +255,8 @@ def _check_records(
     topic_partition: object,
     pause: Callable[[], None] | None,
 ) -> tuple[int, bool]:
-    """The largest timestamp, and whether offsets count up from 0; refuses what the rules forbid."""
+    """Check all records against the rules. Returns the largest timestamp, and whether offsets count up from
+    0."""
     errors: list[tuple[int, str]] = []
     code = ErrorCode.INVALID_RECORD
     base_timestamp = header.base_timestamp
@@ -269,7 +272,7 @@ def _check_records(
             first = last = append_time
         if earliest <= first and last <= latest:
             return max(last, NO_TIMESTAMP), walked.offsets_in_order
-    # Something is wrong, or looks like it: record by record, to say with which.
+    # Some record may be invalid: check record by record, to name it in the error.
     max_timestamp = NO_TIMESTAMP
     offsets_in_order = True
     for index, raw in enumerate(scan(data, header.record_count)):
@@ -332,7 +335,7 @@ def _renumbered(
 
 
 def _only_batch(records: memoryview, api_version: int) -> memoryview:
-    """The one batch in records that are not just that batch; an incomplete one behind it is dropped."""
+    """The only batch in records with trailing bytes. An incomplete batch after it is dropped."""
     size = next_size(records, 0)
     if size is None:
         raise _no_batch(None, api_version)
@@ -356,7 +359,7 @@ def _only_batch(records: memoryview, api_version: int) -> memoryview:
 
 def _no_batch(records: memoryview | None, api_version: int) -> KafkaError:
     if records is not None and next_size(records, 0) is not None:
-        _only_batch(records, api_version)  # says what is wrong with it
+        _only_batch(records, api_version)  # raises if it can name the problem
     return KafkaError(
         ErrorCode.INVALID_RECORD, f"Produce version {api_version} needs one whole record batch per partition"
     )

@@ -1,7 +1,7 @@
-"""Zigzag varints, as records use them: small numbers of either sign take few bytes.
+"""Zigzag varints of the record format: small positive and negative numbers take few bytes.
 
-In: a Python integer, or bytes and a position. Out: bytes, or the number and the position behind it.
-Does not know: what the numbers mean. The end of data shows as IndexError, nonsense as ValueError.
+In: an integer, or bytes and a position. Out: bytes, or the number and the position after it. IndexError at
+the end of the data, ValueError for an invalid varint.
 """
 
 INT32_BYTES_MAX = 5
@@ -12,7 +12,7 @@ _ONE_BYTE = [bytes([(number << 1) ^ (number >> 63)]) for number in range(-64, 64
 
 
 def encode(number: int) -> bytes:
-    """A signed number of up to 64 bits."""
+    """Encode a signed number of up to 64 bits."""
     if -64 <= number < 64:
         return _ONE_BYTE[number + 64]
     rest = (number << 1) ^ (number >> 63)
@@ -31,7 +31,7 @@ def encode(number: int) -> bytes:
 def decode(
     data: bytes | bytearray | memoryview, position: int, bytes_max: int = INT32_BYTES_MAX
 ) -> tuple[int, int]:
-    """The number at `position`, and the position behind it."""
+    """Decode the number at `position`. Returns it and the position after it."""
     number = shift = 0
     for index in range(position, position + bytes_max):
         byte = data[index]

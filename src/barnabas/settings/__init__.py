@@ -1,6 +1,6 @@
 """Settings: Kafka's names, types, defaults and checks for nodes, topics and groups.
 
-`BrokerSettings.load` understands the properties of a node, `TopicSettings.resolve` those of a topic.
+`BrokerSettings.load` parses the properties of a node, `TopicSettings.resolve` those of a topic.
 Nothing here reads a file, the environment or a clock.
 """
 

@@ -1,7 +1,7 @@
-"""A node's settings: `server.properties` understood, checked, and laid out for who needs them.
+"""A node's settings: parsed and checked `server.properties`, and dynamic settings.
 
-In: names and texts of a properties file, later what was changed while running. Out: `BrokerSettings`, typed
-values by Kafka's names, listeners and quorum as values, warnings for names without meaning.
+In: names and texts of a properties file, later dynamic changes. Out: `BrokerSettings` with typed values by
+Kafka's names, listeners and quorum as values, and warnings for unknown names.
 Does not know: files, the environment, metadata.
 """
 
@@ -32,7 +32,7 @@ NOTHING: Mapping[str, str] = {}
 
 
 class BrokerSettings:
-    """Immutable by convention: a change while running makes a new one with `with_dynamic`."""
+    """Immutable by convention: `with_dynamic` returns a new object with dynamic changes."""
 
     __slots__ = (
         "advertised_controller_listeners",
@@ -82,7 +82,7 @@ class BrokerSettings:
 
     @classmethod
     def load(cls, props: Mapping[str, str]) -> BrokerSettings:
-        """Settings of a node from its properties; SettingsError names what is wrong and what is allowed."""
+        """Load a node's properties. SettingsError names the wrong setting and the allowed values."""
         static = dict(props)
         if "node.id" not in static and "broker.id" in static:
             static["node.id"] = static["broker.id"]
@@ -91,9 +91,9 @@ class BrokerSettings:
         return cls(static)
 
     def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> BrokerSettings:
-        """The settings after a change while running: cluster-wide defaults, this broker's own over them.
+        """The settings with dynamic changes: cluster-wide defaults, overridden by those of this broker.
 
-        Never fails: what was accepted once and does not fit any more is left out with a warning.
+        Never fails: dynamic settings that are not valid any more are ignored with a warning.
         """
         layers = [dict(default), dict(broker)]
         ignored: list[str] = []
@@ -101,7 +101,7 @@ class BrokerSettings:
             try:
                 found = BrokerSettings(self.static, *layers)
             except SettingsError as error:
-                ignored.append(f"Changed settings are ignored: {error}")
+                ignored.append(f"Dynamic settings are ignored: {error}")
                 if not any(error.name in layer for layer in layers):
                     layers = [{}, {}]
                 for layer in layers:
@@ -114,11 +114,11 @@ class BrokerSettings:
         return self.values[name]
 
     def is_set(self, name: str) -> bool:
-        """Whether somebody gave the setting a value, in a file or while running."""
+        """Whether the setting has a value in the file or a dynamic value."""
         return name in self.static or name in self.dynamic_default or name in self.dynamic_broker
 
     def for_listener(self, listener: str, name: str) -> Any:
-        """A setting as it is for one listener: `listener.name.<listener>.<name>` where that is set."""
+        """The value of a setting for one listener: `listener.name.<listener>.<name>` if that is set."""
         return self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}", self.values[name])
 
     @property
@@ -131,7 +131,8 @@ class BrokerSettings:
 
     @property
     def metadata_log_dir(self) -> str:
-        """Without a slash at its end, so that it can be told from (and found among) `log.dirs`."""
+        """The dir of the metadata log, without a trailing slash, so that it can be compared with
+        `log.dirs`."""
         path: str = self.values["metadata.log.dir"] or self.log_dirs[0]
         return path.rstrip("/") or "/"
 
@@ -149,7 +150,9 @@ class BrokerSettings:
                 row = BROKER_ROWS.get(listener_base_name(name) if name.startswith(LISTENER_PREFIX) else name)
                 if row is not None and row[5] != READ_ONLY:
                     for coarser in BROKER_SYNONYMS.get(name, ()):
-                        values[coarser] = broker_defaults()[coarser]  # hidden by the finer one, as in Kafka
+                        values[coarser] = broker_defaults()[
+                            coarser
+                        ]  # a setting in a finer unit overrides it, as in Kafka
                     self._set(values, name, text)
         for name, row in BROKER_ROWS.items():
             if row[2] is ... and name not in self.static:
@@ -195,7 +198,7 @@ class BrokerSettings:
         self.inter_broker_listener_name = self._inter_broker_listener_name()
 
     def _protocol_map(self) -> dict[str, str]:
-        """Protocols by listener; those of controllers are PLAINTEXT unless security is in use anywhere."""
+        """Protocols by listener. Controller listeners are PLAINTEXT if no listener uses security."""
         setting = "listener.security.protocol.map"
         protocols = parse_protocol_map(setting, self.values[setting])
         if self.is_set(setting):

@@ -1,7 +1,8 @@
-"""What may be changed on a running node: which settings, on which level, with which values.
+"""Rules for dynamic broker settings: which settings, on which level, with which values.
 
-In: a node's settings and all that would be set while running, cluster-wide and for this broker.
-Out: nothing, or KafkaError(INVALID_REQUEST) in Kafka's words. Does not know: the request it came in.
+In: a node's settings and all dynamic settings after the change, cluster-wide and for this broker. Raises
+KafkaError(INVALID_REQUEST) with Kafka's messages.
+Does not know: requests.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from barnabas.settings.errors import SettingsError, invalid_value
 from barnabas.settings.names import LISTENER_PREFIX, listener_base_name
 from barnabas.settings.tables.row import PER_BROKER, READ_ONLY
 
-# Key and trust stores belong to a listener: without its prefix nobody could say which one reloads them.
+# Key and trust stores belong to a listener: without its prefix it is not defined which listener reloads them.
 LISTENER_ONLY = frozenset(
     {
         "ssl.key.password",
@@ -30,7 +31,7 @@ LISTENER_ONLY = frozenset(
         "ssl.truststore.type",
     }
 )
-# Pools that grow and shrink by at most half.
+# Thread pools that may at most double or halve in one change.
 THREADS = frozenset(
     {
         "background.threads",
@@ -52,7 +53,7 @@ CLUSTER_LEVEL_LISTENER_SETTINGS = frozenset(
 def validate_broker_overrides(
     settings: BrokerSettings, default: Mapping[str, str], own: Mapping[str, str], *, per_broker: bool
 ) -> None:
-    """Raise KafkaError unless these can be set while running; `per_broker` says which level changes."""
+    """Raise KafkaError unless these can be set dynamically. `per_broker` names the level that changes."""
     changed = own if per_broker else default
     refuse("Cannot update these configs dynamically", filter(is_read_only, changed))
     refuse(
@@ -71,7 +72,8 @@ def validate_broker_overrides(
 
 
 def check_steps(before: BrokerSettings, after: BrokerSettings) -> None:
-    """What a running node does not do although it could start so: large steps, two settings at odds."""
+    """Refuse changes that a running node cannot make although it could start with them: too large steps, and
+    conflicting settings."""
     for name in after.values:
         if (listener_base_name(name) if name.startswith(LISTENER_PREFIX) else name) in THREADS:
             check_threads(name, before.values.get(name, after[name]), after[name])

@@ -1,7 +1,7 @@
-"""What settings must fulfil together: the checks that a Kafka node makes before it starts.
+"""Checks of relations between settings, which a Kafka node makes before it starts.
 
-In: loaded broker settings. Out: nothing, or SettingsError in Kafka's words.
-Does not know: files, sockets, the cluster; those are checked by who opens them.
+In: loaded broker settings. Raises SettingsError with Kafka's messages.
+Does not know: files, sockets, the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1024 * 1024
 COMPRESSION_CODECS = range(5)
-# Settings of groups that have a floor and a ceiling: the middle of the name and whether both exist.
+# Settings of groups with a minimum and a maximum: the middle of the name, and whether both exist.
 BOUNDED_BY_GROUP = {
     "group.consumer.": ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
     "group.share.": (

@@ -1,8 +1,8 @@
-"""Java class names in settings: those that are understood here, and what is said about any other.
+"""Java class names in settings: which are supported, and errors or warnings for the others.
 
-In: a setting's name and the class names in its value. Out: SettingsError with the list of what is known, or a
-warning where the class is known and the setting has no effect yet. `package.module:Name` is a Python entry
-point and is accepted as it is; loading it is left to who uses the setting.
+In: a setting's name and the class names in its value. Out: SettingsError with the supported classes, or a
+warning if the class is known but the setting has no effect. `package.module:Name` is a Python entry point and
+is accepted; the code that uses the setting loads it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "ssl.engine.factory.class": (SECURITY + "ssl.DefaultSslEngineFactory",),
 }
 
-# Understood, and without effect in this version: said at start, so that nobody relies on it.
+# Known, but without effect in this version. A warning at start says so.
 WITHOUT_EFFECT = {
     "authorizer.class.name": "access control is not enforced",
     "kafka.metrics.reporters": "metrics are served at barnabas.metrics.port",
@@ -99,7 +99,7 @@ UNLESS = COMMON + "metrics.JmxReporter"
 
 
 def check_classes(setting: str, classes: tuple[str, ...]) -> str | None:
-    """A warning when the class is understood without effect; SettingsError when it is not understood."""
+    """Return a warning if the class has no effect; SettingsError if it is unknown."""
     known = KNOWN.get(setting)
     for name in classes:
         if known is not None and name not in known and not is_entry_point(name):

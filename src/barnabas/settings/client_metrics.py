@@ -1,7 +1,8 @@
-"""What may be set on a subscription to clients' metrics, and what it then means.
+"""Settings of client metrics subscriptions (KIP-714): validation and parsing.
 
-In: a subscription's values. Out: nothing, or KafkaError in Kafka's words; typed values and the expressions
-that choose clients. Does not know: which clients there are, who takes their metrics.
+In: a subscription's texts. Out: typed values and the patterns that select clients, or KafkaError with Kafka's
+messages.
+Does not know: clients, where metrics go.
 """
 
 from __future__ import annotations

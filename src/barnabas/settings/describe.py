@@ -1,8 +1,8 @@
-"""Settings as DescribeConfigs shows them: value, where it comes from, what else names it.
+"""Settings as in DescribeConfigs responses: value, source and synonyms.
 
-In: a node's settings and what was set on a topic or group. Out: entries with source and synonyms, secrets
-left out. Follows Kafka entry by entry, its oddities included. Does not know: requests, authorization, which
-topics exist.
+In: a node's settings and the overrides of a topic or group. Out: entries with source and synonyms, without
+secrets. Every entry equals Kafka's, including its oddities.
+Does not know: requests, authorization, which topics exist.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Source(IntEnum):
     GROUP = 8
 
 
-# Type numbers of DescribeConfigs; 0 is a name that is no setting.
+# Type numbers of DescribeConfigs; 0 means an unknown setting.
 TYPES = {
     "boolean": 1,
     "string": 2,
@@ -137,14 +137,14 @@ def describe_loggers(levels: Mapping[str, str]) -> list[Entry]:
 
 
 def describe_broker(broker: BrokerSettings, names: Collection[str] | None = None) -> list[Entry]:
-    """Entries of this node: every setting that is not internal, and whatever else somebody set."""
+    """Entries of this node: every setting that is not internal, and all other names that are set."""
     given = {**broker.static, **broker.dynamic_default, **broker.dynamic_broker}
     known = dict.fromkeys(name for name in BROKER_ROWS if name in given or name not in HIDDEN)
     return [broker_entry(broker, name, given.get(name)) for name in chosen(names, {**known, **given})]
 
 
 def describe_cluster_default(broker: BrokerSettings, names: Collection[str] | None = None) -> list[Entry]:
-    """Entries of the default of all brokers: only what was set there while running."""
+    """Entries of the cluster-wide default: only dynamic settings."""
     entries = []
     for name in chosen(names, broker.dynamic_default):
         row = row_of(name)
@@ -182,7 +182,7 @@ ONLY_DYNAMIC = ("leader.replication.throttled.rate", "follower.replication.throt
 
 
 def broker_synonyms(broker: BrokerSettings, name: str) -> tuple[Synonym, ...]:
-    """What gives a broker setting its value, by precedence; as Kafka does, only from the name itself on."""
+    """The sources of a broker setting's value by precedence, beginning with the name itself, as in Kafka."""
     secret = is_secret(row_of(name))
     names = BROKER_SYNONYMS.get(name) or (name,)
     if name.startswith(LISTENER_PREFIX):
@@ -198,7 +198,7 @@ def broker_synonyms(broker: BrokerSettings, name: str) -> tuple[Synonym, ...]:
         for synonym in names:
             text = lookup(synonym)
             if source is Source.DEFAULT and synonym in ONLY_DYNAMIC:
-                continue  # a default that Kafka's brokers do not know as one of their settings
+                continue  # Kafka's brokers do not list this default as one of their settings
             if text is not None:
                 found.append(Synonym(synonym, None if secret else text, source))
     while found and found[0].name != name:
@@ -216,7 +216,7 @@ def row_of(name: str) -> Row | None:
 
 
 def is_secret(row: Row | None) -> bool:
-    """A password, or a name that is no setting: what a plug-in keeps there is not for everyone."""
+    """Whether to hide the value: a password, or an unknown name, which may be a secret of a plug-in."""
     return row is None or row[1] == "password"
 
 

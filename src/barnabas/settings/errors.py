@@ -1,10 +1,10 @@
-"""The error for a setting that cannot be used: which one, with which value, and what is allowed."""
+"""The error for an invalid setting: its name, its value, and the allowed values."""
 
 from __future__ import annotations
 
 
 class SettingsError(ValueError):
-    """One line for a person to act on; `reason` is the part that Kafka would print."""
+    """A setting is invalid. The message has one line; `reason` is Kafka's part of it."""
 
     def __init__(self, reason: str, *, name: str = "", allowed: str = "") -> None:
         super().__init__(f"{reason} (allowed: {allowed})" if allowed else reason)

@@ -1,7 +1,8 @@
-"""What may be set on a group: names, values, and the limits that the broker sets for them.
+"""Rules for settings of groups: names, values, and the broker's limits for them.
 
-In: all overrides the group would have, the broker settings. Out: nothing, or KafkaError(INVALID_CONFIG) in
-Kafka's words. Does not know: the group.
+In: all overrides of a group after a change, the broker settings. Raises KafkaError(INVALID_CONFIG) with
+Kafka's messages.
+Does not know: the group.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Listeners: where a node listens, what it tells others, which security protocol each name means.
+"""Listeners: the addresses of a node, its advertised addresses, and their security protocols.
 
-In: the texts of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and their relatives.
-Out: `EndPoint` values. An empty host stands for every interface; resolving it is left to who binds or
-answers.
+In: the texts of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and similar settings.
+Out: `EndPoint` values. An empty host means every interface; the caller resolves it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ class EndPoint:
 def parse_end_points(
     setting: str, entries: Iterable[str], protocols: Mapping[str, str], *, distinct_ports: bool
 ) -> tuple[EndPoint, ...]:
-    """End points of NAME://host:port entries: each name once, each port once or once IPv4 and once IPv6."""
+    """Parse NAME://host:port entries. Names must be unique; a port may occur twice, once IPv4 and once
+    IPv6."""
     listed = tuple(entries)
     shown = f"[{', '.join(listed)}]"
     found = tuple(parse_end_point(setting, entry, protocols, shown) for entry in listed)
@@ -106,7 +106,8 @@ def bad_listeners(setting: str, shown: str, problem: str, allowed: str = "") -> 
 
 
 def parse_map(setting: str, text: str) -> dict[str, str]:
-    """Entries `key:value`, separated by commas; the last colon separates, so that keys may be addresses."""
+    """Parse `key:value` entries, separated by commas. The last colon separates, so that keys may be
+    addresses."""
     result: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         key, colon, value = entry.rpartition(":")

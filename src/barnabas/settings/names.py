@@ -1,6 +1,6 @@
-"""Names that are no settings: of a plug-in, of a listener, removed from Kafka, or misspelt.
+"""Unknown setting names: of a plug-in, of a listener, removed from Kafka, or misspelt.
 
-In: a name that the tables do not hold. Out: nothing when it has its place, else one sentence about it.
+In: a name that is not in the tables. Out: None if a plug-in or listener may use it, otherwise a warning.
 Does not know: values.
 """
 
@@ -51,7 +51,7 @@ REMOVED = {
 
 
 def warning_for(name: str) -> str | None:
-    """What to say about a name that is no setting; None when a plug-in or a listener gives it a place."""
+    """The warning for an unknown name; None if a plug-in or a listener may use it."""
     if name in PLUG_IN_NAMES or name.startswith(PLUG_IN_PREFIXES):
         return None
     if name.startswith(LISTENER_PREFIX):

@@ -1,8 +1,8 @@
-"""Settings that fit one machine: a node that is its own quorum, internal topics with one replica.
+"""Settings for a cluster of one node: its own quorum, internal topics with one replica.
 
-In: ports, or a node's settings and the number of brokers. Out: properties of such a node; the values to
-create internal topics with, and a line for the log where they differ from Kafka's defaults. What somebody set
-is never changed, nor what DescribeConfigs says.
+In: ports, or a node's settings and the number of brokers. Out: properties of such a node; the values for new
+internal topics, and a log line if they differ from Kafka's defaults. Configured values and DescribeConfigs
+are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTERNAL_TOPIC_SETTINGS = (
 
 
 def one_node_properties(port: int, controller_port: int, node_id: int = 1) -> dict[str, str]:
-    """One node for one machine: broker and controller, reachable from here only."""
+    """Properties of one node, broker and controller, that listens on the loopback address only."""
     return {
         "process.roles": "broker,controller",
         "node.id": str(node_id),
@@ -31,7 +31,7 @@ def one_node_properties(port: int, controller_port: int, node_id: int = 1) -> di
 
 
 def internal_topic_settings(settings: BrokerSettings, brokers: int) -> tuple[dict[str, int], list[str]]:
-    """Values of the settings above for a cluster of this size, and what to say about them."""
+    """The values of these settings for a cluster of this size, and log lines about changed ones."""
     values: dict[str, int] = {}
     said: list[str] = []
     for name in INTERNAL_TOPIC_SETTINGS:

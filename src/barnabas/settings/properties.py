@@ -1,8 +1,8 @@
-"""Java's properties format: what `server.properties` and the like are written in.
+"""Parser of Java's properties format, the format of `server.properties`.
 
-In: text, or bytes (read as ISO-8859-1, as Java reads them). Out: names and values; of a repeated name the
-last one. Comments, blank lines, continuations, `=`, `:` or blanks as separator, escapes. Does not know: any
-setting.
+In: text, or bytes (decoded as ISO-8859-1, as in Java). Out: names and values; the last value of a repeated
+name. Supports comments, blank lines, continuations, escapes, and `=`, `:` or blanks as separators.
+Does not know: any setting.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def logical_lines(text: str) -> Iterator[str]:
             continue
         yield pending + line
         pending = ""
-    # A backslash that ends the file continues nothing; alone on its line Java takes it for an empty entry.
+    # A backslash at the end of the file continues nothing. Alone on its line, it is an empty entry in Java.
     if pending or re.search(LONE_BACKSLASH, text):
         yield pending
 
 
 def split_entry(line: str) -> tuple[str, str]:
-    """Name and value: the name ends at the first `=`, `:` or blank that no backslash precedes."""
+    """Split a line into name and value. The name ends at the first unescaped `=`, `:` or blank."""
     end = 0
     while end < len(line) and line[end] not in "=: \t\f":
         end += 2 if line[end] == "\\" else 1

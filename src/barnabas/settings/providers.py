@@ -1,8 +1,7 @@
-"""Config providers: values that stand elsewhere, referred to as `${provider:path:key}`.
+"""Config providers: replace references `${provider:path:key}` by values from elsewhere.
 
-In: properties, the environment and a way to read a file, both as arguments. Out: properties with references
-replaced. Knows Kafka's env, file and directory providers; a reference to anything else stays as it is, as in
-Kafka.
+In: properties, the environment, and a function that reads a file. Out: properties with references replaced.
+Supports Kafka's env, file and directory providers. Other references are not changed, as in Kafka.
 """
 
 from __future__ import annotations

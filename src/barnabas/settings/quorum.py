@@ -1,7 +1,7 @@
 """The controller quorum's addresses: voters `id@host:port` and bootstrap servers `host:port`.
 
 In: entries of `controller.quorum.voters` and `controller.quorum.bootstrap.servers`. Out: `Voter`, `Address`.
-Does not know: who votes at present (see `raft`), nor how names resolve.
+Does not know: the current voters (see `raft`), name resolution.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def parse_voters(entries: Iterable[str]) -> tuple[Voter, ...]:
-    """Voters in the order of their ids; of a repeated id the last entry."""
+    """Parse voters, sorted by id. The last entry of a repeated id counts."""
     found: dict[int, Voter] = {}
     for entry in entries:
         parts = entry.split("@")

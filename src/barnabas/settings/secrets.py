@@ -1,10 +1,10 @@
-"""Secrets at rest: passwords that are set while running, sealed before they are written to the metadata log.
+"""Encryption of dynamic passwords before they are written to the metadata log.
 
-In: keys, the setting and whose it is, its text. Out: text that says nothing about the secret without the key,
-and gives it back with it; it fits only the setting that it was made for. A synthetic-IV construction out of
-HMAC-SHA256 alone: the tag over name and text is the nonce of the keystream, so that no random number is
-needed, the same secret under the same name looks the same, and a changed text is noticed.
-Does not know: where keys are kept; requests.
+In: keys, the setting and its owner, the text. Out: an encrypted text that is bound to this setting and owner.
+It is a synthetic-IV construction of HMAC-SHA256: the tag over name and text is the nonce of the keystream. So
+it needs no random numbers, the same secret of the same setting has the same encrypted text, and a modified
+text is detected.
+Does not know: where keys are stored, requests.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from barnabas.settings.names import LISTENER_PREFIX, listener_base_name
 PREFIX = "barnabas-sealed:1:"
 TAG_BYTES = 16
 BLOCK_BYTES = 32
-ROUNDS = 4096  # as Kafka's password encoder had them
+ROUNDS = 4096  # the same as in Kafka's password encoder
 LABEL = b"barnabas dynamic settings"
 
 
 class Secrets:
-    """The first key seals, all of them open; `keys` is asked when the first secret comes along."""
+    """Encrypts (`seal`) with the first key and decrypts (`open`) with any of them. `keys` is called for the
+    first secret."""
 
     __slots__ = ("_derived", "_keys")
 
@@ -39,7 +40,8 @@ class Secrets:
         return PREFIX + b64encode(tag + combined(data, keystream(stream_key, tag))).decode()
 
     def open(self, owner: str, name: str, sealed: str) -> str | None:
-        """The secret; None when no key fits, or the text was changed or made for something else."""
+        """Decrypt a secret; None if no key fits, or if the text was modified or belongs to another
+        setting."""
         from base64 import b64decode
 
         try:
@@ -54,7 +56,7 @@ class Secrets:
         return None
 
     def opened(self, owner: str, values: Mapping[str, str]) -> Mapping[str, str]:
-        """Settings with their secrets open; those that cannot be opened are left out."""
+        """Settings with decrypted secrets, without those that cannot be decrypted."""
         if not any(text.startswith(PREFIX) for text in values.values()):
             return values
         found = {}
@@ -65,7 +67,7 @@ class Secrets:
         return found
 
     def is_stale(self, owner: str, name: str, text: str) -> bool:
-        """Whether a secret is not sealed with the first key, and can be."""
+        """Whether a secret can be decrypted, but was not encrypted with the first key."""
         if not is_secret(name):
             return False
         plain = self.open(owner, name, text) if text.startswith(PREFIX) else text
@@ -78,7 +80,7 @@ class Secrets:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a broker setting is a password, also as a listener's."""
+    """Whether a broker setting is a password, also with a listener prefix."""
     row = BROKER_ROWS.get(listener_base_name(name) if name.startswith(LISTENER_PREFIX) else name)
     return row is not None and row[1] == "password"
 
@@ -91,7 +93,7 @@ def derived(key: bytes) -> tuple[bytes, bytes]:
 
 
 def context(owner: str, name: str) -> bytes:
-    """What a sealed text belongs to, unambiguously."""
+    """An unambiguous encoding of owner and name."""
     parts = [part.encode() for part in (owner, name)]
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 

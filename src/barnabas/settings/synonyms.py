@@ -1,4 +1,4 @@
-"""Other names of the same thing: a topic setting's broker setting, and broker settings in coarser units.
+"""Synonyms of settings: the broker setting of a topic setting, and broker settings in coarser units.
 
 In: a name. Out: the names to look at, in order of precedence, with the factor that brings each to
 milliseconds. Does not know: values.
@@ -9,7 +9,7 @@ from __future__ import annotations
 MINUTE_MS = 60 * 1000
 HOUR_MS = 60 * MINUTE_MS
 
-# A topic's setting and the broker setting that gives its default; topic settings not listed have none.
+# A topic setting and the broker setting with its default; other topic settings have none.
 TOPIC_TO_BROKER: dict[str, str] = {
     "barnabas.produce.validation": "barnabas.produce.validation",
     "cleanup.policy": "log.cleanup.policy",

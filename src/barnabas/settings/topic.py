@@ -1,8 +1,8 @@
 """A topic's settings: its own values over the broker's, as typed attributes.
 
-In: what was set on the topic, and the broker settings that give the rest. Out: `TopicSettings`, one object
-shared by all topics that set nothing. Precedence: topic, dynamic broker, dynamic default, static broker,
-default. Does not know: where the values are kept (`metadata`) or who acts on them (`storage`, `broker`).
+In: the overrides of a topic, and the broker settings for the rest. Out: `TopicSettings`; topics without
+overrides share one object. Precedence: topic, dynamic broker, dynamic default, static broker, default.
+Does not know: where values are stored (`metadata`), which code uses them (`storage`, `broker`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """Kafka's topic settings and ours, dots as underscores, with their defaults."""
+    """Kafka's and our topic settings with their defaults. Dots in names are underscores here."""
 
     barnabas_produce_validation: str = "relaxed"
     cleanup_policy: tuple[str, ...] = ("delete",)
@@ -66,7 +66,7 @@ class TopicSettings:
 
     @classmethod
     def resolve(cls, overrides: Mapping[str, str], broker: BrokerSettings) -> TopicSettings:
-        """The settings in effect; what the topic set and can no longer be parsed counts as not set."""
+        """The effective settings. An override that cannot be parsed any more is ignored."""
         base = broker.topic_defaults
         if not overrides:
             return base
@@ -75,7 +75,7 @@ class TopicSettings:
             try:
                 changes[name.replace(".", "_")] = parse_topic_value(name, text)
             except SettingsError:
-                continue  # validated when it was set: only a newer version's setting gets here
+                continue  # validated when it was set, so this is a setting of a newer version
         return with_values(base, changes)
 
     @property
@@ -92,12 +92,12 @@ class TopicSettings:
 
     @property
     def max_segment_ms(self) -> int:
-        """A compacted segment must be closed in time for its records to be offered to compaction."""
+        """When to roll a segment; on a compacted topic early enough for `max.compaction.lag.ms`."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     @property
     def compression_level(self) -> int | None:
-        """The level that goes with `compression_type`, where it has one."""
+        """The compression level for `compression_type`, or None."""
         level: int | None = getattr(self, f"compression_{self.compression_type}_level", None)
         return level
 
@@ -110,7 +110,7 @@ def with_values(base: TopicSettings, values: dict[str, Any]) -> TopicSettings:
 
 
 def broker_topic_defaults(values: Mapping[str, Any]) -> TopicSettings:
-    """What a topic without settings of its own gets from a broker's typed values."""
+    """The settings of a topic without overrides, from a broker's typed values."""
     changes = {}
     for field in fields(TopicSettings):
         name = TOPIC_TO_BROKER.get(field.name.replace("_", "."))
@@ -120,7 +120,7 @@ def broker_topic_defaults(values: Mapping[str, Any]) -> TopicSettings:
 
 
 def effective(values: Mapping[str, Any], name: str) -> Any:
-    """A broker setting's value, or that of the coarser setting that stands in for it."""
+    """A broker setting's value, or that of its fallback in a coarser unit."""
     value = values[name]
     for other, factor in FALLBACKS.get(name, ()):
         if value is None and values[other] is not None:

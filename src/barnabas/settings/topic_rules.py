@@ -1,7 +1,8 @@
-"""What may be set on a topic: names, values, and what they must fulfil together.
+"""Rules for settings of topics: names, values, and relations between them.
 
-In: all overrides the topic would have, those it has, and the broker settings that give the rest.
-Out: nothing, or KafkaError(INVALID_CONFIG) in Kafka's words. Does not know: the request they came in.
+In: all overrides of a topic after a change, its current ones, and the broker settings. Raises
+KafkaError(INVALID_CONFIG) with Kafka's messages.
+Does not know: requests.
 """
 
 from __future__ import annotations

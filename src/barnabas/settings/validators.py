@@ -1,8 +1,8 @@
-"""Which values a setting allows, beyond its type: the words of the tables, read when they are needed.
+"""Validators of setting values: parse the `valid` column of the tables on demand.
 
-In: a setting and a typed value. Out: nothing, or SettingsError in Kafka's words with what is allowed.
-Knows ranges, choices, lists, throttled replicas, quorum addresses and offset resets; not relations between
-settings.
+In: a setting and a typed value. Raises SettingsError with Kafka's message and the allowed values. Supports
+ranges, choices, lists, throttled replicas and offset resets.
+Does not know: relations between settings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DURATION = r"(?i:P(?=[0-9T])(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:
 
 
 def check_value(setting: Setting, value: Value) -> None:
-    """Raise SettingsError when the setting does not allow the value; no value is left to the default."""
+    """Raise SettingsError if the setting does not allow the value. None is always allowed."""
     if setting.type == "list":
         check_list(setting, value)
     if setting.valid:
@@ -51,7 +51,7 @@ def empty_entry(name: str) -> SettingsError:
 
 @lru_cache(maxsize=128)
 def check_of(valid: str) -> Check:
-    """The check that a text of the `valid` column stands for."""
+    """The check that a text of the `valid` column describes."""
     if found := re.fullmatch(RANGE, valid):
         low, high, alone = found.groups()
         return range_check(number(low), number(high), number(alone))
@@ -82,7 +82,7 @@ def number(text: str | None) -> int | float | None:
 
 
 def accept(name: str, value: Value) -> None:
-    """No rule of its own: any text, or one that is parsed elsewhere (quorum voters and bootstrap servers)."""
+    """Accept any value. Quorum voters and bootstrap servers are checked when they are parsed."""
 
 
 def range_check(low: int | float | None, high: int | float | None, alone: int | float | None) -> Check:

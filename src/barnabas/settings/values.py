@@ -1,8 +1,9 @@
-"""Values of settings: from text by type, and back to the text that DescribeConfigs shows.
+"""Values of settings: parsed from text by type, and formatted as in DescribeConfigs.
 
-In: a type's name and text as it stands in a file or a request. Out: bool, int, float, str, tuple of str,
-Password. Follows the JVM's parsing (signs, digits of any script, hexadecimal doubles), since files written
-for Kafka rely on it. Does not know: which values a setting allows beyond its type.
+In: a type's name and a text of a file or a request. Out: bool, int, float, str, tuple of str, Password.
+Parses as the JVM does (signs, digits of any script, hexadecimal doubles), since files written for Kafka rely
+on it.
+Does not know: which values a setting allows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 
 from barnabas.settings.errors import invalid_value
 
-# Java trims everything up to the blank, control characters included.
+# Java trims all characters up to the blank, including control characters.
 BLANKS = "".join(map(chr, range(0x21)))
 INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
 # Patterns are compiled at first use, to keep the import of settings short.
@@ -23,7 +24,7 @@ LIST_BLANKS = " \t\n\x0b\f\r"
 
 
 class Password:
-    """A secret: equal by value, never shown."""
+    """A secret text. Compared by value; `repr` hides it."""
 
     __slots__ = ("value",)
 
@@ -96,7 +97,7 @@ def parse_list(trimmed: str) -> tuple[str, ...]:
 
 
 def to_text(value: Value) -> str | None:
-    """The text of a value as Java prints it; None stays None, and so does a secret."""
+    """The text of a value as Java prints it; None for None and for a secret."""
     if value is None or isinstance(value, Password):
         return None
     if isinstance(value, bool):
@@ -109,7 +110,7 @@ def to_text(value: Value) -> str | None:
 
 
 def double_to_text(value: float) -> str:
-    """As Double.toString: decimal from 1e-3 below 1e7, otherwise one digit, the rest and E."""
+    """Format like Double.toString: decimal from 1e-3 to below 1e7, otherwise d.dddE."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -1,1 +1,1 @@
-"""Records that Kafka 4.3.1 keeps in its internal topics and files: one module a topic."""
+"""Records of Kafka 4.3.1's internal topics and files, one module for each topic."""

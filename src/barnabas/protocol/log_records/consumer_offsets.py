@@ -1,7 +1,6 @@
 """Records of `__consumer_offsets`: committed offsets, and the state of all kinds of groups.
 
-Keys and values each stand behind two bytes: the type of the record (`key` here) in front of a key, the
-version in front of a value.
+Each key follows two bytes with the record type (`key` here). Each value follows two bytes with its version.
 """
 
 from __future__ import annotations

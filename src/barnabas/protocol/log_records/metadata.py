@@ -1,7 +1,6 @@
 """Records of the metadata log, `__cluster_metadata`.
 
-In the log each stands behind its frame version (1), its type (`key` here) and its version, as unsigned
-varints.
+In the log, each record follows three unsigned varints: frame version (1), type (`key` here) and version.
 """
 
 from __future__ import annotations

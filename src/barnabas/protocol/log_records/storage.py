@@ -1,7 +1,4 @@
-"""Data in files beside the logs and in `__remote_log_metadata`.
-
-Producer snapshots, the state of the quorum, and what is known of segments in remote storage.
-"""
+"""Data of producer snapshots, of the quorum state file, and of `__remote_log_metadata`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The declarations: one module an area, one row a setting; nothing here but data."""
+"""Declarations of settings: one module for each area, one row for each setting."""

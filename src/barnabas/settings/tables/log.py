@@ -1,4 +1,4 @@
-"""Segments, retention and topic defaults: the broker's side of what a topic may override.
+"""Segments, retention and topic defaults: broker settings that a topic may override.
 
 Each row: name, type, default, allowed values, importance, how it can be changed, documentation.
 """

@@ -1,7 +1,8 @@
-"""What a setting is: a row of a table, and the same row with names for its columns.
+"""A setting: a row of a table, and the same row with named columns.
 
-In: rows as the tables hold them (plain tuples, so that importing hundreds of them costs nothing).
-Out: `Setting`, made by need. Does not know: how values are parsed, which settings exist.
+In: rows of the tables, which are plain tuples, so that importing hundreds of them is cheap. Out: `Setting`,
+created on demand.
+Does not know: how values are parsed, which settings exist.
 """
 
 from __future__ import annotations

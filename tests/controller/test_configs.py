@@ -12,7 +12,7 @@ from barnabas.controller.configs import (
     Operation,
     alter_configs,
     incremental_alter_configs,
-    sealed_anew,
+    resealed,
 )
 from barnabas.controller.context import Context
 from barnabas.controller.sessions import BrokerSessions
@@ -241,7 +241,7 @@ def test_passwords_that_others_left_in_plain_text_are_sealed_once() -> None:
     left = ConfigRecord(resource_type=4, resource_name="1", name=PASSWORD, value="s3cret")
     harmless = ConfigRecord(resource_type=4, resource_name="1", name="log.roll.ms", value="5000")
     image = image_after(fresh_image(), [left, harmless])
-    [record] = sealed_anew(image.configs, SECRETS)
+    [record] = resealed(image.configs, SECRETS)
     assert isinstance(record, ConfigRecord) and record.value is not None
     assert SECRETS.open("1", PASSWORD, record.value) == "s3cret"
-    assert sealed_anew(image_after(image, [record]).configs, SECRETS) == []
+    assert resealed(image_after(image, [record]).configs, SECRETS) == []

@@ -1,8 +1,8 @@
-"""Activation: what a controller writes first when it becomes the active one.
+"""Activation: the first records of a controller that becomes the active one.
 
-In: the image it found, whether a metadata transaction was left open, the bootstrap records of a formatted
-folder. Out: an abort for the open transaction; in an empty log the bootstrap records, inside a transaction
-where the level knows them, so that a crash in between leaves nothing behind.
+In: its image, whether a metadata transaction was left open, the bootstrap records of a formatted folder. Out:
+an abort of the open transaction; for an empty log the bootstrap records, in a transaction where the level
+supports it, so that a crash in between leaves nothing behind.
 Does not know: elections, files.
 """
 
@@ -39,7 +39,7 @@ def activate(
         records.append(BeginTransactionRecord(name="Bootstrap records"))
     records.extend(bootstrap)
     if features.elr_enabled:
-        # With eligible leader replicas this setting belongs to the cluster, not to a broker's file (KIP-966).
+        # With eligible leader replicas this is a setting of the cluster, not of a broker's file (KIP-966).
         records.append(
             ConfigRecord(
                 resource_type=CLUSTER_DEFAULT.type,

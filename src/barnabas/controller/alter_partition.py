@@ -1,9 +1,10 @@
-"""AlterPartition: a leader has seen a follower catch up, or fall behind, and asks for another ISR (KIP-497).
+"""AlterPartition: a partition's leader asks to change the ISR, because a follower caught up or fell behind
+(KIP-497).
 
-In: the request of a partition's leader, the image. Out: PartitionChangeRecords and what the partition is
-after them. Who asks with an old epoch learns it; brokers that are fenced, leave, or live another life than
-the one that caught up are not let in.
-Does not know: how leaders judge their followers.
+In: the leader's request, the image. Out: PartitionChangeRecords and the partition after them. A request with
+an old epoch gets the error for it. The ISR takes no broker that is fenced, shuts down, or has restarted since
+it caught up.
+Does not know: how leaders decide that a follower is in sync.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from barnabas.metadata.steps import Steps
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
-Asked = AlterPartitionRequest.TopicData.PartitionData
-State = Asked.BrokerState
+RequestedPartition = AlterPartitionRequest.TopicData.PartitionData
+State = RequestedPartition.BrokerState
 Topic = AlterPartitionResponse.TopicData
 Partition = Topic.PartitionData
 ANY_EPOCH = -1
@@ -31,11 +32,11 @@ def alter_partition(
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[Message] = []
     topics = []
-    for asked_topic in request.topics:
-        topic = context.image.topics.by_id.get(asked_topic.topic_id)
-        answers = []
-        for asked in asked_topic.partitions:
-            number = asked.partition_index
+    for requested_topic in request.topics:
+        topic = context.image.topics.by_id.get(requested_topic.topic_id)
+        results = []
+        for requested in requested_topic.partitions:
+            number = requested.partition_index
             yield
             try:
                 if topic is None:
@@ -43,11 +44,12 @@ def alter_partition(
                 before = topic.partitions.get(number)
                 if before is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                isr = in_life(asked)
-                check(context, request.broker_id, before, asked, isr)
+                isr = requested_isr(requested)
+                check(context, request.broker_id, before, requested, isr)
                 rules = rules_for(context, topic, context.is_active)
                 wanted = Wanted(
-                    isr=tuple(state.broker_id for state in isr), recovery_state=asked.leader_recovery_state
+                    isr=tuple(state.broker_id for state in isr),
+                    recovery_state=requested.leader_recovery_state,
                 )
                 record = build(before, topic.id, number, wanted, rules)
                 after = before
@@ -55,22 +57,23 @@ def alter_partition(
                     records.append(record)
                     after = before.merge(record)
                     if record.leader not in (NO_LEADER_CHANGE, request.broker_id):
-                        raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # a reassignment is complete by this
-                answers.append(told(number, after))
+                        # this change has completed a reassignment
+                        raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)
+                results.append(result_of(number, after))
             except KafkaError as error:
-                answers.append(Partition(partition_index=number, error_code=error.code))
-        topics.append(Topic(topic_id=asked_topic.topic_id, partitions=answers))
+                results.append(Partition(partition_index=number, error_code=error.code))
+        topics.append(Topic(topic_id=requested_topic.topic_id, partitions=results))
     return Decision(AlterPartitionResponse(topics=topics), records)
 
 
-def in_life(asked: Asked) -> list[State]:
-    """The wanted ISR; version 2 of the request does not tell in which life its brokers are."""
-    return asked.new_isr_with_epochs or [
-        State(broker_id=broker, broker_epoch=ANY_EPOCH) for broker in asked.new_isr
+def requested_isr(requested: RequestedPartition) -> list[State]:
+    """The requested ISR. Version 2 of the request has no broker epochs."""
+    return requested.new_isr_with_epochs or [
+        State(broker_id=broker, broker_epoch=ANY_EPOCH) for broker in requested.new_isr
     ]
 
 
-def told(number: int, partition: PartitionRegistration) -> Partition:
+def result_of(number: int, partition: PartitionRegistration) -> Partition:
     return Partition(
         partition_index=number,
         leader_id=partition.leader,
@@ -82,16 +85,23 @@ def told(number: int, partition: PartitionRegistration) -> Partition:
 
 
 def check(
-    context: Context, broker_id: int, partition: PartitionRegistration, asked: Asked, isr: list[State]
+    context: Context,
+    broker_id: int,
+    partition: PartitionRegistration,
+    requested: RequestedPartition,
+    isr: list[State],
 ) -> None:
-    """The order of these checks is Kafka's: brokers act on the first one that fails."""
-    if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
-        raise KafkaError(ErrorCode.NOT_CONTROLLER)  # it knows of what this controller never decided
-    if asked.leader_epoch < partition.leader_epoch:
+    """Kafka's order of the checks: brokers act on the first error."""
+    if (
+        requested.leader_epoch > partition.leader_epoch
+        or requested.partition_epoch > partition.partition_epoch
+    ):
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)  # it has state that this controller never decided
+    if requested.leader_epoch < partition.leader_epoch:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
     if broker_id != partition.leader:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    if asked.partition_epoch < partition.partition_epoch:
+    if requested.partition_epoch < partition.partition_epoch:
         raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION)
     ids = [state.broker_id for state in isr]
     if (
@@ -101,7 +111,7 @@ def check(
         or partition.leader not in ids
     ):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    recovering = asked.leader_recovery_state == RECOVERING
+    recovering = requested.leader_recovery_state == RECOVERING
     if recovering and (len(ids) > 1 or partition.leader_recovery_state == RECOVERED):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if not all(is_eligible(context, state) for state in isr):

@@ -1,7 +1,8 @@
-"""Leaders that the controller elects on its own: the preferred ones where others lead, any where nobody does.
+"""Elections on the controller's own initiative: preferred leaders, and any leader where none is left.
 
-In: the image, from time to time. Out: PartitionChangeRecords, at most so many at once, so that clients find
-their way meanwhile. Does not know: how often.
+In: the image, at intervals. Out: PartitionChangeRecords, a bounded number at once, so that clients can
+follow.
+Does not know: how often.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from barnabas.metadata.steps import Steps
 from barnabas.protocol.log_records.metadata import PartitionChangeRecord
 
 ELECTIONS_MAX = 1_000
-PARTITIONS_A_STEP = 64
+PARTITIONS_PER_STEP = 64
 
 
 @InSteps
 def balance_leaders(context: Context) -> Steps[Decision[int]]:
-    """Partitions that their preferred leader could lead, and does not (`auto.leader.rebalance.enable`)."""
+    """Elect the preferred leader of partitions that another replica leads
+    (`auto.leader.rebalance.enable`)."""
     records = []
     for record in _preferred(context):
         if record is None:
@@ -35,14 +37,14 @@ def balance_leaders(context: Context) -> Steps[Decision[int]]:
 
 
 def _preferred(context: Context) -> Iterator[PartitionChangeRecord | None]:
-    """`None` says that somebody else may have a turn."""
+    """`None` marks a point where other work may run."""
     for topic in context.image.topics.by_id.values():
         rules: Rules | None = None
         for count, (number, partition) in enumerate(topic.partitions.items()):
-            if not count % PARTITIONS_A_STEP:
+            if not count % PARTITIONS_PER_STEP:
                 yield None
             if partition.leader != partition.replicas[0]:
-                rules = rules or rules_for(context, topic, context.is_active, asks_topic=False)
+                rules = rules or rules_for(context, topic, context.is_active, uses_topic_setting=False)
                 record = build(partition, topic.id, number, Wanted(election=Election.PREFERRED), rules)
                 if record is not None:
                     yield record
@@ -50,12 +52,12 @@ def _preferred(context: Context) -> Iterator[PartitionChangeRecord | None]:
 
 @InSteps
 def elect_unclean_leaders(context: Context) -> Steps[Decision[int]]:
-    """Partitions that nobody leads, in topics where losing records is better than waiting."""
+    """Elect any replica for partitions without a leader, in topics that allow unclean elections."""
     records: list[PartitionChangeRecord] = []
     for topic in context.image.topics.by_id.values():
         rules: Rules | None = None
         for count, (number, partition) in enumerate(topic.partitions.items()):
-            if not count % PARTITIONS_A_STEP:
+            if not count % PARTITIONS_PER_STEP:
                 yield
             if partition.leader == NO_LEADER and len(records) < ELECTIONS_MAX:
                 if not context.unclean_election_allowed(topic.name):

@@ -1,8 +1,9 @@
-"""IncrementalAlterConfigs and AlterConfigs: what is set on topics, brokers and groups, changed and checked.
+"""IncrementalAlterConfigs and AlterConfigs: change and validate the configs of topics, brokers and groups.
 
-In: the request, the image, the node's settings. Out: one ConfigRecord for each value that changes, and a
-result for each resource, which changes as a whole or not at all. `validate_only` decides all the same and
-writes nothing. Does not know: who may change what; loggers, which are each broker's own.
+In: the request, the image, the node's settings. Out: one ConfigRecord for each changed value, and a result
+for each resource, which changes as a whole or not at all. `validate_only` decides the same and writes
+nothing.
+Does not know: authorization; loggers, which belong to each broker.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ROWS: Mapping[int, Mapping[str, Row]] = {
     ResourceType.TOPIC: TOPIC_ROWS,
     ResourceType.BROKER: BROKER_ROWS,
     ResourceType.GROUP: GROUP_ROWS,
-    ResourceType.CLIENT_METRICS: {},  # Kafka adds to no list of theirs
+    ResourceType.CLIENT_METRICS: {},  # Kafka allows no APPEND or SUBTRACT for them
 }
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
@@ -58,7 +59,7 @@ class Outcome(NamedTuple):
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> Decision[IncrementalAlterConfigsResponse]:
-    """Change single values: set, removed, added to a list or taken from it."""
+    """Change single values: set, delete, append to a list, subtract from it."""
     outcomes, records = _decide(context, request.resources, _incremental_changes)
     result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
@@ -75,7 +76,7 @@ def incremental_alter_configs(
 
 
 def alter_configs(context: Context, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
-    """Replace all values of a resource: what the request does not name is removed."""
+    """Replace all values of a resource. Values that the request does not name are removed."""
     outcomes, records = _decide(context, request.resources, _legacy_changes)
     result = AlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
@@ -170,7 +171,7 @@ def _incremental_changes(resource: IncrementalResource, existing: Mapping[str, s
 def _list_entries(
     resource_type: int, name: str, operation: Operation, existing: Mapping[str, str]
 ) -> list[str]:
-    """What a list has now; one that is not set starts from the setting's default."""
+    """The current entries of a list; an unset list starts from the setting's default."""
     row = ROWS[resource_type].get(name)
     if row is None or row[1] != "list":
         if resource_type == ResourceType.BROKER and row is None:
@@ -232,7 +233,7 @@ def _check_broker(
         validate_broker_overrides(context.settings, default, after, per_broker=True)
     if MIN_INSYNC_REPLICAS not in changes or not context.image.features.elr_enabled:
         return
-    # Eligible leader replicas are judged by one value for the whole cluster (KIP-966).
+    # Eligible leader replicas need one value for the whole cluster (KIP-966).
     if resource != CLUSTER_DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
@@ -253,24 +254,26 @@ def _existing(context: Context, resource: ConfigResource) -> Mapping[str, str]:
 def _records(
     context: Context, resource: ConfigResource, existing: Mapping[str, str], changes: Changes
 ) -> list[Message]:
-    """One record a value that differs; for brokers one each, since that makes them reload (KAFKA-14136)."""
+    """One record for each value that differs. For brokers one for each value, since that makes them reload
+    (KAFKA-14136)."""
 
-    def kept(name: str, value: str | None) -> str | None:
+    def stored(name: str, value: str | None) -> str | None:
         if value is None or context.secrets is None or resource.type != ResourceType.BROKER:
             return value
         return context.secrets.seal(resource.name, name, value) if is_secret(name) else value
 
     return [
         ConfigRecord(
-            resource_type=resource.type, resource_name=resource.name, name=name, value=kept(name, value)
+            resource_type=resource.type, resource_name=resource.name, name=name, value=stored(name, value)
         )
         for name, value in changes.items()
         if resource.type == ResourceType.BROKER or existing.get(name) != value
     ]
 
 
-def sealed_anew(image: ConfigsImage, secrets: Secrets) -> list[Message]:
-    """Passwords of brokers that an older key sealed, or nobody: records that seal them with the newest."""
+def resealed(image: ConfigsImage, secrets: Secrets) -> list[Message]:
+    """Records that encrypt the brokers' passwords with the newest key, where an older key or none was
+    used."""
     return [
         ConfigRecord(
             resource_type=resource.type,

@@ -1,6 +1,6 @@
-"""What a decision may look at: the image, the node's settings, sessions of brokers, time and random numbers.
+"""What a decision may read: the image, the node's settings, broker sessions, time and random numbers.
 
-In: values gathered by the host before each decision. Out: lookups that several decisions need (active
+In: values that the host collects before each decision. Out: lookups that several decisions need (active
 brokers, a topic's effective `min.insync.replicas`, a broker's default log directory).
 Does not know: requests.
 """
@@ -23,7 +23,7 @@ from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.settings.broker import BrokerSettings
 from barnabas.settings.secrets import Secrets
 
-# Kafka's bound on what one request may write, and with it on one atomic batch.
+# Kafka's limit on the records of one request, and so on one atomic batch.
 RECORDS_PER_DECISION_MAX = 10_000
 
 
@@ -36,7 +36,7 @@ class Rng(Protocol):
 
 
 def unlimited(count: int) -> None:
-    """Nobody counts mutations."""
+    """Accept any number of mutations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Context:
     sessions: BrokerSessions
     rng: Rng
     now_ms: int
-    next_offset: int  # where the first record of this decision will stand in the log
+    next_offset: int  # the offset of this decision's first record
     kraft_version: int = 0
-    secrets: Secrets | None = None  # None: passwords are kept as they are
+    secrets: Secrets | None = None  # None: passwords are stored unencrypted
     charge_mutations: Callable[[int], None] = unlimited  # of partitions; refuses where a quota is used up
 
     @property
@@ -60,8 +60,8 @@ class Context:
         return self.image.cluster.is_active(broker_id)
 
     def new_uuid(self) -> bytes:
-        """A random id that is neither reserved nor written with a leading dash, which tools would take for an
-        option."""
+        """A random id that is not reserved and whose text has no leading dash, which tools would read as
+        an option."""
         while True:
             raw = bytearray(self.rng.randbytes(16))
             raw[6] = raw[6] & 0x0F | 0x40
@@ -71,7 +71,7 @@ class Context:
                 return bytes(raw)
 
     def default_directory(self, broker_id: int) -> bytes:
-        """Where a broker will put a new replica, when that is already certain."""
+        """The directory of a new replica on this broker, if it is already certain."""
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None:
             return UNASSIGNED_DIRECTORY
@@ -108,7 +108,7 @@ class Context:
             )
 
     def new_partition(self, replicas: tuple[int, ...]) -> PartitionRegistration | None:
-        """A new partition on these replicas, led by the first that is active; None when none is."""
+        """A new partition on these replicas, led by the first active one; None if none is active."""
         isr = tuple(replica for replica in replicas if self.is_active(replica))
         if not isr:
             return None

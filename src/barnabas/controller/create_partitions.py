@@ -1,7 +1,7 @@
-"""CreatePartitions: a topic grows; what it has stays where it is.
+"""CreatePartitions: adds partitions to topics; existing ones stay where they are.
 
-In: the request, the image. Out: PartitionRecords for the new partitions, and a result a topic.
-Does not know: who may alter, what keys move to other partitions by it.
+In: the request, the image. Out: PartitionRecords for the new partitions, and a result per topic.
+Does not know: authorization, which keys move to other partitions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import islice
 
 from barnabas.controller.context import RECORDS_PER_DECISION_MAX, Context
 from barnabas.controller.create_topics import (
-    PARTITIONS_A_STEP,
+    PARTITIONS_PER_STEP,
     assigned_partition,
     bad_assignment,
     usable_brokers,
@@ -27,8 +27,8 @@ from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 Topic = CreatePartitionsRequest.CreatePartitionsTopic
 
-# Kafka says no more than the code for these.
-WORDLESS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_SERVER_ERROR)
+# For these Kafka sends the error code without a message.
+WITHOUT_MESSAGE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @InSteps
@@ -48,7 +48,7 @@ def create_partitions(
         try:
             records.extend((yield from _grow(context, topic, RECORDS_PER_DECISION_MAX - len(records))))
         except KafkaError as error:
-            message = None if error.code in WORDLESS else error.message
+            message = None if error.code in WITHOUT_MESSAGE else error.message
             results.append(Result(name=topic.name, error_code=error.code, error_message=message))
         else:
             results.append(Result(name=topic.name, error_message=None))
@@ -71,14 +71,14 @@ def _grow(context: Context, request: Topic, room: int) -> Steps[list[Message]]:
         )
     additional = request.count - count
     if additional > room:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better word for too many
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka has no better error for too many
     context.charge_mutations(additional)
     added = yield from _added(context, topic, request, additional)
     level = context.level
     records: list[Message] = []
     for index, partition in enumerate(added):
         records.append(partition.to_record(topic.id, count + index, level))
-        if not index % PARTITIONS_A_STEP:
+        if not index % PARTITIONS_PER_STEP:
             yield
     return records
 
@@ -97,12 +97,12 @@ def _added(
         added = []
         for index, assignment in enumerate(request.assignments):
             added.append(assigned_partition(context, first + index, tuple(assignment.broker_ids), factor))
-            if not index % PARTITIONS_A_STEP:
+            if not index % PARTITIONS_PER_STEP:
                 yield
         return added
     added = []
     for replicas in islice(placement(factor, usable_brokers(context), context.rng), additional):
-        if not len(added) % PARTITIONS_A_STEP:
+        if not len(added) % PARTITIONS_PER_STEP:
             yield
         partition = context.new_partition(replicas)
         if partition is None:

@@ -1,8 +1,8 @@
-"""CreateTopics: names, counts, assignments and configurations checked, topics written.
+"""CreateTopics: validates names, counts, assignments and configs, and creates the topics.
 
-In: the request, the image. Out: one TopicRecord a topic, then its ConfigRecords, then its PartitionRecords;
-per topic a result or an error in Kafka's words. `validate_only` decides all the same and writes nothing.
-Does not know: who may create (the caller drops topics that the principal may not), policies, quotas.
+In: the request, the image. Out: per topic one TopicRecord, then its ConfigRecords, then its PartitionRecords;
+and a result or an error with Kafka's message. `validate_only` decides the same and writes nothing.
+Does not know: authorization (the caller removes topics that the principal may not create), policies, quotas.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Result = CreateTopicsResponse.CreatableTopicResult
 Config = Result.CreatableTopicConfigs
 Partitions = dict[int, PartitionRegistration]
 
-PARTITIONS_A_STEP = 16
-DEFAULT = -1  # as a count or a replication factor: take the cluster's
+PARTITIONS_PER_STEP = 16
+DEFAULT = -1  # as a count or a replication factor: use the cluster's default
 
 
 @InSteps
 def create_topics(context: Context, request: CreateTopicsRequest) -> Steps[Decision[CreateTopicsResponse]]:
-    """The first part of the answer keeps the request's order; topics named twice and forbidden ones come
-    last."""
+    """Decide a request. Results keep the request's order, except duplicate and forbidden topics, which
+    come last."""
     times_named = Counter(topic.name for topic in request.topics)
     wanted = [
         topic
@@ -85,7 +85,7 @@ def _refusals(times_named: Counter[str]) -> list[Result]:
 
 
 def _check_size(context: Context, topics: list[Topic]) -> None:
-    """Refuses what could never be written in one batch before any list of that length is made."""
+    """Refuse what could never fit into one batch, before any list of that length is built."""
     total = 0
     for topic in topics:
         count = len(topic.assignments) or topic.num_partitions
@@ -122,7 +122,7 @@ def _create(context: Context, topic: Topic) -> Steps[tuple[list[Message], Result
     level = context.level
     for number, partition in partitions.items():
         records.append(partition.to_record(topic_id, number, level))
-        if not number % PARTITIONS_A_STEP:
+        if not number % PARTITIONS_PER_STEP:
             yield
     result = Result(
         name=topic.name,
@@ -136,13 +136,13 @@ def _create(context: Context, topic: Topic) -> Steps[tuple[list[Message], Result
 
 
 def _effective_configs(context: Context, overrides: dict[str, str | None]) -> list[Config]:
-    """All settings of the new topic, its own and those it takes from the cluster, by name."""
+    """All configs of the new topic, its own and inherited ones, by name."""
     own = {name: value for name, value in overrides.items() if value is not None}
     entries = describe_topic(own, context.settings)
     return [
         Config(
             name=entry.name,
-            value=own.get(entry.name, entry.value),  # as it was given, not as it was understood
+            value=own.get(entry.name, entry.value),  # as it was given, not as it was parsed
             read_only=entry.read_only,
             config_source=entry.source,
             is_sensitive=entry.sensitive,
@@ -172,7 +172,7 @@ def _placed(context: Context, topic: Topic) -> Steps[Partitions]:
         raise KafkaError(error.code, _cannot_replicate(factor, error.message)) from None
     partitions: Partitions = {}
     for number, replicas in zip(range(count), placing, strict=False):
-        if not number % PARTITIONS_A_STEP:
+        if not number % PARTITIONS_PER_STEP:
             yield
         partition = context.new_partition(replicas)
         if partition is None:
@@ -205,7 +205,7 @@ def _assigned(context: Context, topic: Topic) -> Steps[Partitions]:
         number = assignment.partition_index
         if number in partitions:
             raise bad_assignment(f"Found multiple manual partition assignments for partition {number}")
-        if not len(partitions) % PARTITIONS_A_STEP:
+        if not len(partitions) % PARTITIONS_PER_STEP:
             yield
         partitions[number] = assigned_partition(context, number, tuple(assignment.broker_ids), factor)
         factor = len(assignment.broker_ids)
@@ -217,7 +217,7 @@ def _assigned(context: Context, topic: Topic) -> Steps[Partitions]:
 def assigned_partition(
     context: Context, number: int, replicas: tuple[int, ...], factor: int | None
 ) -> PartitionRegistration:
-    """A new partition on brokers that somebody chose; CreatePartitions uses it too."""
+    """A new partition on brokers that the request chose. CreatePartitions uses it too."""
     check_assignment(context, replicas, factor)
     partition = context.new_partition(replicas)
     if partition is None:
@@ -229,7 +229,8 @@ def assigned_partition(
 
 
 def check_assignment(context: Context, replicas: tuple[int, ...], factor: int | None) -> None:
-    """Brokers that somebody chose for a partition; `factor` is how many others of the topic have."""
+    """Validate the brokers that a request chose for a partition; `factor` is the replication factor of the
+    topic's other partitions."""
     if not replicas:
         raise bad_assignment("The manual partition assignment includes an empty replica list.")
     previous: int | None = None
@@ -251,7 +252,7 @@ def check_assignment(context: Context, replicas: tuple[int, ...], factor: int | 
 
 
 def usable_brokers(context: Context) -> list[UsableBroker]:
-    """Where new replicas may go: every registered broker that is not on its way out and takes new ones."""
+    """The brokers that may get new replicas: all that are registered, not shutting down and not cordoned."""
     return [
         UsableBroker(broker.id, broker.rack, broker.fenced)
         for broker in context.image.cluster.brokers.values()

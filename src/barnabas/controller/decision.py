@@ -1,8 +1,7 @@
-"""What deciding gives: records to write, and the answer once they are committed.
+"""The result of a decision: records to write, and the reply once they are committed.
 
-In: nothing. Out: `Decision`, the shape that every core in decide/apply form shares; `InSteps`, for decisions
-that look at many partitions: a host may serve others between two steps, since the image that is looked at
-does not change.
+In: nothing. Out: `Decision`; `InSteps`, for decisions that check many partitions: a host may do other work
+between two steps, since the image does not change.
 Does not know: what the records mean.
 """
 
@@ -17,37 +16,37 @@ from barnabas.protocol import Message
 
 Reply = TypeVar("Reply", covariant=True)
 Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+ReplyOut = TypeVar("ReplyOut")
 Found = TypeVar("Found", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[Reply]):
-    """Records take effect together or not at all; without records it is just an answer."""
+    """Its records take effect together or not at all. Without records it is just a reply."""
 
     reply: Reply
     records: Sequence[Message] = ()
 
 
-class InSteps(Generic[Given, Answer]):
-    """A decision written as steps: called, it is taken at once; `steps` is for hosts that pause."""
+class InSteps(Generic[Given, ReplyOut]):
+    """A decision written in steps. A call makes it at once; `steps` is for hosts that pause."""
 
     __slots__ = ("steps",)
 
-    def __init__(self, steps: Callable[Given, Steps[Decision[Answer]]]) -> None:
+    def __init__(self, steps: Callable[Given, Steps[Decision[ReplyOut]]]) -> None:
         self.steps = steps
 
-    def __call__(self, *given: Given.args, **named: Given.kwargs) -> Decision[Answer]:
+    def __call__(self, *given: Given.args, **named: Given.kwargs) -> Decision[ReplyOut]:
         return at_once(self.steps(*given, **named))
 
 
 def in_steps(decide: Any) -> Callable[..., Any]:
-    """The way to take a decision that allows for pauses, where there is one."""
+    """The function that makes a decision in steps, if there is one."""
     return decide.steps if isinstance(decide, InSteps) else decide
 
 
 def collect(found: Iterable[Found | None], records: list[Message]) -> Steps[None]:
-    """Append what is found; `None` only says that somebody else may have a turn."""
+    """Append the records found. `None` only marks a point where other work may run."""
     for record in found:
         if record is not None:
             records.append(record)

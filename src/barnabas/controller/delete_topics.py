@@ -1,7 +1,8 @@
-"""DeleteTopics: by name or by id; one RemoveTopicRecord a topic takes partitions and configuration along.
+"""DeleteTopics: by name or by id. A RemoveTopicRecord removes partitions and configs too.
 
-In: the request (names up to version 5, names or ids from 6), the image. Out: records, and a result for each.
-Does not know: who may delete, when replicas are gone from the disks.
+In: the request (names up to version 5, names or ids from 6), the image. Out: records, and a result for each
+topic.
+Does not know: authorization, when the replicas are deleted from disk.
 """
 
 from __future__ import annotations

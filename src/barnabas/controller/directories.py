@@ -1,8 +1,8 @@
-"""AssignReplicasToDirs: brokers with several log directories tell where their replicas lie (KIP-858).
+"""AssignReplicasToDirs: brokers with several log directories report where their replicas are (KIP-858).
 
-In: the request, the image. Out: PartitionChangeRecords with the replica's directory, and a result a
-partition. A replica in a directory that is offline leaves the ISR and leads nothing.
-Does not know: why a replica lies where it does.
+In: the request, the image. Out: PartitionChangeRecords with the replica's directory, and a result for each
+partition. A replica in an offline directory leaves the ISR and cannot lead.
+Does not know: why a replica is in its directory.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def assign_replicas_to_dirs(
     directories = []
     for directory in request.directories:
         topics = []
-        for asked in directory.topics:
-            topic = context.image.topics.by_id.get(asked.topic_id)
+        for requested in directory.topics:
+            topic = context.image.topics.by_id.get(requested.topic_id)
             partitions = []
-            for partition in asked.partitions:
+            for partition in requested.partitions:
                 number = partition.partition_index
                 yield
                 try:
@@ -51,7 +51,7 @@ def assign_replicas_to_dirs(
                 if record is not None:
                     records.append(record)
                 partitions.append(Partition(partition_index=number))
-            topics.append(Topic(topic_id=asked.topic_id, partitions=partitions))
+            topics.append(Topic(topic_id=requested.topic_id, partitions=partitions))
         directories.append(Directory(id=directory.id, topics=topics))
     return Decision(AssignReplicasToDirsResponse(directories=directories), records)
 

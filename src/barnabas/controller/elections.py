@@ -1,7 +1,8 @@
-"""ElectLeaders and ListPartitionReassignments: leaders by request, and replicas that are on their way.
+"""ElectLeaders and ListPartitionReassignments: elections on request, and reassignments in progress.
 
-In: the request and the image. Out: PartitionChangeRecords that give partitions their preferred leader, or
-any at all where nobody leads; partitions whose replicas change. Does not know: when to elect on its own.
+In: the request and the image. Out: PartitionChangeRecords that elect the preferred leader, or any replica
+where there is no leader; the partitions that are being reassigned.
+Does not know: when the controller elects on its own.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ Moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 
 @InSteps
 def elect_leaders(context: Context, request: ElectLeadersRequest) -> Steps[Decision[ElectLeadersResponse]]:
-    """Without topics in the request every partition is looked at, and only what changed is answered."""
+    """Decide a request. Without topics it covers every partition, and the response lists only those that
+    changed."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-    everything = request.topic_partitions is None
-    asked: Iterable[tuple[str, Iterable[int]]]
+    is_for_all = request.topic_partitions is None
+    requested: Iterable[tuple[str, Iterable[int]]]
     if request.topic_partitions is None:
-        asked = [(topic.name, topic.partitions) for topic in context.image.topics.by_name.values()]
+        requested = [(topic.name, topic.partitions) for topic in context.image.topics.by_name.values()]
     else:
-        asked = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+        requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     records: list[Message] = []
     results = []
-    for name, numbers in asked:
+    for name, numbers in requested:
         topic_results = []
         for number in numbers:
             yield
@@ -51,14 +53,14 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Steps[Decis
                 records.append(_elect(context, name, number, request.election_type))
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, error.message
-            if not (everything and result.error_code == ErrorCode.ELECTION_NOT_NEEDED):
+            if not (is_for_all and result.error_code == ErrorCode.ELECTION_NOT_NEEDED):
                 topic_results.append(result)
         results.append(TopicResult(topic=name, partition_result=topic_results))
     return Decision(ElectLeadersResponse(replica_election_results=results), records)
 
 
 def refused_elections(request: Any, error: KafkaError) -> ElectLeadersResponse:
-    """One error for everything that was asked for."""
+    """One error for every partition of the request."""
     results = [
         TopicResult(
             topic=topic.topic,
@@ -79,11 +81,11 @@ def _elect(context: Context, name: str, number: int, kind: int) -> PartitionChan
     partition = topic.partitions.get(number)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}")
-    is_there = partition.leader == partition.replicas[0] if kind == PREFERRED else partition.leader >= 0
-    if is_there:
+    has_leader = partition.leader == partition.replicas[0] if kind == PREFERRED else partition.leader >= 0
+    if has_leader:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
-    rules = rules_for(context, topic, context.is_active, asks_topic=False)
+    rules = rules_for(context, topic, context.is_active, uses_topic_setting=False)
     record = build(partition, topic.id, number, Wanted(election=election), rules)
     if record is None:
         if kind == PREFERRED:
@@ -104,9 +106,9 @@ def list_reassignments(
         wanted = [(topic, topic.partitions) for topic in topics.by_name.values()]
     else:
         wanted = [
-            (topics.by_name[asked.name], asked.partition_indexes)
-            for asked in request.topics
-            if asked.name in topics.by_name
+            (topics.by_name[requested.name], requested.partition_indexes)
+            for requested in request.topics
+            if requested.name in topics.by_name
         ]
     found = []
     for topic, numbers in wanted:

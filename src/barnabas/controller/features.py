@@ -1,8 +1,8 @@
-"""UpdateFeatures: raise or lower the levels that the cluster has agreed on, all of a request or none.
+"""UpdateFeatures: raise or lower finalized feature levels, all of a request or none.
 
 In: the request, the image, the quorum's `kraft.version`. Out: one FeatureLevelRecord for each feature.
-Does not know: what the levels mean to others; `kraft.version` is kept by the quorum, in records of its own,
-and is checked here without being changed.
+Does not know: what the levels mean. `kraft.version` is kept by the quorum in records of its own, and only
+validated here.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from barnabas.protocol.messages.update_features import UpdateFeaturesRequest, Up
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 RESULTS_UNTIL = 1
 FAILED = "The update failed for all features since the following feature had an error: "
-# The least metadata.version that a level of a feature needs.
+# The lowest metadata.version that a level of a feature needs.
 NEEDS_METADATA = {
     (KRAFT_VERSION, 1): RELEASES["3.9-IV0"],
     (ELR_VERSION, 1): ELIGIBLE_LEADER_REPLICAS,
 }
-# Levels that brought no new kind of record: one may step back over them.
+# Levels without new record types: a downgrade may cross them.
 WITHOUT_NEW_RECORDS = frozenset(
     RELEASES[name]
     for name in (
@@ -91,7 +91,7 @@ def _update(context: Context, update: Update, request: UpdateFeaturesRequest) ->
 
 
 def upgrade_type(update: Update) -> int:
-    """Version 0 could only say whether it may go down."""
+    """The upgrade type. Version 0 has only a flag that allows a downgrade."""
     if update.allow_downgrade and update.upgrade_type == UPGRADE:
         return SAFE_DOWNGRADE
     return update.upgrade_type
@@ -162,7 +162,8 @@ def _kraft_version(current: int, level: int, request: UpdateFeaturesRequest) -> 
 
 
 def _elr_safety(context: Context) -> list[Message]:
-    """With eligible leader replicas `min.insync.replicas` is the cluster's: no broker has its own."""
+    """With eligible leader replicas `min.insync.replicas` is a setting of the cluster: delete the brokers'
+    own."""
     name = "min.insync.replicas"
     records: list[Message] = []
     configs = context.image.configs

@@ -1,14 +1,14 @@
-"""Heartbeats: a broker is unfenced when it has caught up, fenced when silent, led out when it wants to go.
+"""Heartbeats: unfence brokers that caught up, fence silent ones, permit controlled shutdowns.
 
-In: BrokerHeartbeat, or the time alone for silent brokers. Out: registration changes and the partitions that
-follow.
+In: BrokerHeartbeat, or the time alone for silent brokers. Out: registration changes, and the changes of
+partitions that follow from them.
 
      register         caught up           wants to stop             leads nothing
     ---------> FENCED ---------> UNFENCED --------------> CONTROLLED ------------> FENCED, may stop
                       <---------                           SHUTDOWN
                         silent
 
-Does not know: how often brokers beat; the caller notes the contact in the sessions.
+Does not know: how often brokers send heartbeats; the caller records the contact in the sessions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class BrokerState(Enum):
 def heartbeat(
     context: Context, request: BrokerHeartbeatRequest, registered_at: int
 ) -> Steps[Decision[BrokerHeartbeatResponse]]:
-    """`registered_at` is the offset of the broker's registration: having read that far, it is caught up."""
+    """Decide a heartbeat. A broker is caught up once it has read to `registered_at`, the offset of its
+    registration."""
     context.check_broker_epoch(request.broker_id, request.broker_epoch)
     broker = context.image.cluster.brokers[request.broker_id]
     before = _state(broker)
@@ -56,8 +57,8 @@ def heartbeat(
 
 @InSteps
 def fence_silent(context: Context) -> Steps[Decision[int | None]]:
-    """Fences the broker that has been silent longest, if any: one at a time, so that the next sees the
-    effect."""
+    """Fence the broker that has been silent longest, if any. One at a time, so that the next decision sees
+    the effect."""
     unfenced = [broker.id for broker in context.image.cluster.brokers.values() if not broker.fenced]
     for broker_id in context.sessions.expired(unfenced, context.now_ms):
         broker = context.image.cluster.brokers[broker_id]
@@ -89,11 +90,11 @@ def _next_state(
         return state
     if (yield from leadership.leads_any(context, broker.id)):
         return state
-    return BrokerState.SHUTDOWN_NOW if _others_know(context, broker) else state
+    return BrokerState.SHUTDOWN_NOW if _others_have_read(context, broker) else state
 
 
-def _others_know(context: Context, broker: BrokerRegistration) -> bool:
-    """Whether every active broker has read past the leaders' move away from this one."""
+def _others_have_read(context: Context, broker: BrokerRegistration) -> bool:
+    """Whether every active broker has read the records that moved leaders away from this one."""
     active = [each.id for each in context.image.cluster.brokers.values() if each.is_active]
     lowest = context.sessions.lowest_active_offset(active)
     session = context.sessions.get(broker.id)
@@ -122,7 +123,7 @@ def _transition(context: Context, broker: BrokerRegistration, state: BrokerState
 def _directory_changes(
     context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest
 ) -> Steps[list[Message]]:
-    """Directories that went offline or were cordoned since the broker's last heartbeat."""
+    """The records for directories that went offline or were cordoned since the broker's last heartbeat."""
     records: list[Message] = []
     offline = set(request.offline_log_dirs).intersection(broker.log_dirs)
     if context.level >= DIRECTORY_ASSIGNMENT and offline:

@@ -1,10 +1,9 @@
-"""Leadership: who leads a partition, who is in sync and who stays eligible, after brokers come and go.
+"""Leadership: leader, ISR and eligible replicas of partitions, after brokers come and go.
 
 In: a partition, the brokers that leave its ISR, the brokers that may lead. Out: a PartitionChangeRecord, or
-nothing when all stays as it is (see `partition_change` for what follows from a change).
-All partitions are looked at, which takes long where there are many: `None` among the records says that
-somebody else may have a turn.
-Does not know: why brokers come and go; reassignments change replicas elsewhere.
+nothing if nothing changes (see `partition_change`). All partitions are checked, which takes long: `None`
+among the records marks a point where other work may run.
+Does not know: why brokers come and go; reassignments.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from barnabas.metadata.topics import TopicImage
 from barnabas.metadata.versions import DIRECTORY_ASSIGNMENT, NO_EPOCH_BUMP_ON_ISR_SHRINK
 from barnabas.protocol.log_records.metadata import PartitionChangeRecord
 
-PARTITIONS_A_STEP = 256  # that need no change: a look at one takes a part of a microsecond
+PARTITIONS_PER_STEP = 256  # unchanged ones; checking one takes a fraction of a microsecond
 
 
 def change(
@@ -30,10 +29,8 @@ def change(
     rules: Rules,
     unclean: Collection[int] = (),
 ) -> PartitionChangeRecord | None:
-    """The record that makes `isr` the in-sync replicas and elects a leader if need be.
-
-    `unclean` are brokers that lost what they had not synced: they are no longer eligible.
-    """
+    """The record that makes `isr` the in-sync replicas and elects a leader if needed.
+    `unclean` are brokers that lost unsynced records: they are no longer eligible."""
     return build(partition, topic_id, number, Wanted(isr=isr, unclean=unclean), rules)
 
 
@@ -43,9 +40,9 @@ def rules_for(
     may_lead: Callable[[int], bool],
     *,
     unclean_allowed: bool = False,
-    asks_topic: bool = True,
+    uses_topic_setting: bool = True,
 ) -> Rules:
-    """`asks_topic`: whether the topic's setting may allow unclean elections."""
+    """`uses_topic_setting`: whether the topic's setting may allow unclean elections."""
     first = topic.partitions.get(0)
     brokers = context.image.cluster.brokers
 
@@ -58,21 +55,22 @@ def rules_for(
         log_dirs=log_dirs,
         min_insync_replicas=context.min_insync_replicas(topic.name, len(first.replicas) if first else 1),
         elr_enabled=context.image.features.elr_enabled,
-        unclean_allowed=unclean_allowed or (asks_topic and context.unclean_election_allowed(topic.name)),
+        unclean_allowed=unclean_allowed
+        or (uses_topic_setting and context.unclean_election_allowed(topic.name)),
         bump_epoch_on_isr_shrink=context.level < NO_EPOCH_BUMP_ON_ISR_SHRINK,
         default_directory=context.default_directory if context.level >= DIRECTORY_ASSIGNMENT else None,
     )
 
 
 def without_broker(context: Context, broker_id: int) -> Iterator[PartitionChangeRecord | None]:
-    """A broker is fenced or leaves: it is out of every ISR and leads nothing."""
+    """Remove a broker that is fenced or shuts down from every ISR and every leadership."""
     return _remove(context, broker_id, lambda partition: broker_id in partition.isr)
 
 
 def without_directories(
     context: Context, broker_id: int, directories: Collection[bytes]
 ) -> Iterator[PartitionChangeRecord | None]:
-    """Some of a broker's directories failed: it is out of the ISR of the partitions in them."""
+    """Remove a broker from the ISR of the partitions in its failed directories."""
     return _remove(
         context,
         broker_id,
@@ -81,7 +79,8 @@ def without_directories(
 
 
 def after_unclean_shutdown(context: Context, broker_id: int) -> Iterator[PartitionChangeRecord | None]:
-    """A broker died without syncing: what it held last cannot be trusted, so it is not eligible either."""
+    """Remove a broker that died without syncing. Its last records may be lost, so it is not eligible
+    either."""
     return _remove(
         context,
         broker_id,
@@ -102,7 +101,7 @@ def _remove(
     for topic in context.image.topics.by_id.values():
         rules: Rules | None = None
         for count, (number, partition) in enumerate(topic.partitions.items()):
-            if not count % PARTITIONS_A_STEP:
+            if not count % PARTITIONS_PER_STEP:
                 yield None
             if concerns(partition):
                 rules = rules or rules_for(context, topic, may_lead)
@@ -113,7 +112,7 @@ def _remove(
 
 
 def with_broker(context: Context, broker_id: int) -> Iterator[PartitionChangeRecord | None]:
-    """A broker is unfenced: partitions without a leader may be led by it."""
+    """Let an unfenced broker lead partitions without a leader."""
 
     def may_lead(replica: int) -> bool:
         return replica == broker_id or context.is_active(replica)
@@ -121,7 +120,7 @@ def with_broker(context: Context, broker_id: int) -> Iterator[PartitionChangeRec
     for topic in context.image.topics.by_id.values():
         rules: Rules | None = None
         for count, (number, partition) in enumerate(topic.partitions.items()):
-            if not count % PARTITIONS_A_STEP:
+            if not count % PARTITIONS_PER_STEP:
                 yield None
             if partition.leader == NO_LEADER:
                 rules = rules or rules_for(context, topic, may_lead)
@@ -135,6 +134,6 @@ def leads_any(context: Context, broker_id: int) -> Steps[bool]:
         for count, partition in enumerate(topic.partitions.values()):
             if partition.leader == broker_id:
                 return True
-            if not count % PARTITIONS_A_STEP:
+            if not count % PARTITIONS_PER_STEP:
                 yield
     return False

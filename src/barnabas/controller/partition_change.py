@@ -1,10 +1,10 @@
-"""One partition changes: the record that makes it so, with everything that follows from the change.
+"""The change of one partition: builds the record with everything that follows from the change.
 
-In: a partition, and what is wanted of it (replicas, ISR, who may lead). Out: a PartitionChangeRecord, or
-nothing when all stays as it is. In this order: a reassignment whose new replicas are all in sync is complete;
-with too few in sync those who were stay eligible (KIP-966); a leader is elected where one is needed; the
-leader epoch rises where replicas left, so that what they fetch is refused.
-Does not know: why, requests, other partitions.
+In: a partition, and the wanted change (replicas, ISR, election). Out: a PartitionChangeRecord, or nothing if
+nothing changes. In this order: complete a reassignment whose new replicas are all in sync; with too small an
+ISR, keep its former members eligible (KIP-966); elect a leader where one is needed; raise the leader epoch
+where replicas left, so that their fetches are refused.
+Does not know: the reason, requests, other partitions.
 """
 
 from __future__ import annotations
@@ -37,26 +37,25 @@ class Rules:
     """What decides an election in one topic."""
 
     may_lead: Callable[[int], bool]
-    log_dirs: Callable[[int], tuple[bytes, ...]]  # a broker's directories that are online
+    log_dirs: Callable[[int], tuple[bytes, ...]]  # a broker's online directories
     min_insync_replicas: int
     elr_enabled: bool
     unclean_allowed: bool
     bump_epoch_on_isr_shrink: bool
-    default_directory: Callable[[int], bytes] | None = None  # of a replica that is new; None: none is named
+    # of a new replica; None: records hold no directories
+    default_directory: Callable[[int], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the partition shall be; `None` leaves something as it is."""
+    """The wanted values; `None` keeps a value."""
 
     isr: Replicas | None = None
     replicas: Replicas | None = None
     removing: Replicas | None = None
     adding: Replicas | None = None
     recovery_state: int | None = None
-    unclean: Collection[
-        int
-    ] = ()  # brokers that lost what they had not synced: they are not eligible any more
+    unclean: Collection[int] = ()  # brokers that lost unsynced records: they are no longer eligible
     election: Election = Election.ONLINE
 
 
@@ -87,11 +86,11 @@ def build(
         record.leader = before.leader
     if elr != before.elr:
         record.eligible_leader_replicas = list(elr)
-    # Without eligible leader replicas the last ISR is kept, or nobody could ever lead again.
+    # Without eligible leader replicas the last ISR is kept: otherwise no replica could lead again.
     if (isr or rules.elr_enabled) and isr != before.isr:
         record.isr = list(isr)
     _bump_epoch_on_shrink(record, before, isr, rules)
-    _remember_leader(record, before, rules)
+    _record_last_leader(record, before, rules)
     _assign(record, before, replicas, rules)
     if removing != before.removing_replicas:
         record.removing_replicas = list(removing)
@@ -105,7 +104,8 @@ def build(
 def _completed(
     replicas: Replicas, removing: Replicas, adding: Replicas, isr: Replicas
 ) -> tuple[Replicas, Replicas] | None:
-    """Replicas and ISR behind a reassignment; None while new replicas are behind, or there is none."""
+    """Replicas and ISR after a reassignment; None while new replicas are behind, or if there is no
+    reassignment."""
     if not removing and not adding:
         return None
     isr_after = tuple(replica for replica in isr if replica not in removing)
@@ -132,7 +132,7 @@ def _elect(
     rules: Rules,
     election: Election,
 ) -> tuple[int, bool]:
-    """The leader, and whether electing it may lose records. The current one stays while it can."""
+    """The leader, and whether electing it may lose records. The current leader stays if it can."""
     candidates = isr or elr
 
     def is_valid(replica: int) -> bool:
@@ -157,7 +157,7 @@ def _elect(
 
 
 def _may_lead(partition: PartitionRegistration, replica: int, rules: Rules) -> bool:
-    """A broker leads only what lies in a directory that it has."""
+    """Whether a broker may lead: it is active, and the replica is in one of its online directories."""
     return rules.may_lead(replica) and is_online(partition.directory_of(replica), rules.log_dirs(replica))
 
 
@@ -169,8 +169,10 @@ def _bump_epoch_on_shrink(
         record.leader = partition.leader
 
 
-def _remember_leader(record: PartitionChangeRecord, partition: PartitionRegistration, rules: Rules) -> None:
-    """The last known leader, from when nobody is in sync until somebody leads again."""
+def _record_last_leader(
+    record: PartitionChangeRecord, partition: PartitionRegistration, rules: Rules
+) -> None:
+    """Record the last known leader while the ISR is empty, until a replica leads again."""
     if not rules.elr_enabled:
         return
     if record.isr == [] and partition.leader != NO_LEADER and partition.last_known_elr != (partition.leader,):

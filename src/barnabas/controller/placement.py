@@ -1,8 +1,8 @@
-"""Placement: which brokers hold the replicas of new partitions, in stripes over racks and brokers.
+"""Placement of new replicas on brokers, in stripes over racks and brokers.
 
-In: brokers with racks and fences, a replication factor, random numbers. Out: one list of replicas a
-partition, the leader first and never fenced. Racks come first: replicas of a partition spread over as many as
-there are.
+In: brokers with racks and fences, a replication factor, random numbers. Out: one list of replicas for each
+partition; the first is the leader and never fenced. The replicas of a partition spread over as many racks as
+possible.
 Does not know: existing load, directories, topics.
 """
 
@@ -24,27 +24,27 @@ class UsableBroker:
 
 
 class _Stripe:
-    """Brokers handed out in turn: each at most once a partition, starting one further for every partition."""
+    """Brokers in rotation: each at most once per partition, starting one further for each partition."""
 
-    __slots__ = ("brokers", "partition", "start", "taken")
+    __slots__ = ("brokers", "partition", "start", "used")
 
     def __init__(self, brokers: list[int], rng: Rng) -> None:
         self.brokers = sorted(brokers)
         self.start = rng.randrange(len(brokers)) if brokers else 0
         self.partition = 0
-        self.taken = 0
+        self.used = 0
 
     def next(self, partition: int) -> int | None:
         if not self.brokers:
             return None
         if self.partition != partition:
             self.partition = partition
-            self.taken = 0
+            self.used = 0
             self.start = (self.start + 1) % len(self.brokers)
-        if self.taken >= len(self.brokers):
+        if self.used >= len(self.brokers):
             return None
-        broker = self.brokers[(self.start + self.taken) % len(self.brokers)]
-        self.taken += 1
+        broker = self.brokers[(self.start + self.used) % len(self.brokers)]
+        self.used += 1
         return broker
 
 
@@ -77,7 +77,7 @@ class _Racks:
         self.unfenced_count = sum(1 for broker in brokers if not broker.fenced)
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
-        # After as many partitions as there are brokers the same lists would come again: mix them first.
+        # After as many partitions as there are brokers the lists would repeat: shuffle first.
         if self.partition == self.unfenced_count and self.unfenced_count > 1:
             self.rng.shuffle(self.racks)
             for each in self.racks:
@@ -92,7 +92,7 @@ class _Racks:
         rack, skip_leader_rack = self.start, True
         while len(replicas) < replication_factor:
             if skip_leader_rack and rack == leader_rack:
-                skip_leader_rack = False  # it has its turn already
+                skip_leader_rack = False  # the leader is in this rack already
             elif (found := self.racks[rack].next(self.partition)) is not None:
                 replicas.append(found)
             rack = (rack + 1) % count
@@ -104,14 +104,15 @@ class _Racks:
 def place(
     partition_count: int, replication_factor: int, brokers: Sequence[UsableBroker], rng: Rng
 ) -> list[tuple[int, ...]]:
-    """Replicas for so many new partitions; KafkaError INVALID_REPLICATION_FACTOR when brokers are too few."""
+    """The replicas of this many new partitions. Raises INVALID_REPLICATION_FACTOR if there are too few
+    brokers."""
     return list(islice(placement(replication_factor, brokers, rng), partition_count))
 
 
 def placement(
     replication_factor: int, brokers: Sequence[UsableBroker], rng: Rng
 ) -> Iterator[tuple[int, ...]]:
-    """The same, one after the other, for as many as are taken."""
+    """An endless iterator of the replicas of new partitions."""
     if replication_factor <= 0:
         raise _invalid(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."

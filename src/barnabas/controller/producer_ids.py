@@ -1,4 +1,4 @@
-"""Producer ids: blocks of a thousand, handed to brokers, never twice.
+"""Producer ids: blocks of a thousand for brokers, no id twice.
 
 In: AllocateProducerIds from a registered broker. Out: a ProducerIdsRecord and the block it grants.
 Does not know: who uses the ids, time.

@@ -1,8 +1,8 @@
-"""AlterClientQuotas and DescribeClientQuotas: limits of users, client ids and addresses, changed and found.
+"""AlterClientQuotas and DescribeClientQuotas: change and find quotas of users, client ids and addresses.
 
-In: the request and the image. Out: one ClientQuotaRecord for each value that changes and a result for each
+In: the request and the image. Out: one ClientQuotaRecord for each changed value, and a result for each
 entity, which changes as a whole or not at all; or the entities that a filter matches.
-Does not know: whether a host name resolves (the broker asks before), how quotas are enforced.
+Does not know: whether a host name resolves (the broker checks before), how quotas are enforced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.protocol.messages.describe_client_quotas import (
 )
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-# Names of quotas and their types; those of addresses are for connections only.
+# Quota names and types; quotas of addresses apply to connections only.
 OF_CLIENTS = {
     "producer_byte_rate": "LONG",
     "consumer_byte_rate": "LONG",
@@ -36,8 +36,8 @@ LARGEST = {"LONG": (2**63 - 1, "a LONG"), "INT": (2**31 - 1, "an INT")}
 FRACTION_MAX = 1e-6
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 
-Asked = AlterClientQuotasRequest.EntryData
-Answered = AlterClientQuotasResponse.EntryData
+RequestedEntry = AlterClientQuotasRequest.EntryData
+EntryResult = AlterClientQuotasResponse.EntryData
 Found = DescribeClientQuotasResponse.EntryData
 Entity = dict[str, str | None]
 
@@ -45,28 +45,28 @@ Entity = dict[str, str | None]
 def alter_client_quotas(
     context: Context, request: AlterClientQuotasRequest
 ) -> Decision[AlterClientQuotasResponse]:
-    answers: dict[QuotaEntity, Answered] = {}
+    results: dict[QuotaEntity, EntryResult] = {}
     records: list[Message] = []
-    for asked in request.entries:
-        entity = {part.entity_type: part.entity_name for part in asked.entity}
+    for requested in request.entries:
+        entity = {part.entity_type: part.entity_name for part in requested.entity}
         key = _key(entity)
         code, message = ErrorCode.NONE, None
         try:
-            if key in answers:
+            if key in results:
                 raise bad_request(f"Ignoring duplicate entity {_text(entity)}")
-            changed = _changes(entity, asked, context.image.quotas.by_entity.get(key, {}))
+            changed = _changes(entity, requested, context.image.quotas.by_entity.get(key, {}))
             records += changed
         except KafkaError as error:
             code, message = error.code, error.message
-        parts = [Answered.EntityData(entity_type=kind, entity_name=name) for kind, name in key]
-        answers[key] = Answered(error_code=code, error_message=message, entity=parts)
-    reply = AlterClientQuotasResponse(entries=list(answers.values()))
+        parts = [EntryResult.EntityData(entity_type=kind, entity_name=name) for kind, name in key]
+        results[key] = EntryResult(error_code=code, error_message=message, entity=parts)
+    reply = AlterClientQuotasResponse(entries=list(results.values()))
     return Decision(reply, [] if request.validate_only else records)
 
 
-def _changes(entity: Entity, asked: Asked, existing: Mapping[str, float]) -> list[Message]:
+def _changes(entity: Entity, requested: RequestedEntry, existing: Mapping[str, float]) -> list[Message]:
     wanted: dict[str, float | None] = {}
-    for op in asked.ops:
+    for op in requested.ops:
         if op.key in wanted:
             raise bad_request(
                 f"Duplicate quota key {op.key} not updating quota for this entity {_text(entity)}"
@@ -127,7 +127,7 @@ def check_value(allowed: Mapping[str, str], name: str, value: float) -> None:
 def describe_client_quotas(
     image: QuotasImage, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Entities that match; `strict` leaves out those with parts that the filter does not name."""
+    """The entities that match. `strict` excludes those with parts that the filter does not name."""
     exact: Entity = {}
     any_name: list[str] = []
     for component in request.components:
@@ -155,7 +155,7 @@ def describe_client_quotas(
         if request.strict and len(parts) != len(named):
             continue
         if named <= parts.keys() and all(parts[kind] == name for kind, name in exact.items()):
-            found.append(_shown(entity, values))
+            found.append(_described(entity, values))
     return DescribeClientQuotasResponse(entries=found)
 
 
@@ -171,7 +171,7 @@ def _check_match(match_type: int, match: str | None) -> None:
         raise bad_request(f"Unknown match type {match_type}")
 
 
-def _shown(entity: QuotaEntity, values: Mapping[str, float]) -> Found:
+def _described(entity: QuotaEntity, values: Mapping[str, float]) -> Found:
     return Found(
         entity=[Found.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
         values=[Found.ValueData(key=key, value=value) for key, value in values.items()],

@@ -1,9 +1,9 @@
-"""AlterPartitionReassignments: partitions move to other brokers, and moves that are under way are cancelled.
+"""AlterPartitionReassignments: move partitions to other brokers, or cancel such moves.
 
-In: the replicas that somebody wants, or none for a cancel. Out: PartitionChangeRecords: new replicas are
-added first, those that shall go leave when every new one is in sync (`partition_change`, by AlterPartition).
-How fast data moves is a matter of throttles, which are configs.
-Does not know: who may ask, how replicas are filled.
+In: the wanted replicas, or none to cancel. Out: PartitionChangeRecords. New replicas are added first; the old
+ones are removed when every new one is in sync (`partition_change`, after AlterPartition). Throttles, which
+are configs, limit the speed.
+Does not know: authorization, how replicas copy data.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
 )
 
-# Kafka says no more than the code for these.
-WORDLESS = (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR)
+# For these Kafka sends the error code without a message.
+WITHOUT_MESSAGE = (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 Partition = Topic.ReassignablePartitionResponse
@@ -40,24 +40,26 @@ def alter_partition_reassignments(
         return Decision(AlterPartitionReassignmentsResponse())
     records: list[Message] = []
     topics = []
-    for asked_topic in request.topics:
-        answers = []
-        for asked in asked_topic.partitions:
-            answer = Partition(partition_index=asked.partition_index, error_message=None)
+    for requested_topic in request.topics:
+        results = []
+        for requested in requested_topic.partitions:
+            result = Partition(partition_index=requested.partition_index, error_message=None)
             yield
             try:
                 if not request.allow_replication_factor_change:
-                    _check_factor(context, asked_topic.name, asked.partition_index, asked.replicas)
-                record = _alter(context, asked_topic.name, asked.partition_index, asked.replicas)
+                    _check_factor(
+                        context, requested_topic.name, requested.partition_index, requested.replicas
+                    )
+                record = _alter(context, requested_topic.name, requested.partition_index, requested.replicas)
                 if record is not None:
                     if len(records) >= RECORDS_PER_DECISION_MAX:
                         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
                     records.append(record)
             except KafkaError as error:
-                answer.error_code = error.code
-                answer.error_message = None if error.code in WORDLESS else error.message
-            answers.append(answer)
-        topics.append(Topic(name=asked_topic.name, partitions=answers))
+                result.error_code = error.code
+                result.error_message = None if error.code in WITHOUT_MESSAGE else error.message
+            results.append(result)
+        topics.append(Topic(name=requested_topic.name, partitions=results))
     reply = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
@@ -67,12 +69,12 @@ def alter_partition_reassignments(
 
 
 def refused_reassignments(request: Any, error: KafkaError) -> AlterPartitionReassignmentsResponse:
-    """One error for the request as a whole."""
+    """One error for the whole request."""
     return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)
 
 
 def _check_factor(context: Context, name: str, number: int, replicas: list[int] | None) -> None:
-    """As many replicas as before, if the client says so (KIP-860)."""
+    """Raise KafkaError if the replication factor would change, when the client forbids it (KIP-860)."""
     partition = context.image.topics.partition(name, number)
     if partition is None or replicas is None:
         return
@@ -109,7 +111,7 @@ def _move(
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
     wanted = Wanted(replicas=(*target, *removing), removing=removing or None, adding=adding or None)
-    rules = rules_for(context, topic, context.is_active, unclean_allowed=False, asks_topic=False)
+    rules = rules_for(context, topic, context.is_active, unclean_allowed=False, uses_topic_setting=False)
     return build(partition, topic.id, number, wanted, rules)
 
 

@@ -1,8 +1,7 @@
-"""Answers that say no as a whole: a request's response with one error for everything in it.
+"""Error responses to whole requests: one error for everything in the request.
 
-In: a request and the error that deciding on it raised. Out: the response, in the shape that the API has for
-it.
-Does not know: errors of single topics, which the decisions answer themselves.
+In: a request and the error that its decision raised. Out: the response, in the form of its API.
+Does not know: errors of single topics, which the decisions put into their replies.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-PARTS = ("topics", "results", "responses")  # where answers tell of each thing that was asked for
+PARTS = ("topics", "results", "responses")  # where responses hold one result for each requested item
 
 
 def refusal(request: Message, error: KafkaError, version: int | None = None) -> Message:
@@ -86,20 +85,21 @@ def refusal(request: Message, error: KafkaError, version: int | None = None) -> 
 
         return refused_elections(request, error)
     if request.schema.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-        from barnabas.controller.scram import refused_credentials  # rarely needed
+        from barnabas.controller.scram import refused_credentials  # imported here because it is rarely needed
 
         return refused_credentials(request, error)
     return _with_error(request, code, message)
 
 
-def is_not_controller(answer: Any) -> bool:
-    """Whether the request was refused because another controller is active: as a whole, or topic by topic."""
-    parts = (answer, *(part for name in PARTS for part in getattr(answer, name, None) or ()))
+def is_not_controller(response: Any) -> bool:
+    """Whether the response says that another controller is active, for the whole request or for one of its
+    topics."""
+    parts = (response, *(part for name in PARTS for part in getattr(response, name, None) or ()))
     return any(getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER for part in parts)
 
 
 def _with_error(request: Message, code: int, message: str) -> Message:
-    """The other APIs have one error code for the whole answer, and some a message."""
+    """The other APIs have one error code for the whole response, and some a message."""
     key = request.schema.key
     assert key is not None
     response: Any = response_class(key)()

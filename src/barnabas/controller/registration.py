@@ -1,8 +1,9 @@
-"""Registration of nodes: a broker gets its epoch, a controller tells its listeners; brokers can be removed.
+"""Registration of nodes: a broker gets its epoch, a controller registers its listeners; brokers can be
+unregistered.
 
-In: BrokerRegistration, ControllerRegistration, UnregisterBroker. Out: the registering record; for a broker
-that died without a clean shutdown also the partitions that can no longer trust it. A broker's epoch is the
-offset at which the decision begins, so it grows for ever.
+In: BrokerRegistration, ControllerRegistration, UnregisterBroker. Out: the registration record; after an
+unclean shutdown also the partitions that lose the broker. A broker's epoch is the offset at which the
+decision begins, so it always grows.
 Does not know: heartbeats (`heartbeat`), which listeners are reachable.
 """
 
@@ -47,7 +48,7 @@ def register_broker(
         each.name: FeatureRange(each.min_supported_version, each.max_supported_version)
         for each in request.features
     }
-    # A broker that names no metadata.version is taken for the oldest.
+    # A broker that names no metadata.version counts as the oldest.
     features.setdefault(METADATA_VERSION, FeatureRange(MINIMUM_LEVEL, MINIMUM_LEVEL))
     _check_features(context, features)
     same = existing is not None and existing.incarnation_id == request.incarnation_id
@@ -73,8 +74,8 @@ def register_broker(
 
 
 def _end_of(context: Context, existing: BrokerRegistration, previous_epoch: int) -> Iterator[Message | None]:
-    """What the end of the incarnation before means: a clean one knows the epoch it had, from its shutdown
-    file."""
+    """The records for the end of the previous incarnation. After a clean shutdown the broker names its
+    previous epoch."""
     if previous_epoch == existing.epoch:
         yield from leadership.without_broker(context, existing.id)
     else:
@@ -122,7 +123,7 @@ def _check_directories(context: Context, request: BrokerRegistrationRequest) -> 
 
 
 def _check_features(context: Context, features: dict[str, FeatureRange]) -> None:
-    """Every finalized level must be one that the broker can run with."""
+    """Raise KafkaError unless the broker supports every finalized level."""
     for name in {**features, **context.image.features.finalized}:
         finalized = context.level if name == METADATA_VERSION else context.image.features.level(name)
         lowest, highest = features.get(name, FeatureRange(0, 0))

@@ -1,8 +1,8 @@
-"""AlterUserScramCredentials: SCRAM credentials of users, made, changed and deleted.
+"""AlterUserScramCredentials: create, change and delete the SCRAM credentials of users.
 
-In: the request and the image. Out: one record for each credential that changes, and a result for each user.
-A user may appear once in a request, whatever the mechanism, as in Apache Kafka. Clients send the salted
-password; only the keys that prove it are kept (RFC 5802).
+In: the request and the image. Out: one record for each changed credential, and a result for each user. A user
+may appear once in a request, whatever the mechanism, as in Apache Kafka. Clients send the salted password;
+only the derived keys are stored (RFC 5802).
 Does not know: the exchange in which a credential is used.
 """
 

@@ -1,7 +1,7 @@
-"""Sessions of brokers: when each was last heard of, and how far it has read the metadata log.
+"""Broker sessions: the last contact with each broker, and how far it has read the metadata log.
 
-In: heartbeats and registrations. Out: whether a session is alive, who has been silent for too long.
-The active controller's own memory: it is not in the log, and a new controller starts every session afresh.
+In: heartbeats and registrations. Out: whether a session is alive, which brokers are silent for too long. Only
+the active controller has them: they are not in the log, and a new controller starts every session afresh.
 Does not know: fences (they are in the image), the clock.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 class BrokerSession:
     last_contact_ms: int
     metadata_offset: int = -1
-    controlled_shutdown_offset: int = -1  # -1 until it asks to leave
+    controlled_shutdown_offset: int = -1  # -1 until it asks for a controlled shutdown
 
 
 class BrokerSessions:
@@ -23,7 +23,7 @@ class BrokerSessions:
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
-        self._sessions: dict[int, BrokerSession] = {}  # at most one a registered broker
+        self._sessions: dict[int, BrokerSession] = {}  # at most one per registered broker
 
     def get(self, broker_id: int) -> BrokerSession | None:
         return self._sessions.get(broker_id)
@@ -37,7 +37,7 @@ class BrokerSessions:
         return session
 
     def touch_all(self, now_ms: int) -> None:
-        """Give everybody a new start: the controller itself was not listening."""
+        """Restart all sessions, because the controller itself was suspended."""
         for session in self._sessions.values():
             session.last_contact_ms = now_ms
 
@@ -49,16 +49,16 @@ class BrokerSessions:
         return session is not None and session.last_contact_ms + self.timeout_ms >= now_ms
 
     def silent_ms(self, broker_id: int, now_ms: int) -> int:
-        """How long nothing was heard of a broker."""
+        """The time since the last contact with a broker."""
         return now_ms - self._contact(broker_id)
 
     def expired(self, broker_ids: Iterable[int], now_ms: int) -> list[int]:
-        """Those that were silent for longer than the timeout, the longest silent first."""
+        """The brokers silent for longer than the timeout, the longest silent first."""
         silent = [broker for broker in broker_ids if not self.is_alive(broker, now_ms)]
         return sorted(silent, key=lambda broker: (self._contact(broker), broker))
 
     def until_next_expiry(self, broker_ids: Iterable[int], now_ms: int, at_most_ms: int) -> int:
-        """How long until the next of these sessions could end, if nothing is heard: 1 to `at_most_ms`."""
+        """The time until the next of these sessions could expire: 1 to `at_most_ms`."""
         for broker in broker_ids:
             left_ms = self._contact(broker) + self.timeout_ms + 1 - now_ms
             if 0 < left_ms < at_most_ms:
@@ -66,7 +66,7 @@ class BrokerSessions:
         return at_most_ms
 
     def lowest_active_offset(self, active_brokers: Iterable[int]) -> int | None:
-        """How far the slowest active broker has read; None when no broker is active."""
+        """The metadata offset of the slowest active broker; None if no broker is active."""
         offsets = [
             session.metadata_offset
             for broker in active_brokers

@@ -1,7 +1,6 @@
-"""Rules for topic names, and names that would collide in metrics because `.` and `_` read the same there.
+"""Rules for topic names, and names that collide in metrics because `.` and `_` are the same there.
 
-In: a name. Out: the sentence that Kafka answers for a wrong one, and the form in which colliding names are
-equal.
+In: a name. Out: Kafka's error message for an invalid one, and the form in which colliding names are equal.
 Does not know: which topics exist.
 """
 
@@ -15,7 +14,7 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
 
 def reason_invalid(name: str) -> str | None:
-    """Why a name may not be used, as a sentence; None for a good one."""
+    """Why a name is invalid, as a sentence; None for a valid one."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):

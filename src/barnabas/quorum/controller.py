@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 from barnabas.controller import heartbeat as heartbeats
 from barnabas.controller import producer_ids, registration
 from barnabas.controller.activation import activate
-from barnabas.controller.configs import alter_configs, incremental_alter_configs, sealed_anew
+from barnabas.controller.configs import alter_configs, incremental_alter_configs, resealed
 from barnabas.controller.context import Context, Rng, unlimited
 from barnabas.controller.create_partitions import create_partitions
 from barnabas.controller.create_topics import create_topics
@@ -217,7 +217,7 @@ class Controller:
         writes.append(host.write(lambda: self._register_self(request)))
         secrets = self._secrets
         if secrets is not None:
-            writes.append(host.write(lambda: Decision(None, sealed_anew(image.configs, secrets))))
+            writes.append(host.write(lambda: Decision(None, resealed(image.configs, secrets))))
         now_ms = self._last_timer_ms = self._balanced_ms = self._unclean_ms = self._session_ms()
         is_alone = len(self._log.membership.voters.ids) == 1
         for broker in image.cluster.brokers.values():

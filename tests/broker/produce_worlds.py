@@ -12,7 +12,7 @@ from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.partitions import Partitions
 from barnabas.broker.partitions.topic_rules import TopicRules
-from barnabas.broker.produce.held_answers import Purgatory
+from barnabas.broker.produce.purgatory import Purgatory
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quotas.throttling import Guard
 from barnabas.broker.wire.channel import Channel

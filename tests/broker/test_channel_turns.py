@@ -46,9 +46,9 @@ def test_a_channel_that_is_set_free_by_a_request_of_another_waits_until_that_is_
         name="PLAINTEXT",
     )
     producer, follower = Talking(listener), Talking(listener)
-    producer.hold()  # too many of its answers wait for the follower
+    producer.block_requests()  # too many of its answers wait for the follower
     producer.receive(frames(b"producer-1", b"producer-2", b"producer-3"))
-    follower.at_first = producer.let_go  # it has what the producer waits for
+    follower.at_first = producer.unblock_requests  # it has what the producer waits for
     follower.receive(frames(b"follower-1", b"follower-2"))
     for call in later:
         call()

@@ -20,6 +20,7 @@ from barnabas.broker.partitions.partitions import Partitions
 from barnabas.broker.partitions.topic_rules import TopicRules
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.wire.channel import Channel
+from barnabas.broker.wire.follower_shortcut import FollowerShortcut
 from barnabas.client.core.frames import decode_response, request_frame
 from barnabas.connection.arena import Arena
 from barnabas.metadata.image import EMPTY_IMAGE
@@ -48,13 +49,17 @@ class Following(Channel):
         self.has_shortcut = has_shortcut
         self.shortcuts = 0
 
-    def learn_tail(self, request: Any, session: Any, follower: int) -> None:
+    def learn_fetch(self, request: Any, session: Any, follower: int) -> None:
         if self.has_shortcut:
-            super().learn_tail(request, session, follower)
+            if self.shortcut is None:
+                self.shortcut = CountedShortcut(self)
+            super().learn_fetch(request, session, follower)
 
-    def _follow_again(self, frame: memoryview, version: int, correlation_id: int) -> bool:
-        done = super()._follow_again(frame, version, correlation_id)
-        self.shortcuts += done
+
+class CountedShortcut(FollowerShortcut):
+    def serve(self, frame: memoryview, version: int, correlation_id: int) -> bool:
+        done = super().serve(frame, version, correlation_id)
+        self._channel.shortcuts += done  # type: ignore[attr-defined]
         return done
 
 

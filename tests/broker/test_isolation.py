@@ -14,7 +14,7 @@ from barnabas.broker.fetch.consumer_fetch import ConsumerFetch
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.topic_rules import TopicRules
-from barnabas.broker.produce.held_answers import HeldAnswer
+from barnabas.broker.produce.purgatory import CommittedResponse
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 from barnabas.broker.wire.outbox import Outbox
@@ -222,7 +222,7 @@ def test_a_fetch_that_fails_when_it_is_woken_is_answered_and_the_others_are_too(
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(HeldAnswer, "encode_into"), (HeldAnswer, "_check"), (HeldAnswer, "finish")],
+    [(CommittedResponse, "encode_into"), (CommittedResponse, "_check"), (CommittedResponse, "finish")],
 )
 def test_an_answer_to_a_producer_that_fails_costs_its_connection_alone(
     world: World, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
@@ -254,7 +254,7 @@ def test_a_refusal_that_fails_costs_its_connection_and_timeouts_go_on(
         await scene.pause_follower()
         asking = [asyncio.ensure_future(scene.produce(purpose=name)) for name in ("planted", "other")]
         await asyncio.sleep(0.2)
-        once(monkeypatch, HeldAnswer, "_turn_into_error")
+        once(monkeypatch, CommittedResponse, "_turn_into_error")
         codes = {code_of(answer) for answer in await asyncio.gather(*asking)}
         assert codes == {None, ErrorCode.REQUEST_TIMED_OUT}
         assert code_of(await scene.produce(purpose="other")) is ErrorCode.REQUEST_TIMED_OUT

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.produce.held_answers import HeldAnswer
-from barnabas.broker.wire.channel import HELD_MAX
+from barnabas.broker.produce.purgatory import CommittedResponse
+from barnabas.broker.wire.channel import QUEUE_MAX
 from barnabas.protocol import ErrorCode
 from barnabas.simulation.world.world import World
 
@@ -24,7 +24,7 @@ def world() -> Iterator[World]:
 
 def test_requests_that_are_taken_while_others_time_out_time_out_too(world: World) -> None:
     """A connection with as many unanswered requests as it may have goes on to read when some time out."""
-    requests = 2 * HELD_MAX + 100
+    requests = 2 * QUEUE_MAX + 100
 
     async def act(scene: Scene) -> None:
         await scene.pause_follower()
@@ -62,6 +62,6 @@ def test_a_connection_that_is_gone_is_not_kept_by_requests_that_wait(world: Worl
         assert not committing
         assert not scene.leader.purgatory._waiting
         gc.collect()
-        assert not [each for each in gc.get_objects() if isinstance(each, HeldAnswer)]
+        assert not [each for each in gc.get_objects() if isinstance(each, CommittedResponse)]
 
     play(world, act)

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.broker.coordinators.uncommitted import TOO_LATE, UncommittedResponses
 from barnabas.broker.partitions.commit_waits import CommitCall
-from barnabas.broker.produce.held_answers import SWEEP_SECONDS
+from barnabas.broker.produce.purgatory import SWEEP_SECONDS
 from barnabas.broker.produce.tick import Tick
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse

@@ -35,7 +35,7 @@ class Rule:
 
 
 def purgatory(broken: str, text: str, bug: str, test: str) -> Rule:
-    return Rule(broken, "barnabas.broker.produce.held_answers", text, bug, f"{PURGATORY}::{test}")
+    return Rule(broken, "barnabas.broker.produce.purgatory", text, bug, f"{PURGATORY}::{test}")
 
 
 def coordinators(broken: str, text: str, bug: str, test: str) -> Rule:

@@ -25,7 +25,7 @@ class Target:
 PURGATORY = ("tests/broker/test_purgatory_rules.py",)
 TARGETS = (
     Target(
-        "barnabas.broker.produce.held_answers",
+        "barnabas.broker.produce.purgatory",
         (*PURGATORY, "tests/broker/test_producers_give_up.py", "tests/broker/test_isolation.py"),
     ),
     Target(

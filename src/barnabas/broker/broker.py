@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.coordinators.marker_sender import MarkerSender
 from barnabas.broker.dynamic_settings import DynamicSettings
-from barnabas.broker.produce.held_answers import Purgatory
 from barnabas.broker.produce.preparing import Preparing
+from barnabas.broker.produce.purgatory import Purgatory
 from barnabas.broker.quorum import topology
 from barnabas.broker.quorum.other_brokers import OtherBrokers
 from barnabas.broker.quotas.client_quotas import ClientQuotas

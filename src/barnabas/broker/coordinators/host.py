@@ -278,7 +278,7 @@ class CoordinatorHost(Generic[S]):
         assert isinstance(response, Message)
         partition = self.partition
         if partition.is_dirty and partition.state.has_no_followers:  # the end of this tick commits everything
-            return context.channel.answer_after_tick(response, self._not_written)
+            return context.channel.respond_after_tick(response, self._not_written)
         return response if self.journal.is_all_committed else self._when_committed(response)
 
     def handle_part(self, request: Message, context: RequestContext) -> Message | Deferred:

@@ -61,7 +61,7 @@ class FollowedTail:
         self._answer = AnswerTemplate(response, route.version)
 
     @property
-    def is_usual(self) -> bool:
+    def only_offsets_changed(self) -> bool:
         """Whether nothing but offsets may have changed."""
         asked, partition, wanted = self._asked, self._partition, self._wanted
         return (
@@ -74,7 +74,7 @@ class FollowedTail:
             and self._broker.leader_throttle.is_unlimited
         )
 
-    def stands_for(self, frame: memoryview) -> bool:
+    def matches_request(self, frame: memoryview) -> bool:
         """Whether there is a shortcut for the request that this was made of."""
         return (
             self.route.flexible_response
@@ -85,7 +85,7 @@ class FollowedTail:
     def fetch(self, frame: memoryview) -> FetchContext | None:
         """Take a fetch like those before, if it is one; nothing has happened if it is not."""
         numbers = self._fetch.match(frame)
-        if numbers is None or not self.is_usual:
+        if numbers is None or not self.only_offsets_changed:
             return None
         session_epoch, fetch_offset = numbers
         asked, partition, broker = self._asked, self._partition, self._broker
@@ -106,7 +106,7 @@ class FollowedTail:
         broker.followers_seen(self.follower)
         self._wanted.fetch_offset = fetch_offset
         asked.request = self._wanted
-        asked.high_watermark = LOG_AGREES  # `is_usual` compares epochs
+        asked.high_watermark = LOG_AGREES  # `only_offsets_changed` compares epochs
         self._session.unsettled[asked] = None
         self._session.advance_epoch(broker.clock.now_ms())
         return FetchContext([], self._session, full=False)
@@ -124,7 +124,12 @@ class FollowedTail:
         """The records that the follower has not, and nothing else; None where there is more to say."""
         asked, partition, wanted = self._asked, self._partition, self._wanted
         unsettled = self._session.unsettled
-        if len(unsettled) != 1 or asked not in unsettled or not self.is_usual or not self._has_more:
+        if (
+            len(unsettled) != 1
+            or asked not in unsettled
+            or not self.only_offsets_changed
+            or not self._has_more
+        ):
             return None
         log = partition.log
         try:

@@ -38,7 +38,7 @@ def fetch(
     if follower >= FIRST_FOLLOWER and session.follower_session is not None:
         following = FollowerFetch(request, session, context, follower)
         following.begin()
-        context.channel.learn_tail(request, session, follower)
+        context.channel.learn_fetch(request, session, follower)
         return following.serve()
     reading = ConsumerFetch(request, session, context)
     if broker.quotas.fetch is not None:

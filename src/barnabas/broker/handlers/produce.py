@@ -15,10 +15,10 @@ from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import write_topics
 from barnabas.broker.api.routes import handles
 from barnabas.broker.produce import preparing, producing
-from barnabas.broker.produce.held_answers import Wait
 from barnabas.broker.produce.pending_responses import not_written
 from barnabas.broker.produce.preparing import PreparedBatches
 from barnabas.broker.produce.produce_parts import append_in_parts, is_long
+from barnabas.broker.produce.purgatory import Wait
 from barnabas.broker.produce.verifying import NotVerified, Verified
 from barnabas.protocol import ErrorCode, KafkaError, Message
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -185,9 +185,9 @@ def append_validated(
     if failed and version >= LEADERS_SINCE:
         tell_leaders(response, context)
     if waits:
-        context.channel.answer_after_commit(response, waits, request.timeout_ms)
+        context.channel.respond_after_commit(response, waits, request.timeout_ms)
         return None
-    return context.channel.answer_after_tick(response, not_written)
+    return context.channel.respond_after_tick(response, not_written)
 
 
 def tell_leaders(response: ProduceResponse, context: RequestContext) -> None:

@@ -109,13 +109,14 @@ def of_listener(listener: Listener) -> Iterator[str]:
 
 
 def queued(channel: Channel) -> tuple[int, int]:
-    return len(channel.held) + len(channel.out) + channel.outbox.queued_parts, int(channel.is_busy)
+    return len(channel.response_queue) + len(channel.out) + channel.outbox.queued_parts, int(channel.is_busy)
 
 
 def of_channel(channel: Channel, now: float) -> str:
     return (
         f"last request {api_name(channel.last_api_key)}, quiet for {now - channel.last_active:.1f} s, "
-        f"{'busy' if channel.is_busy else 'free'}, {len(channel.held)} responses wait for followers, "
+        f"{'busy' if channel.is_busy else 'free'}, "
+        f"{len(channel.response_queue)} responses wait for followers, "
         f"{channel.outbox.queued_parts} parts wait to be sent, "
         f"{channel.transport.get_write_buffer_size()} bytes in the transport"
     )

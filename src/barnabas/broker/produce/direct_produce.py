@@ -12,9 +12,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.produce.held_answers import HeldAnswer
 from barnabas.broker.produce.pending_responses import respond_to_producer
 from barnabas.broker.produce.producing import level_of
+from barnabas.broker.produce.purgatory import CommittedResponse
 from barnabas.broker.produce.verifying import Producer, verify_at_once
 from barnabas.protocol import KafkaError
 from barnabas.records.batch import BATCH_OVERHEAD, MAGIC, MAGIC_AT, NO_TIMESTAMP, TRANSACTIONAL_FLAG
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.api.routes import Route
     from barnabas.broker.broker import Broker
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.broker.produce.held_answers import Wait
+    from barnabas.broker.produce.purgatory import Wait
     from barnabas.broker.produce.tick import Tick
     from barnabas.broker.wire.channel import Channel
     from barnabas.protocol.produce_layout import Batches, Placed
@@ -105,7 +105,9 @@ def produce_directly(
     )
     if acks == ALL and not partition.state.has_no_followers:
         waits = [(partition, base_offset)]
-        channel.hold_answer(HeldAnswer(channel, route, correlation_id, response, waits, front.timeout_ms))
+        channel.respond_when_committed(
+            CommittedResponse(channel, route, correlation_id, response, waits, front.timeout_ms)
+        )
         return True
     produced = channel.produced
     if produced.is_last and produced.route is route:
@@ -179,7 +181,9 @@ def produce_several(channel: Channel, route: Route, batches: Batches, correlatio
         return True
     response = layout.response(correlation_id, topics, placed)
     if waits:
-        channel.hold_answer(HeldAnswer(channel, route, correlation_id, response, waits, timeout_ms))
+        channel.respond_when_committed(
+            CommittedResponse(channel, route, correlation_id, response, waits, timeout_ms)
+        )
     else:
         respond_to_producer(channel, route, response)
     return True

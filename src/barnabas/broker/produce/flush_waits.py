@@ -47,7 +47,7 @@ class SyncedResponse:
     def finish(self, failed: Failures) -> None:
         """The tick is written: what the channel answers from now on leaves behind this."""
         self._failed = dict(failed)
-        self.channel.keep_in_order(self)
+        self.channel.enqueue(self)
 
     def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
         """It has been asked."""
@@ -68,13 +68,13 @@ class SyncedResponse:
 
 def encoded_alone(channel: Channel, pending: PendingResponse, failed: Failures) -> list[Any]:
     """The bytes of a response, whatever else the channel is about to send."""
-    out, held = channel.out, channel.held
-    channel.out, channel.held = [], deque()
+    out, queue = channel.out, channel.response_queue
+    channel.out, channel.response_queue = [], deque()
     try:
         pending.finish(failed)
         return channel.out
     finally:
-        channel.out, channel.held = out, held
+        channel.out, channel.response_queue = out, queue
 
 
 class CallsAfterSync:

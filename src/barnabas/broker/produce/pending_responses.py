@@ -1,9 +1,9 @@
-"""Responses that leave when the tick is written: what a channel promised, kept in the order of its requests.
+"""Responses that leave when the tick is written, in the order of the channel's requests.
 
-In: a response, as a message or in bytes. Out: the same in the channel's output when `finish` is called, with
-an error in the place of what could not be written. `HeldAnswer`, which waits for followers after that, is
-the third of this kind.
-Does not know: partitions, files, sockets.
+In: a response, as a message or in bytes. Out: `finish` puts it into the channel's output, with an error for
+each partition that could not be written. There are four kinds: `MessageResponse` and `ProduceResponses` here,
+`CommittedResponse` (waits for followers) and `SyncedResponse` (waits for a sync).
+Does not know: files, sockets.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ProduceResponses:
                     not_written(refused, partition, error)
                 channel.encode(route, correlation_id_of(response), refused)
         else:
-            channel.put(responses)
+            channel.put_encoded(responses)
         counts = channel.tick.counts
         counts[route] = counts.get(route, 0) + len(responses)
 
@@ -119,7 +119,7 @@ def respond_to_producer(channel: Channel, route: Route, response: bytes) -> None
     """Send the response to a produce request when the tick is written."""
     tick, produced = channel.tick, channel.produced
     if not tick.is_open:  # it was a duplicate: there is nothing to write
-        channel.put([response])
+        channel.put_encoded([response])
         route.times.observe(0)
         return
     if produced.responses:

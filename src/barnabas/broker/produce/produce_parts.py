@@ -22,8 +22,8 @@ from barnabas.runtime.pieces import WaitingSteps
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
     from barnabas.broker.partitions.partition import Partition
-    from barnabas.broker.produce.held_answers import Wait
     from barnabas.broker.produce.pending_responses import Refuse
+    from barnabas.broker.produce.purgatory import Wait
     from barnabas.broker.wire.channel import Channel
 
 Data = ProduceRequest.TopicProduceData
@@ -48,7 +48,7 @@ async def append_in_parts(
         return None
     response = ProduceResponse(responses=list(parts.topics.values()), node_endpoints=parts.node_endpoints)
     if parts.waits:
-        context.channel.answer_after_commit(response, parts.waits, request.timeout_ms)
+        context.channel.respond_after_commit(response, parts.waits, request.timeout_ms)
         return None
     return response
 
@@ -119,10 +119,10 @@ class Parts:
     def tick(self) -> Any:
         return self._channel.tick
 
-    def answer_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
+    def respond_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
         return response
 
-    def answer_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
+    def respond_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
         self._found, self._part_waits = response, waits
 
     def refuse(self, reason: str) -> None:

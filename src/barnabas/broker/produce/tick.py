@@ -127,7 +127,7 @@ class Tick:
     def respond(self, pending: PendingResponse) -> None:
         """Finish the response when the tick is written."""
         channel = pending.channel
-        channel.answers_waiting += 1
+        channel.responses_pending += 1
         channel.produced.is_last = False
         self._answers.append(pending)
 
@@ -143,7 +143,7 @@ class Tick:
         while self._committed:
             channels, self._committed = self._committed, {}
             for channel in channels:
-                channel.release_held()
+                channel.send_ready()
 
     def close(self) -> None:
         """End the tick: write, sync what must be, answer, advance. Also called early when the receive memory
@@ -199,7 +199,7 @@ class Tick:
         channels: dict[Channel, None] = {}
         for pending in answers:
             channel = pending.channel
-            channel.answers_waiting -= 1
+            channel.responses_pending -= 1
             channels[channel] = None
             try:
                 pending.finish(failed)

@@ -54,7 +54,7 @@ def throttled(answer: Any, context: RequestContext, wait_ms: int) -> Answer | De
         channel.mute(wait_ms)
         return answer
     if answer is None:
-        unsent = channel.unsent()
+        unsent = channel.pop_unsent()
         if unsent is not None:
             tell(unsent, wait_ms)
         channel.mute(wait_ms)
@@ -78,7 +78,7 @@ async def told_later(
     answer: Awaitable[Message | None], context: RequestContext, wait_ms: int
 ) -> Message | None:
     response = await answer
-    told = response or context.channel.unsent()
+    told = response or context.channel.pop_unsent()
     if told is not None:
         tell(told, wait_ms)
     context.channel.mute(wait_ms)

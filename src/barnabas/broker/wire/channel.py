@@ -1,9 +1,9 @@
-"""The channel: one client's connection; frames in, handlers called, answers out in request order.
+"""The channel: one client's connection. It reads frames, calls handlers and sends responses in request order.
 
-Requests are handled as they arrive, several a wake-up. A handler that cannot answer at once makes the
-channel busy: what arrives meanwhile waits (bounded, then reading pauses), which keeps the order of answers
-and is the backpressure. A malformed request, an unknown API or version closes the connection, as Kafka
-does. Does not know: what the requests mean, where the data lies.
+A channel handles requests as they arrive, several a wake-up. A handler that cannot respond at once makes the
+channel busy. Requests that arrive meanwhile wait; when they fill the inbox, the channel stops reading. This
+keeps responses in order and slows the client down. A malformed request, an unknown API or an unknown version
+closes the connection, as in Kafka. Does not know: what requests mean, where records are stored.
 """
 
 from __future__ import annotations
@@ -21,37 +21,40 @@ from barnabas.broker.api.deferred import Deferred, Response
 from barnabas.broker.api.large_requests import LARGE_FRAME_BYTES, handle_large
 from barnabas.broker.api.request_header import read_header, skip_header
 from barnabas.broker.produce.direct_produce import produce_directly
-from barnabas.broker.produce.held_answers import HeldAnswer
 from barnabas.broker.produce.pending_responses import NO_RESPONSES, MessageResponse, ProduceResponses
+from barnabas.broker.produce.purgatory import CommittedResponse
+from barnabas.broker.wire.follower_shortcut import FollowerShortcut
 from barnabas.broker.wire.outbox import Outbox
-from barnabas.broker.wire.remembering import Remembering
 from barnabas.connection.inbox import FRAME_BYTES_MIN, SIZE_BYTES, Inbox
 from barnabas.protocol import ApiKey, Message, ProtocolError
 
 if TYPE_CHECKING:
     from barnabas.broker.api.routes import Route
     from barnabas.broker.produce.flush_waits import SyncedResponse
-    from barnabas.broker.produce.held_answers import Wait
     from barnabas.broker.produce.pending_responses import Refuse
+    from barnabas.broker.produce.purgatory import Wait
     from barnabas.broker.wire.server import Listener
+    from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.protocol.messages.produce import ProduceResponse
+    from barnabas.replication.fetch_sessions import FetchContext
 
 log = logging.getLogger("barnabas.channel")
 _size = struct.Struct(">i").unpack_from
 _head = struct.Struct(">hhih").unpack_from
 _FETCH = int(ApiKey.FETCH)
 HEADER_BYTES_MIN = 10
-REQUESTS_A_TURN = 100  # some milliseconds; producers' requests, which are short, do not count
-HELD_MAX = 512  # answers that wait for followers; no further request is taken then
+REQUESTS_A_TURN = 100  # some milliseconds; requests of `produce_directly` are short and do not count
+QUEUE_MAX = 512  # responses that wait in order; the channel handles no further request then
 MUTED_MS_MAX = 15 * 60 * 1000  # so that dead peers are still detected
 
 
-class Channel(Remembering, asyncio.BufferedProtocol):
+class Channel(asyncio.BufferedProtocol):
     __slots__ = (
-        "_body_at", "_client_raw", "_frame", "_has_held", "_has_slices", "_holds", "_is_closing",
-        "_is_full_of_held", "_is_paused", "_muted", "_route", "_routes", "_time", "_turn", "_unsent",
-        "_waiting_for", "answers_waiting", "context", "held", "host", "inbox", "is_busy", "last_active",
-        "listener", "now_ms", "out", "outbox", "partitions", "produced", "tick", "transport",
+        "_blocks", "_body_at", "_client_raw", "_frame", "_has_pending", "_has_slices", "_is_closing",
+        "_is_paused", "_is_queue_full", "_muted", "_route", "_routes", "_time", "_turn", "_unsent",
+        "_waiting_for", "context", "host", "inbox", "is_busy", "last_active", "listener", "now_ms", "out",
+        "outbox", "partitions", "produced", "response_queue", "responses_pending", "shortcut", "tick",
+        "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, host: str) -> None:
@@ -64,25 +67,25 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.inbox = Inbox(listener.tick.arena, listener.frame_bytes_max)
         self.context = RequestContext(listener.broker, self, listener.name)
         self.host = self.context.host = host
-        self.out: list[Any] = []  # encoded answers of this wake-up
+        self.out: list[Any] = []  # encoded responses of this wake-up
         self.produced = ProduceResponses(self)
-        self.answers_waiting = 0  # given to the tick and not yet encoded: later answers queue behind them
-        # Answers that wait for followers, in order, and whatever is to leave behind them.
-        self.held: deque[HeldAnswer | SyncedResponse | list[Any]] = deque()
-        self._is_full_of_held = False
+        self.responses_pending = 0  # the tick has them and will encode them: later responses go behind them
+        # Responses that wait for followers or a sync, and encoded responses that must leave after them.
+        self.response_queue: deque[CommittedResponse | SyncedResponse | list[Any]] = deque()
+        self._is_queue_full = False
         self.is_busy = False
-        self._holds = 0  # reasons to take no further request
-        self._has_held = False  # the last handler left its response to a held answer
+        self._blocks = 0  # reasons to handle no further request
+        self._has_pending = False  # the last request is over when its CommittedResponse leaves
         self._has_slices = False  # log slices are in `out`
         self.last_active = 0.0
         self._route: Route
         self._frame: memoryview
         self._body_at = 0  # in the frame
-        self._tail = self._named_last = None
+        self.shortcut: FollowerShortcut | None = None
         self._client_raw: memoryview | None = None
         self._waiting_for: Deferred | asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
-        self._unsent: Message | None = None  # what the last handler left for the tick to send
+        self._unsent: Message | None = None  # the response that the last handler gave to the tick
         self._is_paused = False
         self._is_closing = False
 
@@ -128,18 +131,18 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.outbox.close()
         self.inbox.release_buffers()
         self.out.clear()
-        for held in self.held:
-            if isinstance(held, HeldAnswer) and not held.is_ready:
-                self.listener.broker.purgatory.abandon(held)
-        self.held.clear()
+        for waiting in self.response_queue:
+            if isinstance(waiting, CommittedResponse) and not waiting.is_ready:
+                self.listener.broker.purgatory.abandon(waiting)
+        self.response_queue.clear()
         self.listener.dismiss(self)
-        # Circles would wait for the collector of garbage: for hours, if the connection was open for seconds.
-        self.context, self.produced = NO_CONTEXT, NO_RESPONSES
+        # Reference cycles would wait for the garbage collector, possibly for hours.
+        self.context, self.produced, self.shortcut = NO_CONTEXT, NO_RESPONSES, None
 
     # -- requests ------------------------------------------------------------------------------
 
     def _handle(self, run: memoryview) -> bool:
-        """Handle the frames in a run; whether there was any."""
+        """Handle the frames in a run. Returns whether there was any."""
         position, end = 0, len(run)
         inbox, tick = self.inbox, self.tick
         inbox.arena.is_lent = True
@@ -150,7 +153,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
                 start, position = position, position + SIZE_BYTES + size
                 if position > end or not FRAME_BYTES_MIN <= size <= inbox.frame_bytes_max:
                     position = start
-                    inbox.frame_end(run, start, end)  # raises where it is the size that is wrong
+                    inbox.frame_end(run, start, end)  # raises if the size is wrong
                     break
                 self._request(run[start + SIZE_BYTES : position])
         except ProtocolError as error:
@@ -159,9 +162,8 @@ class Channel(Remembering, asyncio.BufferedProtocol):
             log.exception("a request from %s failed; the connection is closed", self.host)
             self.close()
         finally:
-            inbox.arena.is_lent = False  # else others would wait for it for ever
-        if self._is_closing:
-            position = end
+            inbox.arena.is_lent = False  # otherwise other channels would wait for it for ever
+        position = end if self._is_closing else position
         inbox.consume(run, position, referenced=tick.is_open)
         if tick.is_open:
             tick.channel_done()
@@ -170,7 +172,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if inbox.waits_for_memory:
             self.pause()
             tick.arena.wait_for_room(self.resume)
-        if self.out and not self.answers_waiting:
+        if self.out and not self.responses_pending:
             self.send()
         return position > 0
 
@@ -178,12 +180,15 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if len(frame) < HEADER_BYTES_MIN:
             raise ProtocolError("header", f"{len(frame)} bytes are too few for a request header")
         key, version, correlation_id, client_length = _head(frame)
-        if key == _FETCH and self._tail is not None and self._follow_again(frame, version, correlation_id):
-            return
+        if key == _FETCH:
+            known = self.shortcut
+            if known is not None and known.tail is not None and known.serve(frame, version, correlation_id):
+                return
         route = self._routes.get(key << 16 | version)
         if route is None:
-            route = self._find_route(key, version)
+            route = self.listener.router.find(key, version)
             if route is None:
+                self.refuse(f"api key {key} version {version} is not served on listener {self.listener.name}")
                 return
         position = HEADER_BYTES_MIN + client_length if client_length > 0 else HEADER_BYTES_MIN
         if route.layout is not None and produce_directly(self, route, frame, position, correlation_id):
@@ -192,10 +197,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         if route.flexible_request:
             if position >= len(frame):
                 raise ProtocolError("header", "the header is cut off")
-            if frame[position]:
-                position = skip_header(frame)
-            else:
-                position += 1
+            position = skip_header(frame) if frame[position] else position + 1
         context = self.context
         context.correlation_id = correlation_id
         context.version = version
@@ -209,72 +211,72 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         request, _ = route.decode(frame, position)
         self._frame = frame
         self._body_at = position
-        self._handled(route, correlation_id, route.handler(request, context), started)
+        self.accept_result(route, correlation_id, route.handler(request, context), started)
         self._turn -= 1
-        if not self._turn:  # the rest has the next turn of the loop, behind those of others
-            self.hold()
-            self.listener.loop.call_soon(self.let_go)
+        if not self._turn:  # handle the rest in the next turn of the loop, after other channels
+            self.block_requests()
+            self.listener.loop.call_soon(self.unblock_requests)
 
-    def _handled(self, route: Route, correlation_id: int, answer: Any, started: int) -> None:
-        """A handler has answered, or will, or has left it to the tick."""
-        if answer is not None and not isinstance(answer, Message):
-            self._wait(route, correlation_id, answer, started)
+    def accept_result(self, route: Route, correlation_id: int, result: Any, started: int) -> None:
+        """Accept what a handler returned: a response, a promise of one, or None if the tick has it."""
+        if result is not None and not isinstance(result, Message):
+            self._wait(route, correlation_id, result, started)
             return
-        if answer is not None:
-            self.answer(route, correlation_id, answer)
+        if result is not None:
+            self.respond(route, correlation_id, result)
         self._observe(route, started)
 
     def _observe(self, route: Route, started: int) -> None:
-        """A request is over; one that was left to a held answer is when that leaves."""
-        if self._has_held:
-            self._has_held = False
+        """Count the time of a request that is over. A CommittedResponse counts its own when it leaves."""
+        if self._has_pending:
+            self._has_pending = False
         else:
             route.times.observe(perf_counter_ns() - started)
 
     def read_client(self, frame: memoryview, position: int, route: Route) -> None:
-        """Check and remember the client id, if it is another one than before."""
+        """Check and remember the client id if it differs from the last request's."""
         if self._client_raw is not None and frame[8:position] == self._client_raw:
             return
         header, _ = read_header[route.flexible_request](frame, 0)
         self.context.client_id = header.client_id
         self._client_raw = memoryview(bytes(frame[8:position]))
 
-    def _find_route(self, key: int, version: int) -> Route | None:
-        found = self.listener.router.find(key, version)
-        if found is None:
-            self.refuse(f"api key {key} version {version} is not served on listener {self.listener.name}")
-        return found
+    def learn_fetch(self, request: FetchRequest, session: FetchContext, follower: int) -> None:
+        """Remember the follower's fetch that is being handled: the next may take a shortcut."""
+        if self.shortcut is None:
+            self.shortcut = FollowerShortcut(self)
+        self.shortcut.learn(request, session, follower, self._route, self._frame, self._body_at)
 
-    def _wait(self, route: Route, correlation_id: int, answer: Any, started: int) -> None:
-        """The handler answers later; until then the channel takes no further request."""
+    def _wait(self, route: Route, correlation_id: int, result: Any, started: int) -> None:
+        """Wait for a handler that responds later. The channel handles no further request until then."""
         self.is_busy = True
 
         def finished(response: Response | None) -> None:
             self._waiting_for = None
-            self.is_busy = self._holds > 0
+            self.is_busy = self._blocks > 0
             self._observe(route, started)
             if self._is_closing:
                 return
             try:
                 if response is not None:
-                    self.answer(route, correlation_id, response)
-                if self.out and not self.answers_waiting:
+                    self.respond(route, correlation_id, response)
+                if self.out and not self.responses_pending:
                     self.send()
             except Exception:
                 self.fail("answering")
                 return
             self._continue()
 
-        if isinstance(answer, Deferred):
-            self._waiting_for = answer
-            answer.then(finished)
+        if isinstance(result, Deferred):
+            self._waiting_for = result
+            result.then(finished)
         else:
-            task = self._waiting_for = self.listener.loop.create_task(self._await(answer, finished))
-            task.add_done_callback(lambda _: answer.close())  # of a task that is cancelled before it begins
+            task = self._waiting_for = self.listener.loop.create_task(self._await(result, finished))
+            task.add_done_callback(lambda _: result.close())  # if the task was cancelled before it began
 
-    async def _await(self, answer: Coroutine[Any, Any, Message | None], finished: Any) -> None:
+    async def _await(self, result: Coroutine[Any, Any, Message | None], finished: Any) -> None:
         try:
-            response = await answer
+            response = await result
         except ProtocolError as error:
             self.refuse(f"malformed request: {error}")
             return
@@ -285,7 +287,7 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         finished(response)
 
     def _continue(self) -> None:
-        """Handle what arrived while the channel was busy, then read on; but not within another's request."""
+        """Handle requests that arrived meanwhile, then read on; not within another channel's request."""
         if self.inbox.arena.is_lent:
             self.listener.loop.call_soon(self._continue)
             return
@@ -303,16 +305,16 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         ):
             self.resume()
 
-    # -- answers -------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------
 
-    def answer(self, route: Route, correlation_id: int, response: Response) -> None:
-        if self.answers_waiting:
+    def respond(self, route: Route, correlation_id: int, response: Response) -> None:
+        if self.responses_pending:
             self.tick.respond(MessageResponse(self, route, correlation_id, response))
         else:
             self.encode(route, correlation_id, response)
 
-    def answer_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
-        """Answer when the tick is written; at once if the tick has nothing to write."""
+    def respond_after_tick(self, response: Message, refuse: Refuse) -> Message | None:
+        """Respond when the tick is written. Returns the response if the tick has nothing to write."""
         if not self.tick.is_open:
             return response
         if self.listener.router.is_guarded:
@@ -321,47 +323,48 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.tick.respond(MessageResponse(self, self._route, correlation_id, response, refuse))
         return None
 
-    def answer_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
-        """Answer when every replica in sync has what was appended."""
+    def respond_after_commit(self, response: ProduceResponse, waits: list[Wait], timeout_ms: int) -> None:
+        """Respond when every in-sync replica has the appended batches."""
         if self.listener.router.is_guarded:
             self._unsent = response
-        self._has_held = True
+        self._has_pending = True
         correlation_id = self.context.correlation_id
-        self.hold_answer(HeldAnswer(self, self._route, correlation_id, response, waits, timeout_ms))
+        pending = CommittedResponse(self, self._route, correlation_id, response, waits, timeout_ms)
+        self.respond_when_committed(pending)
 
-    def hold_answer(self, held: HeldAnswer) -> None:
-        """Wait for the tick if anything is staged, then for followers."""
-        if self.tick.is_open or self.answers_waiting:
-            self.tick.respond(held)
+    def respond_when_committed(self, pending: CommittedResponse) -> None:
+        """Finish the response when the tick is written, or now if nothing is staged."""
+        if self.tick.is_open or self.responses_pending:
+            self.tick.respond(pending)
         else:
-            held.finish({})
+            pending.finish({})
 
-    def held_back(self, held: HeldAnswer) -> None:
-        """An answer waits for followers: what is answered from now on leaves behind it."""
+    def wait_in_purgatory(self, pending: CommittedResponse) -> None:
+        """Let a response wait for followers. Later responses leave after it."""
         if self._is_closing:
-            self.listener.broker.purgatory.abandon(held)
+            self.listener.broker.purgatory.abandon(pending)
             return
-        self.listener.broker.purgatory.add(held)
-        self.keep_in_order(held)
+        self.listener.broker.purgatory.add(pending)
+        self.enqueue(pending)
 
-    def keep_in_order(self, held: HeldAnswer | SyncedResponse) -> None:
-        self.held.append(held)
-        if len(self.held) >= HELD_MAX and not self._is_full_of_held:
-            self._is_full_of_held = True
-            self.hold()
+    def enqueue(self, pending: CommittedResponse | SyncedResponse) -> None:
+        self.response_queue.append(pending)
+        if len(self.response_queue) >= QUEUE_MAX and not self._is_queue_full:
+            self._is_queue_full = True
+            self.block_requests()
 
-    def release_held(self) -> None:
-        """Send answers from the first one on, up to one that still waits. Never raises."""
-        held = self.held
+    def send_ready(self) -> None:
+        """Send the queued responses up to the first that still waits. Never raises."""
+        queue = self.response_queue
         try:
-            while held:
-                first = held[0]
+            while queue:
+                first = queue[0]
                 if isinstance(first, list):
-                    held.popleft()
+                    queue.popleft()
                     self.out += first
                     self._has_slices = True  # perhaps
                 elif first.is_ready:
-                    held.popleft()
+                    queue.popleft()
                     first.encode_into(self)
                 else:
                     break
@@ -369,32 +372,31 @@ class Channel(Remembering, asyncio.BufferedProtocol):
                 self.send()
         except Exception:
             self.fail("answering")
-        if self._is_full_of_held and len(held) < HELD_MAX // 2:
-            self._is_full_of_held = False
-            self.let_go()
+        if self._is_queue_full and len(queue) < QUEUE_MAX // 2:
+            self._is_queue_full = False
+            self.unblock_requests()
 
-    def put(self, answers: list[bytes]) -> None:
-        """Answers that are encoded already."""
-        if self.held:
-            self.held.append(answers)
+    def put_encoded(self, responses: list[bytes]) -> None:
+        if self.response_queue:
+            self.response_queue.append(responses)
         else:
-            self.out += answers
+            self.out += responses
 
     def encode(self, route: Route, correlation_id: int, response: Response) -> None:
-        """Append the framed answer to `out`; `send` puts it on the wire."""
+        """Append the framed response to `out`, or behind queued responses. `send` sends it."""
         if self._is_closing:
             return
         out = self.out
-        if self.held:
+        if self.response_queue:
             out = []
-            self.held.append(out)
+            self.response_queue.append(out)
         self.encode_to(out, route, correlation_id, response)
 
     def encode_to(self, out: list[Any], route: Route, correlation_id: int, response: Response) -> None:
         try:
             parts = route.framed(correlation_id, response)
         except Exception:
-            log.exception("an answer to %s cannot be encoded; the connection is closed", self.host)
+            log.exception("a response to %s cannot be encoded; the connection is closed", self.host)
             self.close()
             return
         if route.key == _FETCH:
@@ -412,29 +414,27 @@ class Channel(Remembering, asyncio.BufferedProtocol):
                 self.is_busy = True
 
     def _output_done(self) -> None:
-        """A long answer has left: the next request may be handled."""
-        if self._waiting_for is None and not self._holds:
+        """Handle the next request: a long response was sent."""
+        if self._waiting_for is None and not self._blocks:
             self.is_busy = False
             self._continue()
 
-    def hold(self) -> None:
-        """Take no further request until `let_go`, as often as it was held: answers wait for the disk, the
-        client for its quota.
-        """
+    def block_requests(self) -> None:
+        """Handle no further request until `unblock_requests` was called as often as this."""
         self.is_busy = True
-        self._holds += 1
+        self._blocks += 1
 
-    def let_go(self) -> None:
-        self._holds -= 1
+    def unblock_requests(self) -> None:
+        self._blocks -= 1
         self._output_done()
 
     # -- quotas --------------------------------------------------------------------------------
 
     def mute(self, wait_ms: int) -> None:
-        """Read nothing for this long; answers leave all the same."""
+        """Read nothing for this long. Responses are still sent."""
         until = self._time() + min(wait_ms, MUTED_MS_MAX) / 1000
         if self._muted is None:
-            self.hold()
+            self.block_requests()
             self.pause()
         elif until <= self._muted.when():
             return
@@ -444,14 +444,14 @@ class Channel(Remembering, asyncio.BufferedProtocol):
 
     def _unmute(self) -> None:
         self._muted = None
-        self.let_go()
+        self.unblock_requests()
 
     @property
     def request_size(self) -> int:
         return len(self._frame)
 
-    def unsent(self) -> Message | None:
-        """The answer that waits for the tick, if the last handler left one: it can still be changed."""
+    def pop_unsent(self) -> Message | None:
+        """Return and forget the response that the last handler gave to the tick. It can still be changed."""
         found, self._unsent = self._unsent, None
         return found
 
@@ -473,25 +473,25 @@ class Channel(Remembering, asyncio.BufferedProtocol):
         self.close()
 
     def fail(self, doing: str) -> None:
-        """An answer could not be made or sent, for a reason that nobody foresaw: the client has to ask again,
-        over another connection. For an `except` block."""
+        """Log an unexpected exception and close the connection; the client has to retry on another one. Call
+        it in an `except` block."""
         self.tick.unexpected.note(doing, self.host)
         self.close()
 
     def abort(self, reason: str) -> None:
-        """Close at once, whatever waits to be written. Told to who looks closely: a flood makes many."""
+        """Close at once without sending queued responses. Logged at DEBUG: a flood causes many."""
         log.debug("closing the connection from %s: %s", self.host, reason)
         self._is_closing = True
         self.transport.abort()
 
     @property
     def last_api_key(self) -> int:
-        """Of the last request that took the ordinary path; -1 before there was one."""
+        """The API key of the last request that was decoded; -1 before the first."""
         return self._route.key if hasattr(self, "_route") else -1
 
     @property
     def has_spoken(self) -> bool:
-        """Whether a request has come."""
+        """Whether the client has sent a request."""
         return self._client_raw is not None
 
     def close(self) -> None:

@@ -154,7 +154,7 @@ class Listening:
                 listener.router.guard(guard)
             if guard is not None:
                 for channel in listener.channels:
-                    channel.forget_shortcuts()
+                    channel.shortcut = None  # every request is counted from now on
         levels = self._broker.quotas.addresses
         self.limits.address_levels = levels
         if levels is not None and any(not is_address(host) for host in levels.hosts()):

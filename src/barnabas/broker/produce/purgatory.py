@@ -2,7 +2,7 @@
 
 In: an answer, and the places in partitions that it waits for. Out: the answer, when the high watermark of
 each has passed; or why not: the leader changed, too few are in sync, the client's patience is over. Answers
-of one channel leave in the order of its requests (see `Channel.held`).
+of one channel leave in the order of its requests (see `Channel.response_queue`).
 Does not know: followers, logs.
 """
 
@@ -28,7 +28,7 @@ Wait = tuple["Partition", int]
 SWEEP_SECONDS = 0.5
 
 
-class HeldAnswer:
+class CommittedResponse:
     __slots__ = (
         "_correlation_id", "_missing", "_response", "_route", "_started_ns", "_waits", "channel", "is_ready",
         "timeout_ms",
@@ -70,14 +70,14 @@ class HeldAnswer:
         channel = self.channel
         if missing:
             self._missing = missing
-            channel.held_back(self)
+            channel.wait_in_purgatory(self)
         else:
             self.is_ready = True
-            if channel.held:
-                channel.held.append(self)
+            if channel.response_queue:
+                channel.response_queue.append(self)
             else:
                 self.encode_into(channel)
-                if not channel.answers_waiting and not channel.tick.is_open:
+                if not channel.responses_pending and not channel.tick.is_open:
                     channel.send()
 
     def rests_on(self, due: Collection[Partition]) -> Collection[Partition]:
@@ -146,13 +146,13 @@ class Purgatory:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._left: dict[Partition, None] = {}  # where answers waited that are not wanted any more
-        self._waiting: deque[tuple[float, HeldAnswer]] = deque()
+        self._waiting: deque[tuple[float, CommittedResponse]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return sum(not held.is_ready for _, held in self._waiting)
 
-    def add(self, held: HeldAnswer) -> None:
+    def add(self, held: CommittedResponse) -> None:
         waiting = self._waiting
         while waiting and waiting[0][1].is_ready:
             waiting.popleft()
@@ -160,7 +160,7 @@ class Purgatory:
         if self._timer is None:
             self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def abandon(self, held: HeldAnswer) -> None:
+    def abandon(self, held: CommittedResponse) -> None:
         """The client is gone. Its answer is forgotten with the next sweep."""
         held.is_ready = True
         for partition in held.partitions:
@@ -196,7 +196,7 @@ class Purgatory:
             for partition in left:
                 partition.forget_ready()
             for channel in channels:
-                channel.release_held()
+                channel.send_ready()
         finally:
             if self._timer is None and (self._waiting or self._left):
                 self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)

@@ -24,7 +24,7 @@ from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.records.record import Record, build_batch
 from barnabas.runtime.disk import Disk
 from barnabas.settings import BrokerSettings
-from barnabas.storage.logs.log import HOT_S, Log
+from barnabas.storage.logs.log import CACHED_S, Log
 from barnabas.storage.segments.segment import Segment
 from barnabas.testing.ports import free_ports
 
@@ -136,7 +136,7 @@ def test_a_tail_that_was_idle_for_long_is_read_by_a_thread(tmp_path: Path) -> No
         written = await talk.fetch()
         assert talk.broker.cold_fetches == 0, "what was just written is in memory"
 
-        talk.log.written_s -= HOT_S
+        talk.log.written_s -= CACHED_S
         assert await talk.fetch() == written
         assert talk.broker.cold_fetches == 0, "it is still in the page cache"
 
@@ -156,11 +156,11 @@ def test_what_is_sent_late_is_looked_for_in_the_page_cache_again(tmp_path: Path)
         await talk.create()
         await talk.produce(b"x" * 300_000)
         found = talk.log.read(0, 1 << 20)
-        assert found.hot
-        assert found.is_resident(0, 1 << 20)
+        assert found.likely_cached
+        assert found.is_cached(0, 1 << 20)
         evict(talk.log.active.path)
-        assert found.is_cached(0, 1 << 20), "very likely, as far as the slice knows"
-        assert not found.is_resident(0, 1 << 20)
+        assert found.can_read_without_disk(0, 1 << 20), "very likely, as far as the slice knows"
+        assert not found.is_cached(0, 1 << 20)
 
     with_node(tmp_path / "data", use)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.fetch.reading import READ_COMMITTED, Asked, read
+from barnabas.broker.fetch.partition_data import READ_COMMITTED, Asked, read_partition
 from barnabas.broker.metrics import Metrics
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.partitions.topic_rules import TopicRules
@@ -201,7 +201,7 @@ class World:
         seen: list[int] = []
         while consumer.offset < self.stable_offset():
             asked = Asked(fetch_offset=consumer.offset)
-            answer = read(partition, asked, bytes_max, READ_COMMITTED, at_least_one=True)
+            answer = read_partition(partition, asked, bytes_max, READ_COMMITTED, at_least_one=True)
             records: Any = answer.records
             aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
             before = consumer.offset

@@ -105,10 +105,10 @@ def test_a_slice_of_bytes_that_were_truncated_is_an_error_not_a_short_answer(log
 def test_reads_at_the_end_are_hot_and_old_ones_are_not(log: Log) -> None:
     fill(log, 200)
 
-    assert log.is_hot(199)
-    assert log.read(199, 1000).hot
-    assert not log.is_hot(0)
-    assert not log.read(0, 1000).hot
+    assert log.is_likely_cached(199)
+    assert log.read(199, 1000).likely_cached
+    assert not log.is_likely_cached(0)
+    assert not log.read(0, 1000).likely_cached
 
 
 def test_reading_on_needs_no_search(log: Log) -> None:

@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetching import ColdRead, Fetching, Results
-from barnabas.broker.fetch.reading import EMPTY, NOT_KNOWN, READ_COMMITTED, PartitionData, nothing_now, read
+from barnabas.broker.fetch.partition_data import (
+    EMPTY,
+    NOT_KNOWN,
+    READ_COMMITTED,
+    PartitionData,
+    nothing_now,
+    read_partition,
+)
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.runtime.shortage import Shortage
@@ -101,7 +108,7 @@ class ConsumerFetch(Fetching):
                     data = elsewhere(partition, closest)
                     is_urgent = True
                 else:
-                    data = read(
+                    data = read_partition(
                         partition,
                         asked.request,
                         min(asked.request.partition_max_bytes, self._max_bytes - total),
@@ -111,7 +118,7 @@ class ConsumerFetch(Fetching):
                 total += len(data.records or b"")
                 is_urgent = is_urgent or data.diverging_epoch.epoch >= 0
                 can_wait = True
-            except Shortage:  # of descriptors: others read too many files at this moment
+            except Shortage:  # of descriptors: too many files are open at this moment
                 data = nothing_now(partition)
                 can_wait = True
             except KafkaError as error:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.api.deferred import Deferred, Response
-from barnabas.broker.fetch.reading import refused
+from barnabas.broker.fetch.partition_data import refused
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 

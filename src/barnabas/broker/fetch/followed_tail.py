@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetch_templates import AnswerTemplate, FetchTemplate
-from barnabas.broker.fetch.reading import PartitionData
+from barnabas.broker.fetch.partition_data import PartitionData
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.replication.fetch_sessions import LOG_AGREES, FetchContext
@@ -134,7 +134,7 @@ class FollowedTail:
         log = partition.log
         try:
             found = log.read(wanted.fetch_offset, wanted.partition_max_bytes, log.written_offset)
-            if not 0 < len(found) <= RECORDS_BYTES_MAX or not found.hot:
+            if not 0 < len(found) <= RECORDS_BYTES_MAX or not found.likely_cached:
                 return None
             records = found.read()
         except (OSError, KafkaError):

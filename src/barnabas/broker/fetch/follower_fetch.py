@@ -12,7 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetching import ColdRead, Fetching, Results
-from barnabas.broker.fetch.reading import NOT_KNOWN, PartitionData, divergence, nothing_now, read
+from barnabas.broker.fetch.partition_data import (
+    NOT_KNOWN,
+    PartitionData,
+    divergence,
+    nothing_now,
+    read_partition,
+)
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.replication.fetch_sessions import LOG_AGREES, NOT_SENT_YET
@@ -147,7 +153,7 @@ class FollowerFetch(Fetching):
             partition = self.find(asked)
             waits = self._broker.leader_throttle.holds_back(partition, self._follower)
             room = min(asked.request.partition_max_bytes, self._max_bytes - total)
-            return read(
+            return read_partition(
                 partition,
                 asked.request,
                 0 if waits else room,

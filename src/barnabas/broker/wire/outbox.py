@@ -111,7 +111,7 @@ class Outbox:
             while self._parts:
                 part = self._parts[0]
                 is_slice = isinstance(part, LogSlice)
-                if is_slice and not part.is_resident(self._sent, CHUNK_BYTES):
+                if is_slice and not part.is_cached(self._sent, CHUNK_BYTES):
                     self._unwatch()
                     self._warm(part)
                     return False
@@ -213,7 +213,7 @@ def small_enough(parts: list[Any]) -> bytes | None:
     """All parts as one piece, or None when a slice is too long or not in the page cache."""
     for index, part in enumerate(parts):
         if isinstance(part, LogSlice):
-            if len(part) > SMALL_BYTES or not part.is_cached(0, len(part)):
+            if len(part) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
                 return None
             parts[index] = part.read()
     return parts[0] if len(parts) == 1 else b"".join(parts)

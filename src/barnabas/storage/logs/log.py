@@ -31,8 +31,8 @@ from barnabas.storage.segments.settings import INT64_MAX, LogSettings
 from barnabas.storage.segments.transaction_index import AbortedTransaction
 
 # The last bytes of a log count as cached for a while after an append; later the page cache is queried.
-HOT_BYTES = 16 << 20
-HOT_S = 30.0
+CACHED_BYTES = 16 << 20
+CACHED_S = 30.0
 
 WARM_BYTES = 1 << 20
 
@@ -287,26 +287,26 @@ class Log(LogTail):
         segments = self.segments
         return sum(segment.size for segment in segments[max(reading.floor(segments, offset), 0) :])
 
-    def is_hot(self, offset: int) -> bool:
-        """Whether a read at `offset` very likely hits the page cache, so that it may run on the event
-        loop."""
+    def is_likely_cached(self, offset: int) -> bool:
+        """Whether records from here on are very likely in the page cache: near the log's end, written a short
+        while ago. A guess without a system call."""
         writer = self._writer
         if writer is None or offset < max(self.opened_at_offset, self.active.base_offset):
             return offset >= self.written_offset
         return self.was_written_recently and (
             offset >= writer.recent_start
-            or writer.offset_index.position_before(offset) >= self.active.size - HOT_BYTES
+            or writer.offset_index.position_before(offset) >= self.active.size - CACHED_BYTES
         )
 
     @property
     def was_written_recently(self) -> bool:
         """Whether the end of the log is still in the page cache. After a long idle time it may not be."""
-        return self.context.time() - self.written_s < HOT_S
+        return self.context.time() - self.written_s < CACHED_S
 
     def can_read_without_disk(self, offset: int, max_bytes: int) -> bool:
-        """Whether `read` can run without the disk: at the end of the log, or where a reader continues in
-        cached pages."""
-        if self.is_hot(offset):
+        """Whether `read` may run on the event loop: the records are likely cached, or the operating system
+        says so."""
+        if self.is_likely_cached(offset):
             return True
         found = self._place_in_memory(offset)
         if found is None:
@@ -401,7 +401,7 @@ class Log(LogTail):
     def read_cold(
         self, offset: int, max_bytes: int, upper_offset: int = INT64_MAX, at_least_one: bool = True
     ) -> LogSlice:
-        """Like `read`, for other threads than the one that appends, and for offsets that are not hot."""
+        """As `read`, for threads that do not append, and for offsets that are likely not cached."""
         if not self.log_start_offset <= offset <= self.end_offset:
             raise reading.out_of_range(self, offset)
         return reading.read(self, offset, max_bytes, upper_offset, at_least_one)

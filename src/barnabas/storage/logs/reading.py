@@ -119,7 +119,13 @@ def _read(log: "Log", offset: int, max_bytes: int, upper_offset: int, at_least_o
     log.cursors.pop(offset, None)
     next_offset = min(next_offset, upper_offset)
     return LogSlice(
-        segment.open(), start, end - start, offset, next_offset, log.is_hot(offset), log.context.disk
+        segment.open(),
+        start,
+        end - start,
+        offset,
+        next_offset,
+        log.is_likely_cached(offset),
+        log.context.disk,
     )
 
 

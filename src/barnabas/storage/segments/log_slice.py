@@ -11,10 +11,10 @@ from barnabas.storage.files.open_files import OpenFile
 
 
 class LogSlice:
-    """`next_offset` is larger than the offset of every record in the slice. `hot`: the bytes are very likely
-    in the page cache, so that reading them on the event loop does not wait for the disk."""
+    """`next_offset` is above the offset of every record in the slice. `likely_cached` is the log's guess from when the slice was
+    made: its bytes are very likely in the page cache, so the event loop may read them."""
 
-    __slots__ = ("_disk", "file", "hot", "length", "next_offset", "position", "start_offset")
+    __slots__ = ("_disk", "file", "length", "likely_cached", "next_offset", "position", "start_offset")
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class LogSlice:
         length: int,
         start_offset: int,
         next_offset: int,
-        hot: bool = True,
+        likely_cached: bool = True,
         disk: Disk = REAL_DISK,
     ) -> None:
         self.file = file
@@ -31,7 +31,7 @@ class LogSlice:
         self.length = length
         self.start_offset = start_offset
         self.next_offset = next_offset
-        self.hot = hot
+        self.likely_cached = likely_cached
         self._disk = disk
 
     def __len__(self) -> int:
@@ -52,14 +52,14 @@ class LogSlice:
         data = self._disk.pread(self.file.descriptor, self.length, self.position)
         return data if len(data) == self.length else self._read_rest(data)
 
-    def is_cached(self, start: int, count: int) -> bool:
-        """Whether these bytes are in the page cache. Checks the last one only, since the kernel reads ahead.
-        A hot slice counts as cached."""
-        return self.hot or self.is_resident(start, count)
+    def can_read_without_disk(self, start: int, count: int) -> bool:
+        """Whether the event loop may read these bytes: they are likely cached, or the operating system says
+        that they are."""
+        return self.likely_cached or self.is_cached(start, count)
 
-    def is_resident(self, start: int, count: int) -> bool:
-        """Like `is_cached`, but checks hot slices too: a slice that waited long may not be cached any
-        more."""
+    def is_cached(self, start: int, count: int) -> bool:
+        """Ask the operating system whether the last of these bytes is in the page cache: it reads ahead. For
+        a slice that has waited long: its guess is out of date."""
         if self.file is None:
             return True
         last = min(start + count, self.length) - 1

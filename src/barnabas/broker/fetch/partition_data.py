@@ -34,7 +34,7 @@ def nothing_now(partition: Partition) -> PartitionData:
     )
 
 
-def read(
+def read_partition(
     partition: Partition,
     asked: Asked,
     bytes_max: int,

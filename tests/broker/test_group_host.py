@@ -193,7 +193,7 @@ def test_a_follower_must_have_it_before_anybody_hears_of_it(play: Play) -> None:
 def test_beyond_a_bound_of_waiting_requests_others_are_refused_before_anything_is_appended(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uncommitted, "HELD_MAX", 3)
+    monkeypatch.setattr(uncommitted, "WAITING_MAX", 3)
 
     async def scenario(world: World) -> None:
         world.partition.lead(0, (1, 2), (1, 2), 1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from barnabas.broker.coordinators.uncommitted import TOO_LATE, UncommittedResponses
-from barnabas.broker.partitions.commit_waits import CommitCall
+from barnabas.broker.partitions.commit_waits import CommitCall, CommitWaits
 from barnabas.broker.produce.purgatory import SWEEP_SECONDS
 from barnabas.broker.produce.tick import Tick
 from barnabas.protocol import ErrorCode, KafkaError
@@ -293,8 +294,8 @@ def test_whoever_calls_twice_is_heard_once() -> None:
     told: list[KafkaError | None] = []
     call = CommitCall(told.append)
     where: Any = None
-    call.arrived(where, None)
-    call.arrived(where, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    call.on_commit(where, None)
+    call.on_commit(where, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     assert (told, call.is_ready) == ([None], True)
 
 
@@ -346,13 +347,20 @@ class Waiting:
         self.timers = Timers()
         self.unexpected = UnexpectedErrors()
         self.given: list[tuple[str, ErrorCode]] = []
-        self.held = UncommittedResponses(self.timers, 2_000, self.turn_into_error, self.unexpected)  # type: ignore[arg-type]
+        self.state = SimpleNamespace(high_watermark=0)
+        tick = SimpleNamespace(unexpected=self.unexpected, send_committed=lambda: None)
+        waits: CommitWaits[Any] = CommitWaits(self, tick)  # type: ignore[arg-type]
+        self.held = UncommittedResponses(self.timers, 2_000, self.turn_into_error, waits)  # type: ignore[arg-type]
 
     def turn_into_error(self, answer: list[Any], error: KafkaError) -> None:
         answer[1] = error.code
 
     def hold(self, name: str, offset: int, give: Callable[[Any], None] | None = None) -> None:
         self.held.hold(offset, give or self.give, [name, ErrorCode.NONE])
+
+    def committed(self, high_watermark: int) -> None:
+        self.state.high_watermark = high_watermark
+        self.held.committed()
 
     def give(self, answer: list[Any]) -> None:
         self.given.append((answer[0], answer[1]))
@@ -363,9 +371,9 @@ def test_a_coordinator_s_response_leaves_when_everything_below_its_offset_is_com
     for offset in (5, 7, 7, 9):
         waiting.hold(f"at {offset}", offset)
 
-    waiting.held.committed(4)
+    waiting.committed(4)
     assert waiting.given == []
-    waiting.held.committed(7)
+    waiting.committed(7)
     assert [name for name, _ in waiting.given] == ["at 5", "at 7", "at 7"]
     assert {code for _, code in waiting.given} == {ErrorCode.NONE}
 
@@ -394,7 +402,7 @@ def test_one_timer_does_for_all_responses_of_a_coordinator() -> None:
     for offset in range(5):
         waiting.hold("x", offset)
         assert waiting.timers.pending() == 1
-    waiting.held.committed(100)
+    waiting.committed(100)
     waiting.timers.move(2)
     assert (len(waiting.given), waiting.timers.pending()) == (5, 0)
 
@@ -407,7 +415,7 @@ def test_a_coordinator_that_lost_its_log_says_so_to_all_and_at_once() -> None:
 
     assert waiting.given == [("one", ErrorCode.NOT_COORDINATOR), ("two", ErrorCode.NOT_COORDINATOR)]
     assert waiting.timers.pending() == 0
-    waiting.held.committed(100)
+    waiting.committed(100)
     assert len(waiting.given) == 2
     waiting.hold("three", 7)
     waiting.timers.move(2)
@@ -422,7 +430,7 @@ def test_a_response_that_cannot_be_given_keeps_no_other_waiting(caplog: pytest.L
 
     waiting.hold("bad", 5, fail)
     waiting.hold("good", 5)
-    waiting.held.committed(5)
+    waiting.committed(5)
 
     assert waiting.given == [("good", ErrorCode.NONE)]
     assert waiting.unexpected.count == 1

@@ -96,7 +96,7 @@ class CoordinatorHost(Generic[S]):
         self._waiting: dict[Token, Deferred] = {}
         self.work_queue = WorkQueue(self._broker.pieces)
         self._uncommitted = UncommittedResponses(
-            self._broker.loop, self.commit_timeout_ms(), self.turn_into_error, self._broker.unexpected
+            self._broker.loop, self.commit_timeout_ms(), self.turn_into_error, partition.new_commit_waits()
         )
 
     # -- what subclasses define ----------------------------------------------
@@ -446,4 +446,4 @@ class CoordinatorHost(Generic[S]):
 
     def _advanced(self, partition: Partition) -> None:
         """The high watermark has moved: send the responses that waited for it."""
-        self._uncommitted.committed(partition.state.high_watermark)
+        self._uncommitted.committed()

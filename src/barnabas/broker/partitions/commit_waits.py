@@ -1,8 +1,9 @@
-"""What waits for records of one partition to be committed, in the order of their offsets.
+"""Waiters for the commit of records of one partition, in the order of their offsets.
 
-In: an offset and a waiter, the high watermark as it moves. Out: each waiter is told once: committed, or why
-not. A waiter that is ready was answered otherwise, or its client is gone: it is told nothing, and
-`forget_ready` lets go of it. A waiter that raises does not keep the others from being told.
+In: an offset and a waiter, the high watermark as it moves. Out: each waiter is called once, with an error if
+its records were not committed. A waiter that is ready is not called: its client has timed out or is
+disconnected, and `forget_ready` drops it. A waiter that raises does not stop the calls of the others.
+A partition has one such queue for produce requests and markers, each coordinator has one for its responses.
 Does not know: requests, channels, how the high watermark moves.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.partition import Partition
@@ -23,11 +24,14 @@ Committed = Callable[["KafkaError | None"], None]
 class CommitWaiter(Protocol):
     is_ready: bool
 
-    def arrived(self, where: Partition, error: KafkaError | None, /) -> None: ...
+    def on_commit(self, where: Partition, error: KafkaError | None, /) -> None: ...
+
+
+W = TypeVar("W", bound=CommitWaiter)
 
 
 class CommitCall:
-    """A waiter that calls one function."""
+    """A waiter that calls a function. Set `is_ready` to cancel the call."""
 
     __slots__ = ("_done", "is_ready")
 
@@ -35,13 +39,13 @@ class CommitCall:
         self._done = done
         self.is_ready = False
 
-    def arrived(self, where: Partition, error: KafkaError | None) -> None:
+    def on_commit(self, where: Partition, error: KafkaError | None) -> None:
         if not self.is_ready:
             self.is_ready = True
             self._done(error)
 
 
-class CommitWaits(deque[tuple[int, CommitWaiter]]):
+class CommitWaits(deque[tuple[int, W]]):
     __slots__ = ("_tick", "_where")
 
     def __init__(self, where: Partition, tick: Tick) -> None:
@@ -50,14 +54,10 @@ class CommitWaits(deque[tuple[int, CommitWaiter]]):
         self._tick = tick
 
     def tell_committed(self) -> None:
-        where = self._where
-        high_watermark = where.state.high_watermark
+        """Call the waiters for records below the high watermark."""
+        high_watermark = self._where.state.high_watermark
         while self and self[0][0] < high_watermark:
-            waiter = self.popleft()[1]
-            try:
-                waiter.arrived(where, None)
-            except Exception:
-                self._tick.unexpected.note("telling of a commit in", where)
+            self.tell(self.popleft()[1], None)
         self._tick.send_committed()
 
     def tell_lost(self, from_offset: int, error: KafkaError) -> None:
@@ -67,15 +67,19 @@ class CommitWaits(deque[tuple[int, CommitWaiter]]):
         for offset, waiter in waiting:
             if offset < from_offset:
                 self.append((offset, waiter))
-                continue
-            try:
-                waiter.arrived(self._where, error)
-            except Exception:
-                self._tick.unexpected.note("telling of lost records in", self._where)
+            else:
+                self.tell(waiter, error)
         self._tick.send_committed()
 
+    def tell(self, waiter: W, error: KafkaError | None) -> None:
+        """Call one waiter, which is not in the queue any more."""
+        try:
+            waiter.on_commit(self._where, error)
+        except Exception:
+            self._tick.unexpected.note("telling of a commit in", self._where)
+
     def forget_ready(self) -> None:
-        """Let go of those who need not be told any more."""
+        """Drop the waiters that need no call any more."""
         waiting = [each for each in self if not each[1].is_ready]
         if len(waiting) < len(self):
             self.clear()

@@ -9,7 +9,7 @@ connections, other partitions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.partitions.commit_waits import CommitCall, Committed, CommitWaiter, CommitWaits
 from barnabas.protocol import ErrorCode, KafkaError
@@ -80,7 +80,7 @@ class Partition:
         self._waiters: dict[Waiter, None] | None = None
         self._tails: dict[int, SessionPartition] = {}  # followers, as they fetch it in their sessions
         self._starts_waiting: dict[Waiter, None] | None = None  # for followers' logs to start later
-        self._committing: CommitWaits | None = None
+        self._committing: CommitWaits[CommitWaiter] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -398,8 +398,12 @@ class Partition:
             self._committing = CommitWaits(self, self._tick)
         self._committing.append((offset, waiter))
 
+    def new_commit_waits(self) -> CommitWaits[Any]:
+        """A queue for an owner that calls `tell_committed` and `tell_lost` itself."""
+        return CommitWaits(self, self._tick)
+
     def forget_ready(self) -> None:
-        """Some who waited for commits do not any more: let go of them."""
+        """Drop waiters for commits that need no call any more."""
         if self._committing:
             self._committing.forget_ready()
 

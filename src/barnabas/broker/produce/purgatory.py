@@ -84,7 +84,7 @@ class CommittedResponse:
         """Of none alone: the high watermark of a leader does not pass what it has to sync and has not."""
         return ()
 
-    def arrived(self, where: Partition, error: KafkaError | None) -> None:
+    def on_commit(self, where: Partition, error: KafkaError | None) -> None:
         """One of the batches is committed, or why it is not."""
         if self.is_ready:
             return  # it was given up

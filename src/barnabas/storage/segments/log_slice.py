@@ -11,8 +11,8 @@ from barnabas.storage.files.open_files import OpenFile
 
 
 class LogSlice:
-    """`next_offset` is above the offset of every record in the slice. `likely_cached` is the log's guess from when the slice was
-    made: its bytes are very likely in the page cache, so the event loop may read them."""
+    """`next_offset` is above the offset of every record in the slice. `likely_cached` is the log's guess from
+    when the slice was made: its bytes are very likely in the page cache, so the event loop may read them."""
 
     __slots__ = ("_disk", "file", "length", "likely_cached", "next_offset", "position", "start_offset")
 

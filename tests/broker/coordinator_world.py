@@ -78,7 +78,7 @@ class CoordinatorWorld:
         log = Log.create(str(self.folder / f"{topic}-0"), self.rules.log, now_ms=self.clock.ms)
         self.logs.append(log)
         partition = Partition(topic, 0, topic[:2].encode() * 8, log, 1, self.tick, Metrics().topic(topic))
-        partition.follow(self.rules)
+        partition.configure(self.rules)
         partition.lead(leader_epoch, (1,))
         return partition
 

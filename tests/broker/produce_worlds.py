@@ -149,7 +149,7 @@ class World:
         log = Log.create(folder, LogSettings(), now_ms=NOW_MS, context=self.logs)
         partition = Partition(topic, index, topic_id, log, LEADER, self.tick, self.metrics.topic(topic))
         rules = AppendRules(append_time=topic == STAMPED)
-        partition.follow(TopicRules(TopicSettings(), LogSettings(), rules))
+        partition.configure(TopicRules(TopicSettings(), LogSettings(), rules))
         partition.is_internal = topic.startswith("__")
         replicas = (LEADER, FOLLOWER) if index == FOLLOWED else (LEADER,)
         partition.min_insync_replicas = partition.state.min_isr = len(replicas)
@@ -160,7 +160,7 @@ class World:
         for partition in [each for each in self.partitions if each.topic == topic]:
             if partition.is_dirty:
                 self.tick.close()
-            partition.resign(partition.leader_epoch)
+            partition.become_follower(partition.leader_epoch)
             self.partitions.remove(partition)
 
     def partition(self, topic: str, index: int) -> Partition | None:

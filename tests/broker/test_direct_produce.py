@@ -222,7 +222,7 @@ def test_acks_all_waits_for_the_follower(pair: Pair, version: int) -> None:
     sent = pair.both(lambda world: world.follow(followed[world is pair.ordinary]))  # type: ignore[arg-type]
     assert errors(sent, version) == [0, 0, 0, 0]
     assert pair.send(one, several) == b""
-    pair.both(lambda world: followed[world is pair.ordinary].resign(9))  # type: ignore[union-attr]
+    pair.both(lambda world: followed[world is pair.ordinary].become_follower(9))  # type: ignore[union-attr]
     pair.compare_logs()
 
 
@@ -323,7 +323,7 @@ class History:
             if is_leader:
                 found.lead(found.leader_epoch + 1, replicas, replicas)
             else:
-                found.resign(found.leader_epoch + 1)
+                found.become_follower(found.leader_epoch + 1)
 
         self.pair.both(change)
 

@@ -52,7 +52,7 @@ def test_templates_of_many_partitions_say_what_requests_say() -> None:
         if rng.random() < 0.005:
             fetcher._session_id += 1
         fetcher._session_epoch += 1
-        body = fetcher._same_again(key)
+        body = fetcher._repeated_fetch(key)
         if body is not None:
             filled += 1
             assert each.fetch_offset == log.written_offset
@@ -62,17 +62,17 @@ def test_templates_of_many_partitions_say_what_requests_say() -> None:
 
 def test_a_fetch_is_not_filled_in_before_its_session_or_after_another_began() -> None:
     fetcher, (key, *_) = fetcher_of(1)
-    assert fetcher._same_again(key) is None
-    assert fetcher._same_again(key) is not None
+    assert fetcher._repeated_fetch(key) is None
+    assert fetcher._repeated_fetch(key) is not None
     fetcher._start_anew()
     fetcher._session_id, fetcher._session_epoch = 99, 0
-    assert fetcher._same_again(key) is None
-    assert fetcher._same_again(key) is None
+    assert fetcher._repeated_fetch(key) is None
+    assert fetcher._repeated_fetch(key) is None
 
 
 def test_as_many_templates_are_kept_as_are_allowed() -> None:
     fetcher, keys = fetcher_of(3 * TEMPLATES_MAX)
     for _ in range(3):
         for key in keys:
-            fetcher._same_again(key)
+            fetcher._repeated_fetch(key)
             assert len(fetcher._templates) <= TEMPLATES_MAX

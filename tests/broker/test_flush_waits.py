@@ -46,7 +46,7 @@ class SlowWorld(World):
 
     def must_sync(self, index: int) -> None:
         settings = LogSettings(flush_messages=1)
-        self.at(index).follow(TopicRules(TopicSettings(), settings, AppendRules()))
+        self.at(index).configure(TopicRules(TopicSettings(), settings, AppendRules()))
 
     def produce(self, connection: tuple[Any, Any], *indexes: int, acks: int = 1, version: int = 9) -> None:
         """One request with a batch for each partition, in a tick that goes on."""

@@ -110,7 +110,7 @@ class Broker:
     def _partition(self, folder: Path, index: int) -> Partition:
         log = Log.create(str(folder / f"t-{index}"), LogSettings(), now_ms=NOW_MS)
         partition = Partition("t", index, TOPIC_ID, log, LEADER, self.tick, self.metrics.topic("t"))
-        partition.follow(TopicRules(TopicSettings(), LogSettings(), AppendRules()))
+        partition.configure(TopicRules(TopicSettings(), LogSettings(), AppendRules()))
         partition.lead(0, (LEADER, FOLLOWER), (LEADER, FOLLOWER))
         return partition
 

@@ -237,7 +237,7 @@ def test_records_come_back_from_the_log(play: Play) -> None:
         world.lead()
         await resolved(world.ask(commit(7)))
         await resolved(world.ask(commit(8)))
-        world.partition.resign(1)
+        world.partition.become_follower(1)
         world.coordinator.leadership_changed(world.partition)
         assert not world.coordinator.hosts
         world.partition.lead(2, (1,))
@@ -255,7 +255,7 @@ def test_who_waits_is_sent_away_with_the_partition(play: Play) -> None:
     async def scenario(world: World) -> None:
         world.lead()
         waiting = world.ask(join())
-        world.partition.resign(1)
+        world.partition.become_follower(1)
         world.coordinator.leadership_changed(world.partition)
         assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
 
@@ -269,7 +269,7 @@ def test_who_waits_for_an_answer_that_is_never_committed_is_sent_away_with_the_p
         waiting, synced = world.ask(join()), world.ask(SyncGroupRequest(group_id="g"))
         world.tick.close()
         assert not waiting.is_done and not synced.is_done  # the follower has nothing yet
-        world.partition.resign(2)
+        world.partition.become_follower(2)
         world.coordinator.leadership_changed(world.partition)
         assert (await resolved(waiting)).error_code == ErrorCode.NOT_COORDINATOR
         assert (await resolved(synced)).error_code == ErrorCode.NOT_COORDINATOR
@@ -305,7 +305,7 @@ def test_offsets_of_a_transaction_whose_coordinator_moves_away_meanwhile_are_ref
         context = cast(RequestContext, SimpleNamespace(broker=world.broker, version=3))
         world.broker.image = image_of({"t": 1})
         answer = asyncio.ensure_future(commit_later(commit_in_transaction(8), context, host, verified))
-        world.partition.resign(2)
+        world.partition.become_follower(2)
         world.coordinator.leadership_changed(world.partition)
         verified.set_result({world.partition: NOT_REQUIRED})
         assert error_of(await asyncio.wait_for(answer, PATIENCE_S)) == ErrorCode.NOT_COORDINATOR

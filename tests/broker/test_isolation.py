@@ -84,7 +84,7 @@ class Two:
     def _partition(self, folder: Path, index: int) -> Partition:
         log = Log.create(str(folder / f"t-{index}"), LogSettings(), now_ms=NOW_MS)
         found = Partition("t", index, b"i" * 16, log, 1, self.tick, Metrics().topic("t"))
-        found.follow(TopicRules(TopicSettings(), LogSettings(), AppendRules()))
+        found.configure(TopicRules(TopicSettings(), LogSettings(), AppendRules()))
         found.lead(0, (1,))
         return found
 
@@ -138,7 +138,7 @@ def test_all_who_wait_for_records_that_are_lost_are_told_when_one_of_them_fails(
     partition = two.partitions[0]
     partition.when_committed(0, fail)
     partition.when_committed(0, lambda error: told.append(error.code) if error is not None else None)
-    partition.resign(1)
+    partition.become_follower(1)
     assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 

@@ -64,7 +64,7 @@ class Leader:
         log = Log.create(f"/t-{index}", LogSettings(), now_ms=0, context=LogContext(SimulatedDisk()))
         state = PartitionState(LEADER, lag_ms_max=LAG_MS)
         made = Partition("t", index, b"i" * 16, log, LEADER, self.tick, Metrics().topic("t"), state)
-        made.follow(TopicRules(TopicSettings(), LogSettings(), AppendRules()))
+        made.configure(TopicRules(TopicSettings(), LogSettings(), AppendRules()))
         made.lead(5, isr, REPLICAS, 7)
         return made
 
@@ -224,7 +224,7 @@ def test_followers_that_fall_behind_leave_and_those_of_partitions_led_elsewhere_
     async def act() -> None:
         leader = Leader(partitions=3)
         partition, elsewhere, alone = leader.partitions
-        elsewhere.resign(6)
+        elsewhere.become_follower(6)
         alone.lead(5, (1,), (1,), 8)
         for replica in (2, 3):
             leader.fetch(replica)
@@ -246,7 +246,7 @@ def test_followers_that_caught_up_before_they_were_let_in_are_looked_for() -> No
     async def act() -> None:
         leader = Leader(partitions=2, isr=(1, 2))
         partition, elsewhere = leader.partitions
-        elsewhere.resign(6)
+        elsewhere.become_follower(6)
         partition.on_joining = None  # as if its broker was fenced when it fetched
         leader.fetch(3)
         leader.replicas.expand()
@@ -389,7 +389,7 @@ def test_what_the_metadata_log_has_settled_is_not_asked_for() -> None:
         leader = Leader(partitions=2, isr=(1, 2))
         leader.fetch(3, 0)
         leader.fetch(3, 1)
-        leader.partitions[0].resign(6)
+        leader.partitions[0].become_follower(6)
         leader.partitions[1].lead(5, (1, 2), REPLICAS, 9)
         await settle(leader)
         assert leader.requests == []

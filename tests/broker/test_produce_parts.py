@@ -126,7 +126,7 @@ def test_a_batch_counts_as_written_by_what_its_log_says(
         written_offset=written,
         recovery_point=synced,
         failure=None,
-        is_sync_due=lambda now_ms: synced < written,
+        is_count_due=lambda: synced < written,
     )
     partition: Any = SimpleNamespace(log=log, syncs_by_count=by_count)
     assert (not_written(partition, 5) is not None) == is_lost

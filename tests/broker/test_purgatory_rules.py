@@ -126,7 +126,7 @@ def test_a_leader_that_is_one_no_more_says_so(world: World) -> None:
         await scene.pause_follower()
         asked = soon(scene.produce(timeout_ms=30_000))
         await asyncio.sleep(0.5)
-        scene.loop.call_soon(scene.partition.resign, scene.partition.leader_epoch + 1)
+        scene.loop.call_soon(scene.partition.become_follower, scene.partition.leader_epoch + 1)
         assert await codes_of(asked) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
     play(world, act)
@@ -169,7 +169,7 @@ def test_a_leader_that_resigns_before_it_has_written_says_so(
 
         def resign_first(tick: Tick) -> None:
             if partition.is_dirty and partition.is_leader:
-                partition.resign(partition.leader_epoch + 1)
+                partition.become_follower(partition.leader_epoch + 1)
             close(tick)
 
         await scene.pause_follower()

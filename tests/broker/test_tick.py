@@ -29,7 +29,7 @@ def test_a_batch_that_could_not_be_staged_is_as_it_came() -> None:
     log = Log.create("/t-0", LogSettings(segment_ms=1), now_ms=NOW_MS, context=LogContext(disk))
     tick = Tick(Arena(), lambda turn: None, lambda due, done: done({}))
     partition = Partition("t", 0, b"i" * 16, log, 1, tick, Metrics().topic("t"))
-    partition.follow(TopicRules(TopicSettings(), LogSettings(segment_ms=1), AppendRules()))
+    partition.configure(TopicRules(TopicSettings(), LogSettings(segment_ms=1), AppendRules()))
     partition.lead(5, (1,))
     partition.append(memoryview(build_batch([Record(timestamp=NOW_MS, value=b"v")])), -1, 11, NOW_MS)
     tick.close()
@@ -52,7 +52,7 @@ class SlowDisk:
         self.tick = Tick(Arena(), lambda turn: None, lambda due, done: self.syncs.append(done))
         log = Log.create(directory, SYNCED, now_ms=NOW_MS)
         self.partition = Partition("t", 0, b"i" * 16, log, 1, self.tick, Metrics().topic("t"))
-        self.partition.follow(TopicRules(TopicSettings(), SYNCED, AppendRules()))
+        self.partition.configure(TopicRules(TopicSettings(), SYNCED, AppendRules()))
         self.partition.lead(0, (1,))
 
     def append(self) -> None:

@@ -82,7 +82,7 @@ class World(CoordinatorWorld):
 
     def lead_again(self) -> None:
         """Another leader in between: everything is loaded anew."""
-        self.state.resign(self.state.leader_epoch + 1)
+        self.state.become_follower(self.state.leader_epoch + 1)
         self.coordinator.leadership_changed(self.state)
         self.state.lead(self.state.leader_epoch + 1, (1,))
         self.lead()
@@ -365,7 +365,7 @@ def test_who_lost_the_partition_writes_no_markers_any_more(play: Play) -> None:
         host = world.lead()
         await world.unmarked_transaction()
         writer = host._markers
-        world.state.resign(4)
+        world.state.become_follower(4)
         world.coordinator.leadership_changed(world.state)
         world.data.is_leader = True
         writer._on_time()

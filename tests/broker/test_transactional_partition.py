@@ -61,7 +61,7 @@ class World:
 
     def lead(self) -> None:
         self.partition = Partition("t", 0, b"i" * 16, self.log, 1, self.tick, Metrics().topic("t"))
-        self.partition.follow(TopicRules(TopicSettings(), SMALL, AppendRules()))
+        self.partition.configure(TopicRules(TopicSettings(), SMALL, AppendRules()))
         self.partition.lead(0, (1,))
 
     # What was written, plainly

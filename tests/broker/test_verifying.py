@@ -61,7 +61,7 @@ class World:
         log = Log.create(str(folder / "t-0"), log_settings, now_ms=NOW_MS)
         self.tick = Tick(Arena(), lambda turn: None, lambda due, done: done({}))
         self.partition = Partition("t", 0, b"i" * 16, log, 1, self.tick, Metrics().topic("t"))
-        self.partition.follow(TopicRules(TopicSettings(), log_settings, AppendRules()))
+        self.partition.configure(TopicRules(TopicSettings(), log_settings, AppendRules()))
         self.partition.lead(0, (1,))
         values = {
             "transaction.partition.verification.enable": True,
@@ -76,10 +76,10 @@ class World:
             settings=values | {n.replace("_", "."): v for n, v in settings.items()},
         )
 
-    def ask(self, level: Level = Level.ADDING, *, retries: bool = True) -> Verified | Awaitable[Verified]:
+    def ask(self, level: Level = Level.TV2, *, retries: bool = True) -> Verified | Awaitable[Verified]:
         return verify(cast(Broker, self.broker), PRODUCER, {self.partition: 0}, level, retries=retries)
 
-    def at_once(self, level: Level = Level.ADDING) -> Any:
+    def at_once(self, level: Level = Level.TV2) -> Any:
         found = self.ask(level)
         assert isinstance(found, dict)
         return found[self.partition]
@@ -114,7 +114,7 @@ def test_an_open_transaction_is_not_asked_for_again(tmp_path: Path) -> None:
     assert world.append(ONGOING, 1) == 1
 
 
-@pytest.mark.parametrize("level", [Level.FIRST, Level.ABORTABLE])
+@pytest.mark.parametrize("level", [Level.TV0, Level.TV1])
 def test_older_producers_have_added_their_partitions_before(tmp_path: Path, level: Level) -> None:
     world = World(tmp_path, Coordinator({WHERE: 0}))
     world.append(world.at_once(level))
@@ -124,10 +124,10 @@ def test_older_producers_have_added_their_partitions_before(tmp_path: Path, leve
 @pytest.mark.parametrize(
     ("said", "level", "heard"),
     [
-        (ErrorCode.PRODUCER_FENCED, Level.ADDING, ErrorCode.INVALID_PRODUCER_EPOCH),
-        (ErrorCode.TRANSACTION_ABORTABLE, Level.FIRST, ErrorCode.INVALID_TXN_STATE),
-        (ErrorCode.TRANSACTION_ABORTABLE, Level.ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
-        (ErrorCode.NOT_COORDINATOR, Level.ADDING, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.PRODUCER_FENCED, Level.TV2, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.TRANSACTION_ABORTABLE, Level.TV0, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, Level.TV1, ErrorCode.TRANSACTION_ABORTABLE),
+        (ErrorCode.NOT_COORDINATOR, Level.TV2, ErrorCode.NOT_COORDINATOR),
     ],
 )
 def test_what_the_coordinator_says_is_told_in_words_that_the_client_knows(
@@ -140,7 +140,7 @@ def test_what_the_coordinator_says_is_told_in_words_that_the_client_knows(
 
 def test_switched_off_nobody_is_asked_for_older_producers(tmp_path: Path) -> None:
     world = World(tmp_path, Coordinator(), transaction_partition_verification_enable=False)
-    assert world.at_once(Level.ABORTABLE) is NOT_REQUIRED
+    assert world.at_once(Level.TV1) is NOT_REQUIRED
     assert world.append(NOT_REQUIRED) == 0
 
 
@@ -154,7 +154,7 @@ def test_a_marker_that_comes_before_the_answer_keeps_the_records_out(tmp_path: P
     async def scenario() -> None:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         world = World(tmp_path, Coordinator(answer))
-        waiting = world.ask(Level.ABORTABLE)
+        waiting = world.ask(Level.TV1)
         assert not isinstance(waiting, dict)
         world.end()
         answer.set_result({WHERE: 0})

@@ -187,7 +187,7 @@ def fetch_into_a_log_that_is_being_cut(patch: pytest.MonkeyPatch) -> None:
             asyncio.get_running_loop().call_later(0.1, fetcher._broker.truncations.start, truncation)
 
     patch.setattr(LeaderFetcher, "_cut", cut)
-    patch.setattr(LeaderFetcher, "_is_of_the_past", lambda *_: False)
+    patch.setattr(LeaderFetcher, "_is_outdated", lambda *_: False)
     patch.setattr(Log, "refuse_while_truncating", lambda _: None)
 
 

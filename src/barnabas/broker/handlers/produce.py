@@ -47,7 +47,7 @@ def produce(request: ProduceRequest, context: RequestContext) -> Message | Await
     appended, context.appended = context.appended, ()
     if request.transactional_id is None:
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
-            refusal = producing.nameless(request)
+            refusal = producing.missing_transactional_id(request)
             if refusal is not None:
                 return refuse_all(request, context, refusal)
         return append(request, context, None, appended)
@@ -101,7 +101,7 @@ def append(
             prepared = preparing.validate_at_once(request, context)
         return append_validated(request, context, verified, prepared, appended)
     except NeedsThread:  # nothing is appended yet
-        producing.keep(request)
+        producing.copy_out_of_arena(request)
         broker = context.broker
         found = broker.preparing.prepare(request, context.version, broker.partitions, broker.clock.now_ms())
         return when_prepared(request, context, verified, found)
@@ -170,7 +170,7 @@ def append_validated(
             except KafkaError as error:
                 if verified is None and not failed and not topics and not answers:
                     # Nothing is appended yet: the one batch may be that of a transaction without a name.
-                    refusal = producing.nameless(request)
+                    refusal = producing.missing_transactional_id(request)
                     if refusal is not None:
                         return refuse_all(request, context, refusal)
                 failed = True

@@ -24,8 +24,8 @@ from barnabas.records.batch import NO_SEQUENCE
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.group_host import GroupHost
 
-ABORTABLE_SINCE = 4
-ADDING_SINCE = 5
+TV1_SINCE = 4
+TV2_SINCE = 5
 LOADING_SINCE = 2  # clients before that do not know COORDINATOR_LOAD_IN_PROGRESS
 
 
@@ -56,9 +56,9 @@ def txn_offset_commit(
 
 
 def level_of(version: int) -> Level:
-    if version >= ADDING_SINCE:
-        return Level.ADDING
-    return Level.ABORTABLE if version >= ABORTABLE_SINCE else Level.FIRST
+    if version >= TV2_SINCE:
+        return Level.TV2
+    return Level.TV1 if version >= TV1_SINCE else Level.TV0
 
 
 async def commit_later(

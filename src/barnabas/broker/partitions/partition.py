@@ -109,8 +109,8 @@ class Partition:
             self._committing.tell_committed()
         self.wake_all()
 
-    def resign(self, leader_epoch: int, partition_epoch: int = NO_EPOCH) -> None:
-        """Stop leading: somebody else does, or the partition is gone."""
+    def become_follower(self, leader_epoch: int, partition_epoch: int = NO_EPOCH) -> None:
+        """Stop leading: another broker leads, or the partition was removed."""
         self.leader_epoch = leader_epoch
         self.is_leader = False
         self.state.become_follower(leader_epoch, partition_epoch)
@@ -120,8 +120,8 @@ class Partition:
             self._committing.tell_lost(0, elsewhere)
         self.wake_all()
 
-    def follow(self, rules: TopicRules) -> None:
-        """Settings in force from now on."""
+    def configure(self, rules: TopicRules) -> None:
+        """Apply the topic's settings."""
         self.rules = rules.append
         self.min_insync_replicas = self.state.min_isr = rules.settings.min_insync_replicas
         self.syncs_by_count = rules.log.flush_messages < INT64_MAX

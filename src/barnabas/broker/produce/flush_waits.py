@@ -114,7 +114,7 @@ class FlushWaits:
 
     def is_due(self, partition: Partition) -> bool:
         """Whether what was written has to be synced; also while a sync is under way, which must end first."""
-        return partition in self.running or partition.log.is_sync_due(0)
+        return partition in self.running or partition.log.is_count_due()
 
     def in_order(self, answers: list[PendingResponse], waiters: Waiters) -> list[PendingResponse]:
         """The answers of a tick; those that rest on partitions that are due (`waiters`, which they join) in a

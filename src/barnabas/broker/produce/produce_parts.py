@@ -41,7 +41,7 @@ async def append_in_parts(
     request: ProduceRequest, context: RequestContext, append: Append, refuse: Refuse
 ) -> Message | None:
     """`append` is given each part; `refuse` puts an error into a response."""
-    producing.keep(request)
+    producing.copy_out_of_arena(request)
     parts = Parts(context, refuse)
     await context.broker.pieces.run(parts.steps(request, append))
     if request.acks == 0 or parts.is_closed:
@@ -148,7 +148,7 @@ def not_written(partition: Partition, base_offset: int) -> KafkaError | None:
     log = partition.log
     is_lost = log.written_offset <= base_offset
     if not is_lost and partition.syncs_by_count:
-        is_lost = log.recovery_point <= base_offset and log.is_sync_due(0)
+        is_lost = log.recovery_point <= base_offset and log.is_count_due()
     if is_lost:
         return log.failure or KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR, f"a batch of {partition} could not be written"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from barnabas.replication.verification import Verification
 
 TOPIC_IDS_SINCE = 13
-ABORTABLE_SINCE = 11
-ADDING_SINCE = 12
+TV1_SINCE = 11
+TV2_SINCE = 12
 FLAGS_AT = 22  # the lower byte of the attributes
 # Clients that do not expect these of a partition would give up; this one they try again, at the same broker.
 RETRIED = (
@@ -66,8 +66,8 @@ def batches(request: ProduceRequest) -> list[tuple[Data, int, BatchHeader]]:
     return found
 
 
-def nameless(request: ProduceRequest) -> KafkaError | None:
-    """Why a request without a transactional id is refused as a whole."""
+def missing_transactional_id(request: ProduceRequest) -> KafkaError | None:
+    """The error for transactional batches in a request that has no transactional id; None without any."""
     if not has_transactions(request):
         return None
     return KafkaError(
@@ -101,17 +101,17 @@ def verify_request(
         return {}
     producer = Producer(transactional_id, found[0][2].producer_id, found[0][2].producer_epoch)
     level = level_of(version)
-    verified = verify(context.broker, producer, sequences, level, retries=level is Level.ADDING)
+    verified = verify(context.broker, producer, sequences, level, retries=level is Level.TV2)
     if isinstance(verified, dict):
         return translated(verified, level)
-    keep(request)
+    copy_out_of_arena(request)
     return translated_later(verified, level)
 
 
 def level_of(version: int) -> Level:
-    if version >= ADDING_SINCE:
-        return Level.ADDING
-    return Level.ABORTABLE if version >= ABORTABLE_SINCE else Level.FIRST
+    if version >= TV2_SINCE:
+        return Level.TV2
+    return Level.TV1 if version >= TV1_SINCE else Level.TV0
 
 
 async def translated_later(verified: Awaitable[Verified], level: Level) -> Verified:
@@ -125,8 +125,7 @@ def translated(verified: Verified, level: Level) -> Verified:
 
 def as_producers_know(found: Verification | NotVerified, level: Level) -> Verification | NotVerified:
     if isinstance(found, NotVerified) and (
-        found.code in RETRIED
-        or (found.code == ErrorCode.CONCURRENT_TRANSACTIONS and level is not Level.ADDING)
+        found.code in RETRIED or (found.code == ErrorCode.CONCURRENT_TRANSACTIONS and level is not Level.TV2)
     ):
         return NotVerified(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction cannot be verified now: {found.code.name}"
@@ -134,8 +133,8 @@ def as_producers_know(found: Verification | NotVerified, level: Level) -> Verifi
     return found
 
 
-def keep(request: ProduceRequest) -> None:
-    """What was received has to outlive this turn of the loop."""
+def copy_out_of_arena(request: ProduceRequest) -> None:
+    """Copy the batches of a request that outlives this turn of the loop: the arena will be overwritten."""
     for data in request.topic_data:
         for given in data.partition_data:
             if given.records is not None:

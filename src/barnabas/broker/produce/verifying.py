@@ -27,11 +27,11 @@ RETRIES_MS_MAX = "add.partitions.to.txn.retry.backoff.max.ms"
 
 
 class Level(IntEnum):
-    """What a client understands of transactions, told by the version of its request."""
+    """The transaction version (KIP-890) that a client supports, by the version of its request."""
 
-    FIRST = 0
-    ABORTABLE = 1  # TRANSACTION_ABORTABLE: the transaction can be aborted, and another one begun
-    ADDING = 2  # partitions join the transaction by being written to
+    TV0 = 0
+    TV1 = 1  # knows TRANSACTION_ABORTABLE: it can abort the transaction and begin another
+    TV2 = 2  # a write adds the partition to the transaction
 
 
 class Producer(NamedTuple):
@@ -54,12 +54,12 @@ def verify(
     """`sequences` has the first sequence number for each partition. With `retries` a transaction that is
     still ending is waited for, a little."""
     is_required: bool = broker.settings[ENABLED]
-    if level < Level.ADDING and not is_required:
+    if level < Level.TV2 and not is_required:
         return dict.fromkeys(sequences, NOT_REQUIRED)
     verified, asked = begin(broker, producer, sequences, level, is_required=is_required)
     if not asked:
         return verified
-    answer = broker.transactions.verify(*producer, list(asked), add=level is Level.ADDING)
+    answer = broker.transactions.verify(*producer, list(asked), add=level is Level.TV2)
     if isinstance(answer, dict) and not (retries and is_concurrent(answer)):
         return finish(verified, asked, answer, level)
     question = broker, producer, sequences, level
@@ -71,14 +71,14 @@ def verify_at_once(
 ) -> Verification | None:
     """The same for one partition, if it is verified now; None where it is not, or takes time."""
     is_required: bool = broker.settings[ENABLED]
-    if level < Level.ADDING and not is_required:
+    if level < Level.TV2 and not is_required:
         return NOT_REQUIRED
     if not broker.transactions.verifies_at_once(producer.transactional_id):
         return None
     verified, asked = begin(broker, producer, {partition: sequence}, level, is_required=is_required)
     found = verified[partition]
     if asked:
-        adds = level is Level.ADDING
+        adds = level is Level.TV2
         answer = broker.transactions.verify(*producer, list(asked), add=adds, counted=False)
         if not isinstance(answer, dict):
             return None
@@ -95,7 +95,7 @@ def begin(
     verified: Verified = {}
     asked: Asked = {}
     now_ms = broker.clock.now_ms()
-    is_adding = level is Level.ADDING
+    is_adding = level is Level.TV2
     for partition, sequence in sequences.items():
         try:
             started = partition.log.producers.start_verification(
@@ -129,7 +129,7 @@ def translated(code: ErrorCode, level: Level) -> ErrorCode:
     """What the coordinator says, in words that producers expect from a partition."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if code == ErrorCode.TRANSACTION_ABORTABLE and level is Level.FIRST:
+    if code == ErrorCode.TRANSACTION_ABORTABLE and level is Level.TV0:
         return ErrorCode.INVALID_TXN_STATE
     return code
 
@@ -161,4 +161,4 @@ async def wait(
         verified, asked = begin(broker, producer, sequences, level, is_required=is_required)
         if not asked:
             return verified
-        answer = broker.transactions.verify(*producer, list(asked), add=level is Level.ADDING)
+        answer = broker.transactions.verify(*producer, list(asked), add=level is Level.TV2)

@@ -68,7 +68,7 @@ class FollowerRepairs:
         places = list(waiting)[:PARTITIONS_A_REQUEST]
         asked = {place: waiting.pop(place) for place in places}
         self.requests += 1
-        link.ask(
+        link.send(
             self._request(asked, timestamp),
             ListOffsetsResponse,
             lambda response: self._answered(link, asked, timestamp, response),

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.truncation import Truncation
 
 log = logging.getLogger("barnabas.following")
-Shape = tuple[int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
+FetchKey = tuple[int, int, int, int, int]  # what a fetch of one partition says, but for where it goes on
 Topic = FetchRequest.FetchTopic
 Asked = Topic.FetchPartition
-Parted = tuple[Key, "Followed", int, int]  # the epoch up to which the logs agree, and where it ends
+Diverged = tuple[Key, "Followed", int, int]  # the epoch up to which the logs agree, and where it ends
 Data = FetchResponse.FetchableTopicResponse.PartitionData
 BACKOFF_MS, BACKOFF_MS_MAX = 50, 1_000
 CONNECT_SECONDS_MAX = 10.0
@@ -79,17 +79,17 @@ class LeaderFetcher:
         self._followed: dict[Key, Followed] = {}
         self._names = SessionNames()
         self._session_id = self._session_epoch = 0
-        # Of fetches that named one partition alone; the template is made when one of that shape comes again.
-        self._templates: dict[Key, tuple[Shape, FetchTemplate | None]] = {}
+        # By partition, for fetches that name it alone. A template is made when the same key comes again.
+        self._templates: dict[Key, tuple[FetchKey, FetchTemplate | None]] = {}
         self._repairs = FollowerRepairs(broker.node_id, broker.pieces)
-        self._parted: deque[Parted] = deque()  # from the leader's log: to be cut
+        self._diverged: deque[Diverged] = deque()  # from the leader's log: to be cut
         self._link: LeaderLink | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_ms = BACKOFF_MS
-        self._asks = 0  # fetches under way
+        self._requests_in_flight = 0  # fetches under way
         self._fetches = self._answers = 0  # sent and answered over this connection
         self._is_urgent = False  # something is to be fetched that the session does not have
-        self._hurries = False
+        self._is_second_fetch_scheduled = False
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -132,10 +132,15 @@ class LeaderFetcher:
         """Ask for more, if nothing is asked yet or something is to be fetched that was not before."""
         if self._is_closed:
             return
-        if self._asks:
-            if self._asks == 1 and self._is_urgent and not self._hurries and self._link is not None:
-                self._hurries = True
-                self._broker.loop.call_soon(self._hurry)
+        if self._requests_in_flight:
+            if (
+                self._requests_in_flight == 1
+                and self._is_urgent
+                and not self._is_second_fetch_scheduled
+                and self._link is not None
+            ):
+                self._is_second_fetch_scheduled = True
+                self._broker.loop.call_soon(self._fetch_second)
         elif self._link is not None:
             try:
                 self._ask()
@@ -145,10 +150,10 @@ class LeaderFetcher:
         elif self._connecting is None:
             self._connecting = self._broker.loop.create_task(self._connect())
 
-    def _hurry(self) -> None:
+    def _fetch_second(self) -> None:
         """Do not wait for the answer that is under way: a leader may wait long for records to send."""
-        self._hurries = False
-        if self._asks == 1 and self._link is not None and self._session_epoch:
+        self._is_second_fetch_scheduled = False
+        if self._requests_in_flight == 1 and self._link is not None and self._session_epoch:
             self._ask()
 
     async def _connect(self) -> None:
@@ -199,9 +204,9 @@ class LeaderFetcher:
         if self._link is not link:
             return
         self._link = None
-        self._asks = self._fetches = self._answers = 0
+        self._requests_in_flight = self._fetches = self._answers = 0
         self._repairs.lost()
-        self._parted.clear()
+        self._diverged.clear()
         for each in self._followed.values():
             if each.is_in_repair:
                 each.is_delayed = each.is_in_repair = False
@@ -231,7 +236,7 @@ class LeaderFetcher:
             for partition in held_back:
                 self._delay((partition.topic_id, partition.index), self._throttle.retry_ms)
             names = [key for key in names if not followed[key].is_delayed]
-        if not names and self._asks:
+        if not names and self._requests_in_flight:
             return  # nothing to hurry for
         forgotten = list(session.forgotten)
         if not names and session.is_ending:
@@ -239,7 +244,7 @@ class LeaderFetcher:
             if forgotten:
                 self._start_anew()
             return
-        body = self._same_again(names[0]) if len(names) == 1 and not forgotten else None
+        body = self._repeated_fetch(names[0]) if len(names) == 1 and not forgotten else None
         wait_ms = 0 if session.new else self._wait_ms  # those that are left follow at once
         request = self._request(names, forgotten, wait_ms) if body is None else None
         session.told(names)
@@ -248,17 +253,17 @@ class LeaderFetcher:
             followed[key].fetch_number = self._fetches
         if self._session_epoch:
             self._session_epoch = self._session_epoch + 1 if self._session_epoch < INT32_MAX else 1
-        self._asks += 1
+        self._requests_in_flight += 1
         if body is not None:
-            self._link.ask_again(body, FetchResponse, self._answered)
+            self._link.send_encoded(body, FetchResponse, self._answered)
         elif request is not None:
-            self._link.ask(request, FetchResponse, self._answered)
+            self._link.send(request, FetchResponse, self._answered)
 
-    def _same_again(self, key: Key) -> bytes | None:
+    def _repeated_fetch(self, key: Key) -> bytes | None:
         """A fetch that differs from the last one of this partition in session epoch and offset alone."""
         each = self._followed[key]
         partition_log = each.partition.log
-        shape = (
+        fetch_key = (
             each.epoch,
             partition_log.epochs.latest_epoch,
             partition_log.log_start_offset,
@@ -266,16 +271,16 @@ class LeaderFetcher:
             self._broker.epoch,
         )
         known, template = self._templates.get(key, (None, None))
-        if shape != known or not self._session_epoch:
+        if fetch_key != known or not self._session_epoch:
             if len(self._templates) >= TEMPLATES_MAX:
                 self._templates.clear()
-            self._templates[key] = shape, None
+            self._templates[key] = fetch_key, None
             return None
         if template is None:
             assert self._link is not None
             request = self._request([key], [], self._wait_ms)
             template = FetchTemplate(request, self._link.version_of(FetchResponse))
-            self._templates[key] = shape, template
+            self._templates[key] = fetch_key, template
         each.fetch_offset = partition_log.written_offset
         return template.fill(self._session_epoch, each.fetch_offset)
 
@@ -319,7 +324,7 @@ class LeaderFetcher:
     # -- answers ---------------------------------------------------------------------------------
 
     def _answered(self, response: FetchResponse) -> None:
-        self._asks -= 1
+        self._requests_in_flight -= 1
         self._answers += 1
         if response.error_code:
             log.info(
@@ -343,7 +348,7 @@ class LeaderFetcher:
         if not self._session_id:  # the leader keeps no session for us
             self._names.name_all(self._followed)
         self._tick.when_written(self._go)
-        if self._parted:
+        if self._diverged:
             self._tick.when_written(self._begin_cutting)
 
     def _begin_cutting(self) -> None:
@@ -353,7 +358,7 @@ class LeaderFetcher:
         partition = each.partition
         if partition.is_leader or each.epoch != partition.leader_epoch:
             return  # followed in another epoch by now, or not at all
-        if self._is_of_the_past(each):
+        if self._is_outdated(each):
             return
         partition_log = partition.log
         try:
@@ -361,7 +366,9 @@ class LeaderFetcher:
                 self._refused(key, each, ErrorCode(data.error_code))
             elif data.diverging_epoch.epoch >= 0:
                 self._set_aside(key, each)
-                self._parted.append((key, each, data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
+                self._diverged.append(
+                    (key, each, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+                )
             elif each.fetch_offset != partition_log.end_offset:
                 self._names.changed[key] = None  # asked for before it was cut
             else:
@@ -369,7 +376,7 @@ class LeaderFetcher:
         except Exception as error:
             self._failed(key, each, error)
 
-    def _is_of_the_past(self, each: Followed) -> bool:
+    def _is_outdated(self, each: Followed) -> bool:
         """Whether what a leader sent was asked for before the log was, or will be, cut: it is fetched again
         from where it ends then."""
         return (
@@ -450,8 +457,8 @@ class LeaderFetcher:
 
     def _cut_all(self) -> Steps[None]:
         """Logs that part from the leader's; thousands may, after a failover."""
-        while self._parted:
-            key, each, epoch, end_offset = self._parted.popleft()
+        while self._diverged:
+            key, each, epoch, end_offset = self._diverged.popleft()
             if not self._is_followed(key, each):
                 continue
             partition, partition_log = each.partition, each.partition.log

@@ -32,7 +32,7 @@ _correlation = struct.Struct(">i").unpack_from
 Then = Callable[[Any], None]
 
 
-class Way:
+class ApiBinding:
     """How one kind of request travels to this leader and back."""
 
     __slots__ = ("decode", "is_flexible", "key", "version")
@@ -46,8 +46,8 @@ class Way:
 
 class LeaderLink(asyncio.BufferedProtocol):
     __slots__ = (
-        "_asked_at", "_client_id", "_correlation_id", "_greeting", "_is_closed", "_is_handling", "_loop",
-        "_lost", "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "_ways", "inbox",
+        "_asked_at", "_bindings", "_client_id", "_correlation_id", "_greeting", "_is_closed", "_is_handling",
+        "_loop", "_lost", "_offers", "_tick", "_timeout", "_timer", "_transport", "_waiting", "inbox",
     )  # fmt: skip
 
     def __init__(
@@ -62,8 +62,8 @@ class LeaderLink(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._offers: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
-        self._ways: dict[type[Message], Way] = {}  # by the kind of answer
-        self._waiting: deque[tuple[int, Way, Then]] = deque()  # in the order of requests
+        self._bindings: dict[type[Message], ApiBinding] = {}  # by the kind of answer
+        self._waiting: deque[tuple[int, ApiBinding, Then]] = deque()  # in the order of requests
         self._asked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._greeting: asyncio.Future[Any] | None = None
@@ -89,42 +89,42 @@ class LeaderLink(asyncio.BufferedProtocol):
             if not future.done():
                 future.set_result(decoded)
 
-        self._send(request.encode_parts(version), Way(response, version), answered)
+        self._send(request.encode_parts(version), ApiBinding(response, version), answered)
         try:
             return await future
         finally:
             self._greeting = None
 
-    def ask(self, request: Message, response: type[Message], then: Then) -> None:
+    def send(self, request: Message, response: type[Message], then: Then) -> None:
         """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""
-        way = self._ways.get(response)
-        if way is None:
+        binding = self._bindings.get(response)
+        if binding is None:
             offered = self._offers.get(key_of(type(request)))
             version = newest_common(type(request), offered) if offered is not None else None
             if version is None:
                 self.abort(f"it does not serve {type(request).__name__}")
                 return
-            way = self._ways[response] = Way(response, version)
-        self._send(request.encode_parts(way.version), way, then)
+            binding = self._bindings[response] = ApiBinding(response, version)
+        self._send(request.encode_parts(binding.version), binding, then)
 
-    def ask_again(self, body: bytes, response: type[Message], then: Then) -> None:
+    def send_encoded(self, body: bytes, response: type[Message], then: Then) -> None:
         """The same with a request that is encoded, of a kind that was sent before."""
-        self._send([body], self._ways[response], then)
+        self._send([body], self._bindings[response], then)
 
     def version_of(self, response: type[Message]) -> int:
         """In which requests of a kind that was sent before go out."""
-        return self._ways[response].version
+        return self._bindings[response].version
 
-    def _send(self, body: list[bytes], way: Way, then: Then) -> None:
+    def _send(self, body: list[bytes], binding: ApiBinding, then: Then) -> None:
         if self._is_closed or self._transport is None:
             return
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._waiting.append((correlation_id, way, then))
+        self._waiting.append((correlation_id, binding, then))
         self._asked_at = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout, self._check)
         size = sum(map(len, body))
-        start = frame_start(way.key, way.version, correlation_id, self._client_id, size)
+        start = frame_start(binding.key, binding.version, correlation_id, self._client_id, size)
         self._transport.write(b"".join([start, *body]))
 
     def _check(self) -> None:
@@ -205,7 +205,7 @@ class LeaderLink(asyncio.BufferedProtocol):
     def _answer(self, frame: memoryview) -> None:
         if not self._waiting or _correlation(frame)[0] != self._waiting[0][0]:
             raise ProtocolError("correlation_id", "an answer that nobody asked for")
-        _, way, then = self._waiting.popleft()
+        _, binding, then = self._waiting.popleft()
         self._asked_at = self._loop.time()
-        decoded, _ = way.decode(frame, flexible_header_size(frame) if way.is_flexible else 4)
+        decoded, _ = binding.decode(frame, flexible_header_size(frame) if binding.is_flexible else 4)
         then(decoded)

@@ -230,7 +230,7 @@ class Replicas:
                 broker.unexpected.note("leading", partition)
         else:
             if partition.is_leader or partition.leader_epoch != registration.leader_epoch:
-                partition.resign(registration.leader_epoch, registration.partition_epoch)
+                partition.become_follower(registration.leader_epoch, registration.partition_epoch)
             if registration.leader == NO_LEADER:
                 self.following.stop(partition)
             else:
@@ -304,7 +304,7 @@ class Replicas:
         )
         partition.on_joining = self.in_sync.joining
         partition.is_internal = broker.is_internal(topic)
-        partition.follow(rules)
+        partition.configure(rules)
         broker.partitions.add(partition)
         actual = broker.log_dirs.dir_of(found).id
         if actual != directory and where not in broker.log_dirs.future_logs:
@@ -346,7 +346,7 @@ class Replicas:
         self.following.stop(partition)
         if partition.is_dirty:
             self._tick.close()
-        partition.resign(partition.leader_epoch)
+        partition.become_follower(partition.leader_epoch)
 
     # -- failing dirs ----------------------------------------------------------------------------
 
@@ -390,5 +390,5 @@ class Replicas:
             for index in topic.partitions:
                 changed = partitions.get(name, index)
                 if changed is not None:  # else it is new, or lies elsewhere
-                    changed.follow(self.rules(name))
+                    changed.configure(self.rules(name))
                 yield

@@ -115,6 +115,10 @@ class Log(LogTail):
             unsynced >= self.settings.flush_messages or now_ms - self.last_sync_ms >= self.settings.flush_ms
         )
 
+    def is_count_due(self) -> bool:
+        """Whether `flush.messages` requires a `sync` now."""
+        return self.written_offset - self.recovery_point >= self.settings.flush_messages
+
     def sync(self, offset: int | None = None, now_ms: int | None = None) -> None:
         """Make all records below `offset` durable (default: all that are written) and advance the recovery
         point.

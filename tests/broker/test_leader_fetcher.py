@@ -31,7 +31,7 @@ class SlowLink:
         await self.may_greet.wait()
         self.has_greeted = True
 
-    def send(self, request: Any, response: Any, then: Any) -> None:
+    def send_request(self, request: Any, response: Any, then: Any) -> None:
         if not self.has_greeted:
             self.abort("the versions of this leader are not known")
         self.asked.append(request)

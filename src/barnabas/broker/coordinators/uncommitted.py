@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.commit_waits import CommitWaits
     from barnabas.broker.partitions.partition import Partition
 
-TOO_LATE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Followers have not taken it over in time.")
+TOO_LATE = KafkaError(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, "The followers have not replicated the records in time."
+)
 FULL = KafkaError(
     ErrorCode.COORDINATOR_NOT_AVAILABLE, "Too many requests wait for the coordinator's followers."
 )

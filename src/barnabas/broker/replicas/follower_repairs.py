@@ -68,7 +68,7 @@ class FollowerRepairs:
         places = list(waiting)[:PARTITIONS_A_REQUEST]
         asked = {place: waiting.pop(place) for place in places}
         self.requests += 1
-        link.send(
+        link.send_request(
             self._request(asked, timestamp),
             ListOffsetsResponse,
             lambda response: self._answered(link, asked, timestamp, response),

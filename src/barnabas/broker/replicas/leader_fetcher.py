@@ -257,7 +257,7 @@ class LeaderFetcher:
         if body is not None:
             self._link.send_encoded(body, FetchResponse, self._answered)
         elif request is not None:
-            self._link.send(request, FetchResponse, self._answered)
+            self._link.send_request(request, FetchResponse, self._answered)
 
     def _repeated_fetch(self, key: Key) -> bytes | None:
         """A fetch that differs from the last one of this partition in session epoch and offset alone."""

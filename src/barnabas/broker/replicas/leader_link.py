@@ -95,7 +95,7 @@ class LeaderLink(asyncio.BufferedProtocol):
         finally:
             self._greeting = None
 
-    def send(self, request: Message, response: type[Message], then: Then) -> None:
+    def send_request(self, request: Message, response: type[Message], then: Then) -> None:
         """Send a request; `then` gets the answer, whose views are valid until it returns, or as staged."""
         binding = self._bindings.get(response)
         if binding is None:

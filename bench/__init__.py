@@ -1,1 +1,1 @@
-"""The benchmark: each row on Barnabas and on Apache Kafka, in turns, on the same machine in the same run."""
+"""The benchmark: measures each row on Barnabas and on Apache Kafka alternately, on one machine in one run."""

@@ -1,4 +1,4 @@
-"""`python -m bench`: compares with Apache Kafka, prints a table, writes `docs/benchmarks.md`.
+"""`python -m bench`: compares Barnabas with Apache Kafka, prints a table, writes `docs/benchmarks.md`.
 
 `python -m bench profile ROW` shows where our broker spends its time under that row's load.
 """
@@ -24,17 +24,15 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Compare Barnabas with Apache Kafka, row by row, in turns.",
+        description="Compare Barnabas with Apache Kafka, row by row, alternating between them.",
         epilog="rows: " + ", ".join(ROWS) + ". Also: python -m bench profile ROW",
     )
     found.add_argument(
-        "rows", nargs="*", metavar="ROW", help="only these rows (all of them: the page is written)"
+        "rows", nargs="*", metavar="ROW", help="only these rows (default: all, and write the page)"
     )
     found.add_argument("--quick", action="store_true", help="short rounds with little data; a rough picture")
     found.add_argument("--rounds", type=int, help="rounds a row and broker (default 5, with --quick 2)")
-    found.add_argument(
-        "--alone", choices=["barnabas", "apache"], help="measure one of the two, compare nothing"
-    )
+    found.add_argument("--alone", choices=["barnabas", "apache"], help="measure only one of the two")
     found.add_argument("--write", action="store_true", help="write docs/benchmarks.md whatever was run")
     return found
 
@@ -52,7 +50,7 @@ def main(arguments: list[str]) -> int:
     if options.alone != "barnabas" and (missing := apache.available()):
         print(f"cannot compare with Apache Kafka: {missing}", file=sys.stderr)
         return 2
-    compileall.compile_dir(barnabas.__path__[0], quiet=2)  # as an installation has it
+    compileall.compile_dir(barnabas.__path__[0], quiet=2)  # as after an installation
     console = Console() if sys.stdout.isatty() else Console(width=150)
     scale = loads.QUICK if options.quick else loads.Scale()
     rounds = options.rounds or (2 if options.quick else 5)
@@ -69,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _notes(page: Path) -> str:
-    """What people wrote under "Notes" outlives the next run."""
+    """The section "Notes" of the page, which a new run keeps."""
     text = page.read_text() if page.exists() else ""
     _, mark, notes = text.partition("\n## Notes\n")
     return mark + notes

@@ -1,7 +1,7 @@
-"""The two that are compared: our broker and Apache Kafka, each a child process on a folder of the same disk.
+"""The two contenders: our broker and Apache Kafka, each a child process on a folder of the same disk.
 
-In: a folder. Out: a running broker with its port, its memory, topics by request.
-Topics are made through confluent-kafka, so that both get the same requests.
+In: a folder. Out: a running broker, its port, its memory, and its topics.
+confluent-kafka creates the topics, so that both get the same requests.
 Does not know: what is measured.
 """
 
@@ -26,8 +26,8 @@ from bench import frames
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 USABLE_TIMEOUT_S = 120.0
-# Deleted files go at once, so that one round does not write back what another one left.
-# As the node of Apache Kafka has it: groups begin at once, and one partition holds them all.
+# Deleted files are removed at once, so that a round does not write back pages of the previous one.
+# As on the Apache Kafka node: groups start without a delay, and one partition holds them all.
 AS_APACHE = (
     "group.initial.rebalance.delay.ms=0",
     "offsets.topic.num.partitions=1",
@@ -55,17 +55,17 @@ class Contender(Protocol):
     @property
     def pid(self) -> int: ...
     def start(self) -> float:
-        """Starts the process; seconds until it answered its first request."""
+        """Start the process; return the seconds until its first response."""
 
     def stop(self) -> None:
-        """A clean shutdown; the folder stays."""
+        """Shut down cleanly; the folder stays."""
 
     def close(self) -> None:
-        """Ends the process and removes the folder."""
+        """End the process and remove the folder."""
 
 
 class Barnabas:
-    """Our broker as a child; `prefix` is a command to run it under, a profiler for instance."""
+    """Our broker as a child process; `prefix` is a command to run it under, such as a profiler."""
 
     name = "Barnabas"
 
@@ -164,7 +164,7 @@ class Apache:
 
 
 def memory_bytes(pid: int) -> int:
-    """The process's share of memory (PSS: shared pages divided among their users), or RSS where unknown."""
+    """The memory of a process (PSS: shared pages divided among their users), or RSS if PSS is unknown."""
     for file, field in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
         try:
             text = Path(f"/proc/{pid}/{file}").read_text()
@@ -177,7 +177,7 @@ def memory_bytes(pid: int) -> int:
 
 
 def ask(port: int, frame: bytes, timeout_s: float = 30.0) -> bytes:
-    """One request on a connection of its own; the answer without its size."""
+    """Send one request on a connection of its own; return the response without its size."""
     with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
         connection.sendall(frame)
         with connection.makefile("rb") as stream:
@@ -188,7 +188,7 @@ def ask(port: int, frame: bytes, timeout_s: float = 30.0) -> bytes:
 
 
 def wait_until_usable(broker: Contender, topics: Mapping[str, int]) -> None:
-    """Returns when every partition answers ListOffsets as its leader."""
+    """Wait until the leader of every partition responds to ListOffsets."""
     question = frames.list_offsets(dict(topics))
     deadline = time.perf_counter() + USABLE_TIMEOUT_S
     while errors := frames.list_offsets_errors(ask(broker.port, question)):
@@ -198,14 +198,14 @@ def wait_until_usable(broker: Contender, topics: Mapping[str, int]) -> None:
 
 
 def client_settings(broker: Contender, **others: ClientValue) -> dict[str, ClientValue]:
-    """For confluent-kafka's clients: the address, and silence about what is not an error."""
+    """Settings of confluent-kafka's clients: the address, and no logs other than errors."""
     return {"bootstrap.servers": f"127.0.0.1:{broker.port}", "log_level": 3, **others}
 
 
 def create_topics(
     broker: Contender, topics: Mapping[str, int], configs: Mapping[str, str] | None = None
 ) -> None:
-    """Makes topics by name and number of partitions, and waits until they can be used."""
+    """Create topics by name and number of partitions, and wait until they can be used."""
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 

@@ -1,9 +1,9 @@
-"""Trials of the log cleaner: how fast it is, and how much those feel it who write meanwhile.
+"""Trials of the log cleaner: its speed, and its effect on the latency of producers.
 
-In: a contender that is not running, on a formatted folder, whose cleaner looks for work all the time. Out:
-one value a row. A log is filled with keys that repeat and is not allowed to be cleaned until the clock
-starts; it is clean when `cleaner-offset-checkpoint` says so, which both write alike. Does not know: which
-broker it is, floors.
+In: a contender that is not running, on a formatted folder, whose cleaner always looks for work. Out: one
+value for each row. A trial fills a log with repeated keys and keeps the cleaner from it until the clock
+starts. The log is clean when `cleaner-offset-checkpoint`, which both brokers write in the same format, says
+so. Does not know: which broker it is, floors.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SEGMENTS = 8
 SEGMENT_BYTES_MIN = 1 << 20
 CIRCLE_BATCHES_MAX = 2048
 CLEAN_TIMEOUT_S = 300.0
-WINDOWS = 5  # of a round: others disturb some of them, the median tells
-TEMPLATE = "dirty-0000"  # frames are built for this topic, and renamed: building takes seconds
+WINDOWS = 5  # of a round; the median counts, because other programs disturb some of them
+TEMPLATE = "dirty-0000"  # frames are built once for this topic, then renamed: building takes seconds
 _names = itertools.count(1)
 
 
 @functools.cache
 def keyed_frames(batches: int) -> bytes:
-    """A circle of produce requests whose records have one of two thirds as many keys as there are records."""
+    """A circle of produce requests with two thirds as many keys as records."""
     rng, now_ms = Random(1), int(time.time() * 1000)
     keys = [b"key-%012d" % number for number in range(batches * BATCH_RECORDS * 2 // 3)]
     value = bytes(ord("a") + i % 26 for i in range(85))
@@ -59,7 +59,7 @@ def keyed_frames(batches: int) -> bytes:
 
 
 class DirtyLog:
-    """A topic that is dirty and stays so until `release`."""
+    """A topic that stays dirty until `release`."""
 
     def __init__(self, broker: Contender, scale: Scale) -> None:
         self.broker = broker
@@ -68,7 +68,7 @@ class DirtyLog:
         segment_bytes = max(SEGMENT_BYTES_MIN, self.bytes // SEGMENTS)
         configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0"}
         create_topics(broker, {self.topic: 1}, {**configs, "segment.bytes": str(segment_bytes)})
-        # At least two segments, so that there is something to clean.
+        # At least two segments: the active segment is never cleaned.
         requests = max(self.bytes, 2 * segment_bytes + BATCH_BYTES) // BATCH_BYTES + 1
         circle = keyed_frames(min(CIRCLE_BATCHES_MAX, max(requests // 4, 1)))
         circle = circle.replace(TEMPLATE.encode(), self.topic.encode())
@@ -82,7 +82,7 @@ class DirtyLog:
         return {int(path.stem): path.stat().st_size for path in self.folder.glob("*.log")}
 
     def release(self) -> None:
-        """From now on the cleaner may have it."""
+        """Let the cleaner have the topic from now on."""
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 
@@ -119,7 +119,7 @@ class DirtyLog:
 
 
 def clean_speed(broker: Contender, scale: Scale) -> float:
-    """Megabytes of a dirty log that are cleaned a second, from the permission to the checkpoint."""
+    """Megabytes of a dirty log that are cleaned in a second, from `release` to the checkpoint."""
     dirty = DirtyLog(broker, scale)
     began = time.perf_counter()
     dirty.begin()
@@ -130,7 +130,7 @@ def clean_speed(broker: Contender, scale: Scale) -> float:
 
 
 def latency_ratio(broker: Contender, scale: Scale) -> float:
-    """The p99 of one-record requests, one after the other, while a log is cleaned, by that while none is."""
+    """The p99 of one-record requests, one after the other, during cleaning, divided by that without."""
     topic = f"beside-{next(_names):04}"
     create_topics(broker, {topic: 1})
     load = frames.produce(topic, frames.batch_of(1), 64)
@@ -150,14 +150,14 @@ def latency_ratio(broker: Contender, scale: Scale) -> float:
         busy.append(p99_us())
     cleaned.join()
     delete_topics(broker, topic, dirty.topic)
-    busy = busy[:-1] or busy  # the last one saw the end of it
+    busy = busy[:-1] or busy  # cleaning ended within the last window
     return statistics.median(busy) / statistics.median(idle)
 
 
 def cleaning(broker: Contender, scale: Scale) -> dict[str, float]:
     broker.start()
     try:
-        clean_speed(broker, scale)  # Java's compiler has seen it now; ours gets the same
+        clean_speed(broker, scale)  # warms up Java's compiler; our broker gets the same load
         return {"cleaner": clean_speed(broker, scale), "cleaner-p99": latency_ratio(broker, scale)}
     finally:
         broker.stop()

@@ -1,8 +1,8 @@
-"""`python -m bench.cluster`: three nodes of ours against three of Apache Kafka, in turns on this machine.
+"""`python -m bench.cluster`: compares three nodes of Barnabas with three of Apache Kafka on this machine.
 
-In: how many rounds. Out: a table, and `docs/benchmarks-cluster.md`. Every node is broker and controller;
-topics have three replicas, writes wait for all that are in sync. Both have their defaults, sessions included.
-Does not know: one node (that is `python -m bench`).
+In: the number of rounds. Out: a table, and `docs/benchmarks-cluster.md`. Every node is broker and controller.
+Topics have three replicas; writes wait for all in-sync replicas. Both clusters have default settings, also
+for sessions. `python -m bench` compares single nodes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Node(Protocol):
 
 @dataclass(slots=True)
 class Contender:
-    """Three nodes that run, by id."""
+    """Three running nodes, by id."""
 
     name: str
     nodes: dict[int, Node]
@@ -88,14 +88,14 @@ class Contender:
         return self._admin
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """It may be there already: where the controller changes, clients ask again for what it has made."""
+        """Create a topic; it may exist already, because clients retry after a change of the controller."""
         new = NewTopic(topic, num_partitions=partitions, replication_factor=NODES)
         error = self.admin().create_topics([new], request_timeout=PATIENCE_S)[topic].exception(PATIENCE_S)
         if error is not None and "TOPIC_ALREADY_EXISTS" not in str(error):
             raise error
 
     def create_in_sync(self, topic: str) -> None:
-        """All replicas are in sync, and the leader has heard that it leads: a record is in it."""
+        """Wait until all replicas are in sync, and until the leader accepts a record."""
         self.create(topic)
         wait_until(lambda: self._in_sync(topic) == NODES, PATIENCE_S, f"{self.name}: {topic} is in sync")
         producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 0, **QUIET})
@@ -114,7 +114,7 @@ class Contender:
         return leader
 
     def active_controller(self) -> int:
-        """As the quorum says: brokers tell clients any broker in its place."""
+        """The active controller by the quorum: Metadata responses name any broker instead."""
 
         async def ask() -> int:
             async with Client(parse_bootstrap(self.bootstrap)) as client:
@@ -160,7 +160,7 @@ def idle(cluster: Contender, seconds: float) -> dict[str, float]:
 
 
 class Writing:
-    """One record after the other; when each of them was acknowledged."""
+    """Writes one record after the other, and notes when each was acknowledged."""
 
     def __init__(self, cluster: Contender, topic: str) -> None:
         settings = {"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0, **QUIET}
@@ -213,11 +213,11 @@ def shutdown(cluster: Contender, seconds: float) -> dict[str, float]:
 
 
 def leader_killed(cluster: Contender, seconds: float) -> dict[str, float]:
-    """Until a producer gets a record into the partition that looks for its leader every few milliseconds: by
-    itself librdkafka looks about once a second."""
+    """The time until a producer that looks for the leader every few milliseconds can write to the partition;
+    librdkafka itself looks about once a second."""
     cluster.create_in_sync("killed")
     leader = cluster.leader("killed")
-    while leader == cluster.active_controller():  # both at once is another question
+    while leader == cluster.active_controller():  # the loss of both at once is not measured
         cluster.delete("killed")
         cluster.create_in_sync("killed")
         leader = cluster.leader("killed")
@@ -273,9 +273,9 @@ TRIALS: dict[str, Callable[[Contender, float], dict[str, float]]] = {
 
 
 MANY = "many"  # ten thousand partitions, in clusters of its own
-MANY_100K = "many-100k"  # a hundred thousand, in a cluster of ours alone: asked for by name
+MANY_100K = "many-100k"  # a hundred thousand, in a cluster of Barnabas only; runs only if named
 WARMED = ("produce-15k", "produce-880k", "latency")
-WARM_UP = 3  # times as long as a round: Java compiles by then what it will
+WARM_UP = 3  # times as long as a round: Java's compiler is done by then
 
 
 def ours(stack: ExitStack) -> Contender:
@@ -314,15 +314,14 @@ def page(found: Sequence[tuple[str, ...]], rounds: int, relay_us: float) -> str:
     table = "\n".join("| " + " | ".join(each) + " |" for each in found)
     return f"""# Three nodes against three of Apache Kafka
 
-`python -m bench.cluster --rounds {rounds}`: both clusters run side by side on this machine (two cores,
-shared), and are measured in turns; medians of the rounds. Topics have three replicas, writes wait for all
-in sync, and come over one connection (32 requests of 15 KB unanswered, or 4 of 880 KB).
-Ten thousand partitions (of ten topics, a record in each) are in clusters of their own, one after the other:
-two of the nodes are killed and started again, then one is stopped and started. Ratios are Barnabas divided by
-Apache Kafka. `python -m bench.cluster_stalls` measures 100,000 partitions in a cluster of ours: how long a
-producer waits while topics are made and deleted and nodes come and go.
-Four processes that do nothing but pass a record on and write it (`python -m bench.relay`) take
-{relay_us:.0f} µs for one produce.
+`python -m bench.cluster --rounds {rounds}`: both clusters run side by side on this machine (two shared cores)
+and are measured alternately; values are medians of the rounds. Topics have three replicas. Writes wait for
+all in-sync replicas and use one connection (32 requests of 15 KB in flight, or 4 of 880 KB). The rows with
+ten thousand partitions (of ten topics, a record in each) use clusters of their own, one after the other: two
+of the nodes are killed and started again, then one is stopped and started. Ratios are Barnabas divided by
+Apache Kafka. `python -m bench.cluster_stalls` measures 100,000 partitions in a cluster of Barnabas: the
+longest wait of a producer while topics are created and deleted and nodes stop and start. Four processes that
+only pass a record on and write it (`python -m bench.relay`) take {relay_us:.0f} µs for one produce.
 
 | {" | ".join(HEADS)} |
 | {" | ".join("---" for _ in HEADS)} |
@@ -331,7 +330,7 @@ Four processes that do nothing but pass a record on and write it (`python -m ben
 
 
 class Run:
-    """Trials one after the other; one that fails is told, and the others have their turn all the same."""
+    """Runs trials one after the other; if one fails, it is reported and the others still run."""
 
     def __init__(self, console: Console, seconds: float, rounds: int) -> None:
         self._console = console
@@ -354,7 +353,7 @@ class Run:
         self._console.print(f"{what}: {into.name}: {told} ({time.monotonic() - began:.0f} s)")
 
     def side_by_side(self, names: Sequence[str], into: Sequence[Contender]) -> None:
-        """Both clusters run; trial by trial they take turns."""
+        """Run both clusters, and each trial on one and then on the other."""
         with ExitStack() as stack:
             pair = [ours(stack), theirs(stack)]
             if "latency" in names:
@@ -377,7 +376,7 @@ class Run:
         return measure
 
     def with_many_partitions(self, into: Sequence[Contender]) -> None:
-        """Ten thousand partitions are enough for one cluster at a time on this machine."""
+        """Run the trial with ten thousand partitions on one cluster at a time: the machine is small."""
         for make, known in zip((ours, theirs), into, strict=True):
             self._try(MANY, partial(self._measure_many, make, known.name), known)
 

@@ -1,13 +1,13 @@
 """`python -m bench.cluster_stalls`: 100,000 partitions in a cluster of three, and producers beside them.
 
-In: how many partitions, how many of them with three replicas. Out: for each phase (at rest, topics created,
-all metadata asked for, a node stopped and started again, a node killed and started again, topics deleted) how
-long it took, the longest wait of a producer that writes one record at a time to each node, and the longest
-turn of a node's loop: by the clock, without waiting for a processor that others had, and in processor time.
-Nodes that are down or start have no producer; a node that is back has one again. The first phase is the
-control: nobody disturbs the producers. The nodes' folders are in memory where that can be had, since a file
-system may take milliseconds for a partition's files (ext4 does where many files were deleted lately).
-Does not know: Apache Kafka, which would take too long.
+In: the number of partitions, and how many of them have three replicas. Out, for each phase (at rest, topics
+created, all metadata requested, a node stopped and started again, a node killed and started again, topics
+deleted): its duration, the longest wait of a producer that writes one record at a time to each node, and the
+longest turn of a node's loop: by the clock, without the time that the node waited for a processor, and in
+processor time. A node that is down or starting has no producer. The first phase is the control: nothing
+disturbs the producers. The nodes' folders are in memory if possible, because a file system may take
+milliseconds for the files of a partition (ext4 does after many files were deleted). Does not know: Apache
+Kafka, which would take too long.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ PATIENCE_S = 400.0
 RESPONSE_TIMEOUT_S = 120.0
 PROBE_START_S = 10.0
 REST_S = 5.0
-SETTLE_S = 2.0  # after a phase: work may go on
+SETTLE_S = 2.0  # measured after a phase, because work may continue
 LOOK_S = 0.3
 METADATA_VERSION = 8
 TAIL, BATCHES = "tail", 50_000
-CUT_BEFORE_S = 0.005  # the turn that begins a cut began before the log tells of it
+CUT_BEFORE_S = 0.005  # a truncation begins before its line in the log
 OVERRIDES = {
     "log.segment.delete.delay.ms": 1_000,  # removing files is a part of deleting
     "log.cleaner.enable": "false",
@@ -54,7 +54,7 @@ OVERRIDES = {
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one phase took; waits and turns are in milliseconds, the longest of all nodes."""
+    """The results of one phase; waits and turns are in milliseconds, the longest of all nodes."""
 
     name: str
     took_s: float
@@ -63,7 +63,7 @@ class Phase:
     turn_ms: float
     own_ms: float
     cpu_ms: float
-    over: int  # turns in which the node's own work took more than nobody shall wait
+    over: int  # turns in which the node's own work took longer than the limit
     memory_mb: float
 
     def cells(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ HEADS = ("phase", "took", "longest wait", "median", "longest turn", "its own", "
 
 
 class Watched:
-    """Three nodes with a producer beside each; `phases` are what was measured."""
+    """Three nodes, a producer for each, and the results of all phases."""
 
     def __init__(self, folder: Path, partitions: int, replicated: int, *, stacks: Path | None = None) -> None:
         self.cluster = Cluster(combined=NODES, overrides=OVERRIDES, parent=folder)
@@ -124,7 +124,7 @@ class Watched:
     # -- measuring -----------------------------------------------------------------------------------
 
     def _watch(self, node: ClusterNode) -> None:
-        """Note the turns of the node's next life."""
+        """Record the turns of the node's loop from its next start on."""
         self._lives += 1
         parent = self._stacks or self._folder
         turns = parent / f"turns-{node.id}-{self._lives}"
@@ -139,8 +139,10 @@ class Watched:
     def phase(
         self, name: str, *, without: int | None = None, since: Callable[[], float] | None = None
     ) -> Iterator[None]:
-        """Producers beside all nodes but one while this lasts, and a little longer. Turns of the loops count
-        from `since` on, which is asked at the end."""
+        """Run producers on all nodes but `without` during a phase and a little longer.
+
+        Turns of the loops count from `since()` on, which is called at the end.
+        """
         node_ids = [each for each in self.cluster.nodes if each != without]
         with ExitStack() as probes:
             waits = {node_id: probes.enter_context(self._probe(node_id)) for node_id in node_ids}
@@ -202,7 +204,7 @@ class Watched:
             wait_until(partial(self._is_led, topic), PATIENCE_S, f"all partitions of {topic} are led")
 
     def _is_led(self, topic: str) -> bool:
-        """Every partition answers ListOffsets at its leader."""
+        """Whether the leader of every partition responds to ListOffsets."""
         question = frames.list_offsets({topic: self.per_topic})
         led = 0
         for node_id, node in self.cluster.nodes.items():
@@ -211,13 +213,13 @@ class Watched:
         return led == self.per_topic or pause()
 
     def metadata(self) -> None:
-        """Every node is asked for everything it knows."""
+        """Request all metadata from every node."""
         frame = frames.request(3, METADATA_VERSION, struct.pack(">ibbb", -1, 0, 0, 0), flexible=False)
         for node_id in self.cluster.nodes:
             self.ask(node_id, frame)
 
     def until(self, holds: Callable[[Partition], bool], at: int, what: str) -> None:
-        """One node's metadata say this of all partitions with several replicas."""
+        """Wait until the metadata of one node shows this for all partitions with several replicas."""
         for topic in self.topics:
             if topic in self.replicated:
                 wait_until(
@@ -234,7 +236,7 @@ class Watched:
         return (len(found.partitions) == count and all(map(holds, found.partitions))) or pause()
 
     def until_one(self, topic: str, holds: Callable[[Partition], bool], at: int, what: str) -> None:
-        """The same of a topic of one partition."""
+        """Wait for the same of a topic with one partition."""
         wait_until(partial(self._is_so, topic, holds, at, 1), PATIENCE_S, f"{topic} is {what}")
 
     def start_again(
@@ -244,7 +246,7 @@ class Watched:
         wait: Callable[[], None] | None = None,
         since: Callable[[], float] | None = None,
     ) -> None:
-        """Until it is in sync everywhere. Its own producer is there as soon as it serves."""
+        """Start a node and wait until it is in sync everywhere; its producer starts when it responds."""
         self._watch(node)
         began = time.monotonic()
         node.start()
@@ -312,8 +314,8 @@ def measure(watched: Watched, said: Callable[[str], None], *, kill: bool, rest_s
 
 
 def truncate(watched: Watched, said: Callable[[str], None], batches: int = BATCHES) -> None:
-    """A leader comes back as a follower with many batches that the others have not got, behind many that they
-    have; each batch is of another producer. Its log is cut, and its producers are read anew."""
+    """A former leader comes back as a follower with many batches that the others do not have, after many that
+    they have. Each batch has another producer id. It truncates its log and rebuilds its producer state."""
     watched.start()
     with watched.phase("at rest, nothing there"):
         time.sleep(REST_S)
@@ -339,7 +341,7 @@ def truncate(watched: Watched, said: Callable[[str], None], batches: int = BATCH
 
 
 def cut_at_s(node: ClusterNode) -> float:
-    """When the node's log was cut, by its own log, in monotonic time: before the node serves, perhaps."""
+    """The monotonic time of the truncation, from the node's log; it may be before the node responds."""
     line = next((line for line in node.lines if "it is cut at" in line), None)
     if line is None:
         raise generator.LoadError(f"node {node.id} did not cut its log")
@@ -360,7 +362,7 @@ def write_tail(port: int, first: int, count: int) -> None:
 
 
 def has_end(watched: Watched, node_id: int, end: int) -> bool:
-    """The high watermark of the tail, as its leader tells it."""
+    """The high watermark of the tail's partition, from its leader."""
     response = watched.ask(node_id, frames.list_offsets({TAIL: 1}))
     found: int = frames.LIST_OFFSETS_PARTITION.unpack_from(
         response, frames.CORRELATION_BYTES + 4 + 4 + 2 + len(TAIL) + 4
@@ -380,9 +382,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--kill", action="store_true", help="kill a node, too")
     parser.add_argument("--truncate", action="store_true", help="only a leader that comes back and is cut")
     parser.add_argument("--folder", type=Path, help="where the nodes' folders are; in memory")
-    parser.add_argument(
-        "--stacks", type=Path, help="write where long turns of the loops are into this folder"
-    )
+    parser.add_argument("--stacks", type=Path, help="write the stacks of long turns to this folder")
     options = parser.parse_args(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=150)
     began = time.monotonic()

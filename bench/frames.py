@@ -1,7 +1,7 @@
 """Requests and record batches as bytes, built once before the clock starts.
 
-In: topic names, record counts. Out: whole frames, and where in the answer the error code lies.
-Written with `struct` alone: what is measured must not be built by the code under test.
+In: topic names, record counts. Out: complete frames, and the position of the error code in the response.
+Uses `struct` only: the code under test must not build the load.
 Does not know: sockets, brokers.
 """
 
@@ -40,7 +40,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class ProduceLoad:
-    """A circle of equal produce frames, and where the answer holds its error code."""
+    """A circle of equal produce frames, and the position of the error code in the response."""
 
     frames: bytes
     error_at: int
@@ -67,14 +67,14 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def batch_of(records: int, value_bytes: int = VALUE_BYTES) -> Batch:
-    """A batch stamped with the present time: retention goes by it."""
+    """A batch with the current time, because retention depends on it."""
     now_ms = int(time.time() * 1000)
     value = bytes(ord("a") + i % 26 for i in range(value_bytes))
     body = bytearray()
     for delta in range(records):
         record = b"\0" + varint(0) + varint(delta) + varint(-1) + varint(len(value)) + value + varint(0)
         body += varint(len(record)) + record
-    # From attributes on, as the CRC covers it: no compression, no producer id.
+    # The part that the CRC covers, from the attributes on: no compression, no producer id.
     covered = struct.pack(">hiqqqhii", 0, records - 1, now_ms, now_ms, -1, -1, -1, records) + body
     head = struct.pack(">qiibI", 0, len(covered) + 9, -1, 2, crc32c.crc32c(covered))
     return Batch(head + covered, records)
@@ -96,7 +96,7 @@ def produce(
 def produce_frame(
     topic: str, batches: Sequence[tuple[int, bytes]], acks: int = 1, version: int = PRODUCE_VERSION
 ) -> bytes:
-    """One request with a batch for each of some partitions, of version 3 to 12."""
+    """One request of version 3 to 12 with a batch for each of some partitions."""
     name = topic.encode()
     if version < FLEXIBLE_SINCE:
         body = struct.pack(">hhiih", -1, acks, 30000, 1, len(name)) + name + struct.pack(">i", len(batches))
@@ -111,12 +111,12 @@ def produce_frame(
 
 
 def error_at(topic: str, version: int = PRODUCE_VERSION) -> int:
-    """Where the answer to a produce request holds the error of its first partition."""
+    """The position of the first partition's error code in a produce response."""
     name = len(topic.encode())
     if version < FLEXIBLE_SINCE:
-        # Size, correlation id, topics, a name, partitions, an index: then the error.
+        # Before the error code: size, correlation id, topics, a name, partitions, an index.
         return SIZE_BYTES + CORRELATION_BYTES + 4 + 2 + name + 4 + 4
-    # The same with tagged fields of the header, and lengths of one byte (a name's may have two).
+    # The same with the header's tagged fields, and lengths of one byte (that of a name may have two).
     return SIZE_BYTES + CORRELATION_BYTES + 1 + 1 + len(unsigned_varint(name + 1)) + name + 1 + 4
 
 
@@ -131,7 +131,7 @@ def numbered(batch: Batch, count: int, producer_id: int = 4711) -> Iterator[byte
 
 
 def fetch(topic: str, offset: int, max_bytes: int, *, wait_ms: int = 0, partition: int = 0) -> bytes:
-    """A fetch outside of any session, as a consumer's first one."""
+    """A fetch without a session, like the first one of a consumer."""
     name = topic.encode()
     body = (
         struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, 0, 0, -1)
@@ -144,7 +144,7 @@ def fetch(topic: str, offset: int, max_bytes: int, *, wait_ms: int = 0, partitio
 
 
 def fetch_offset_at(topic: str) -> int:
-    """Where in a frame of `fetch` the offset lies, to patch it in place."""
+    """The position of the offset in a frame of `fetch`, to patch it in place."""
     return len(fetch(topic, 0, 0)) - 6 - 4 - 8 - 8
 
 
@@ -152,12 +152,12 @@ FETCH_PARTITION_HEAD = struct.Struct(">ihqqqiii")
 
 
 def fetch_head_bytes(topic: str) -> int:
-    """Bytes of an answer before its records: one topic, one partition, no aborted transactions."""
+    """The size of a fetch response before its records: one topic, one partition, no aborted transactions."""
     return SIZE_BYTES + CORRELATION_BYTES + 4 + 2 + 4 + 4 + 2 + len(topic) + 4 + FETCH_PARTITION_HEAD.size
 
 
 def list_offsets(topics: dict[str, int]) -> bytes:
-    """The end offsets of partitions 0..n-1 of each topic."""
+    """A ListOffsets request for the end offsets of partitions 0..n-1 of each topic."""
     body = bytearray(struct.pack(">ibi", -1, 0, len(topics)))
     for topic, partitions in topics.items():
         name = topic.encode()
@@ -171,7 +171,7 @@ LIST_OFFSETS_PARTITION = struct.Struct(">ihqqi")
 
 
 def list_offsets_errors(answer: bytes) -> list[int]:
-    """The error codes other than 0 of an answer (without its size) to `list_offsets`."""
+    """The error codes other than 0 in the response (without its size) to `list_offsets`."""
     position = CORRELATION_BYTES + 4
     topics: int = struct.unpack_from(">i", answer, position)[0]
     position += 4

@@ -1,7 +1,7 @@
-"""The load generator: frames out, answers counted, as light as the machine allows.
+"""The load generator: sends frames and counts responses, with as little processor time as possible.
 
-In: an address, a file of frames, how many connections and unanswered requests. Out: counts and times.
-Compiles `load.c` when there is a C compiler; else does the same in Python, slower, and says so in `name`.
+In: an address, a file of frames, the number of connections and of requests in flight. Out: counts and times.
+Compiles `load.c` if there is a C compiler; otherwise Python does the same, slower, and `name` says so.
 Does not know: what the frames mean.
 """
 
@@ -30,12 +30,12 @@ STALL_S = 20.0
 
 
 class LoadError(Exception):
-    """The broker closed a connection, answered with an error, or stopped answering."""
+    """The broker closed a connection, returned an error, or stopped responding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to send: `inflight` bounds the unanswered requests of each connection."""
+    """How to send: `inflight` is the maximum number of requests in flight on each connection."""
 
     connections: int = 1
     inflight: int = 1
@@ -61,7 +61,7 @@ class Load:
 
 @functools.cache
 def compiled() -> Path | None:
-    """The generator in C, compiled once per version of its source; None without a compiler."""
+    """The generator in C, compiled once for each version of its source; None without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -81,7 +81,7 @@ def name() -> str:
 
 
 def run(port: int, frames: bytes, plan: Plan) -> Load:
-    """Loads 127.0.0.1:`port` and returns what came back; raises LoadError if any answer was an error."""
+    """Send the load to 127.0.0.1:`port`; return the counts, or raise LoadError if a response has an error."""
     program = compiled()
     if program is None:
         return _PythonLoad(port, frames, plan).run()
@@ -96,18 +96,18 @@ def run(port: int, frames: bytes, plan: Plan) -> Load:
     found = json.loads(done.stdout)
     errors, first = found.pop("errors"), found.pop("first_error")
     if errors:
-        raise LoadError(f"{errors} of {found['requests']} answers hold an error, the first one is {first}")
+        raise LoadError(f"{errors} of {found['requests']} responses have an error, the first one is {first}")
     return Load(**found)
 
 
 def memory_folder() -> str | None:
-    """Where files cost no disk: writing to one waits for nobody's journal."""
+    """A folder in memory if there is one: writing there does not wait for the journal of a disk."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 @contextmanager
 def bare_server(answer_bytes: int = 64) -> Iterator[int | None]:
-    """The port of a server in C that only answers each frame with zeros; None without a compiler."""
+    """The port of a server in C that responds to each frame with zeros; None without a compiler."""
     program = compiled()
     if program is None:
         yield None
@@ -164,7 +164,7 @@ class _PythonLoad:
             while self.answered < self.issued or not (self.stopping or self.issued >= self.plan.requests):
                 events = poll.poll(STALL_S)
                 if not events:
-                    raise LoadError(f"no answer for {STALL_S:.0f} s")
+                    raise LoadError(f"no response for {STALL_S:.0f} s")
                 self.stopping = time.perf_counter() > end
                 for fd, _ in events:
                     self._take(by_fd[fd])
@@ -175,7 +175,7 @@ class _PythonLoad:
             for link in self.links:
                 link.sock.close()
         if self.errors:
-            raise LoadError(f"{self.errors} of {self.answered} answers hold an error")
+            raise LoadError(f"{self.errors} of {self.answered} responses have an error")
         return self._load(seconds)
 
     def _load(self, seconds: float) -> Load:

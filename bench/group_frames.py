@@ -1,8 +1,8 @@
-"""Requests of consumer groups as bytes, and what their answers say.
+"""Requests of consumer groups as bytes, and readers of their responses.
 
-In: groups, members, topics. Out: whole frames; error codes, ids and members from answers. The last versions
-before the flexible ones, written with `struct` alone: what is measured must not be built by the code under
-test. Does not know: sockets, brokers.
+In: groups, members, topics. Out: complete frames; error codes, ids and members from responses. Uses the last
+versions before the flexible ones, and `struct` only: the code under test must not build the load.
+Does not know: sockets, brokers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def find_coordinator(group: str) -> bytes:
 
 
 def join(group: str, member_id: str, topic: str, version: int = 5) -> bytes:
-    """A consumer of one topic; before version 4 it is let in without having asked for an id first."""
+    """A JoinGroup request of a consumer of one topic; before version 4 no member id is required."""
     subscription = struct.pack(">h", 0) + array([text(topic)]) + NO_BYTES
     body = text(group) + struct.pack(">ii", SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS) + text(member_id)
     body += NO_TEXT if version >= 5 else b""
@@ -59,7 +59,7 @@ def assignment(topic: str, partition: int) -> bytes:
 
 
 def assigned_partition(part: bytes, topic: str) -> int:
-    """The partition that `assignment` put in."""
+    """The partition in an assignment made by `assignment`."""
     return int(struct.unpack_from(">i", part, 2 + 4 + 2 + len(topic) + 4)[0])
 
 
@@ -79,7 +79,7 @@ def commit(group: str, topic: str, offset: int, generation: int = -1, member_id:
 
 
 def commit_error_at(topic: str) -> int:
-    """Where the answer, its size included, holds the error code of the one partition."""
+    """The position of the one partition's error code in the response with its size."""
     return SIZE_BYTES + CORRELATION_BYTES + THROTTLE_BYTES + 4 + 2 + len(topic) + 4 + 4
 
 
@@ -89,18 +89,18 @@ def offset_fetch(group: str, topic: str, partition: int) -> bytes:
 
 
 def offset_fetch_error(answer: bytes) -> int:
-    """The error code of the group, which comes last."""
+    """The error code of the group, at the end of the response."""
     return int(struct.unpack_from(">h", answer, len(answer) - 2)[0])
 
 
 def error_of(answer: bytes) -> int:
-    """The error code after the throttle time, where most answers (without their size) have it."""
+    """The error code after the throttle time, its place in most responses (without their size)."""
     return int(struct.unpack_from(">h", answer, CORRELATION_BYTES + THROTTLE_BYTES)[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An answer to `join`; `members` only for the leader."""
+    """A response to `join`; only the leader gets `members`."""
 
     error: int
     generation: int
@@ -129,7 +129,7 @@ def joined(answer: bytes, version: int = 5) -> Joined:
 
 
 def synced(answer: bytes) -> bytes:
-    """The part that an answer to `sync` without an error assigns."""
+    """The assignment in a response to `sync` without an error."""
     start = CORRELATION_BYTES + THROTTLE_BYTES + 2
     (size,) = struct.unpack_from(">i", answer, start)
     return answer[start + 4 : start + 4 + size]

@@ -1,8 +1,8 @@
-"""A classic group of raw members, one connection each, driven by one loop: as light as Python allows.
+"""A classic group of raw members, with one connection each, in one loop.
 
-In: an address, a topic with a record in each partition. Out: a group whose members all have read a record of
-their own partition; who leaves, and when all others share again.
-Does not know: which broker it talks to.
+In: an address, a topic with a record in each partition. Out: the time until all members have read a record of
+their own partition, and the time until the others have rebalanced after one left.
+Does not know: which broker it is.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bench import group_frames as wire
 from bench.generator import LoadError
 
 MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS = 79, 27
-NOT_YET = (14, 15, 16)  # the coordinator loads, is not there, or is elsewhere: asked again
+NOT_YET = (14, 15, 16)  # the coordinator loads, is not available, or has moved: retry
 STALL_S = 30.0
-BEAT_S = 0.002  # a member that waits for others asks so often whether it has to join again
+BEAT_S = 0.002  # interval of heartbeats while a member waits for others
 BEATS_A_SECOND_MAX = 10_000
 FETCH_BYTES = 1 << 16
 
@@ -38,7 +38,7 @@ class Step(enum.Enum):
 
 
 class Member:
-    """One member: its connection, what it waits for, and what it was told."""
+    """One member: its connection, the response it waits for, and its state in the group."""
 
     __slots__ = ("asked_at", "generation", "id", "partition", "received", "sock", "step")
 
@@ -53,7 +53,7 @@ class Member:
         self.asked_at = 0.0
 
     def answer(self) -> bytes | None:
-        """The next answer without its size, when all of it is there."""
+        """The next response without its size; None until all of it has arrived."""
         data = self.sock.recv(1 << 16)
         if not data:
             raise LoadError("connection closed by the broker")
@@ -88,7 +88,7 @@ class Group:
             member.sock.close()
 
     def join_all(self) -> float:
-        """Seconds from the first join until everybody in a group of all has read a record."""
+        """Seconds from the first join until every member of the complete group has read a record."""
         began = time.perf_counter()
         for member in self.members:
             self._join(member)
@@ -96,7 +96,7 @@ class Group:
         return time.perf_counter() - began
 
     def one_leaves(self) -> float:
-        """Seconds until the others share again, read, and all know of it at once."""
+        """Seconds from the leave until all other members have a new assignment and have read a record."""
         leaver = next(member for member in self.members if member.generation == self.generation)
         began = time.perf_counter()
         self._ask(leaver, Step.LEAVING, wire.leave(self.name, leaver.id))
@@ -135,7 +135,7 @@ class Group:
         self._ask(member, Step.JOINING, wire.join(self.name, member.id, self.topic))
 
     def _take(self, member: Member, answer: bytes) -> None:
-        """What an answer leads to."""
+        """Choose the next request of a member by a response."""
         step = member.step
         if step is Step.JOINING:
             self._on_joined(member, wire.joined(answer))
@@ -161,7 +161,7 @@ class Group:
         if error == REBALANCE_IN_PROGRESS or error in NOT_YET:
             self._join(member)
         elif error:
-            raise LoadError(f"a member was answered with error {error}")
+            raise LoadError(f"a member got error {error}")
 
     def _on_joined(self, member: Member, joined: wire.Joined) -> None:
         if joined.error == MEMBER_ID_REQUIRED:

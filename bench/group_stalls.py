@@ -1,6 +1,6 @@
 """Rows of `bench.stalls` about groups: offsets fetched at once, 50,000 groups, a rebalance of 500 members.
 
-In: a stage. Out: rows, once `register` was called. Frames are written with `struct` alone.
+In: a stage. Out: rows, after a call of `register`. Builds frames with `struct` only.
 Does not know: how waits are measured.
 """
 
@@ -20,7 +20,7 @@ from bench.generator import LoadError
 if TYPE_CHECKING:
     from bench.stalls import Disturb, Stage
 
-PROBE_TOPIC = "probe"  # what the producer that is watched writes to
+PROBE_TOPIC = "probe"  # topic of the measured producer
 RESPONSE_TIMEOUT_S = 120.0
 WIDE_GROUP = "wide"
 COMMITS_AT_ONCE = 500
@@ -36,7 +36,7 @@ Assigned = dict[bytes, tuple[int, ...]]
 
 
 def register(row: Callable[[str], Callable[[Disturb], Disturb]]) -> None:
-    """Make rows of these, in an order in which those that need groups share them."""
+    """Register these functions as rows, ordered so that rows can share their groups."""
     row("stall-fetch-offsets")(fetch_all)
     row("stall-groups")(many_commit)
     row("stall-groups-topic")(topic_beside_groups)
@@ -53,7 +53,7 @@ def connected(stage: Stage) -> Iterator[socket.socket]:
 
 
 def exchange(connection: socket.socket, requests: Sequence[bytes]) -> list[bytes]:
-    """Responses to requests that are sent in one piece."""
+    """Send requests in one piece; return their responses."""
     connection.sendall(b"".join(requests))
     stream = connection.makefile("rb")
     return [stream.read(struct.unpack(">i", stream.read(4))[0]) for _ in requests]
@@ -69,7 +69,7 @@ def need_coordinator(stage: Stage) -> None:
 
 
 def commit_many(stage: Stage, offset: int) -> None:
-    """Each group commits an offset of its own."""
+    """Let each group commit an offset."""
     with connected(stage) as connection:
         for start in range(0, stage.groups, COMMITS_AT_ONCE):
             numbers = range(start, min(start + COMMITS_AT_ONCE, stage.groups))
@@ -82,7 +82,7 @@ def commit_many(stage: Stage, offset: int) -> None:
 
 
 def fetch_all(stage: Stage) -> None:
-    """All offsets of a group that has one in each partition."""
+    """Fetch all offsets of a group that has one for each partition."""
     from bench.stalls import commit_all
 
     stage.need_topics()
@@ -121,7 +121,7 @@ def list_all(stage: Stage) -> None:
 
 
 def load(stage: Stage) -> None:
-    """The broker starts again; the producer is there as soon as it answers."""
+    """Restart the broker; the producer starts as soon as the broker responds."""
     need_coordinator(stage)
     commit_many(stage, 4)
     stage.broker.stop()
@@ -134,7 +134,7 @@ def load(stage: Stage) -> None:
 
 
 def waits_while_loading(stage: Stage) -> tuple[list[tuple[float, float]], float]:
-    """When each request of a producer left and how long it took; when the groups were loaded."""
+    """The start and duration of each produce request, and the time when the groups were loaded."""
     produce = frames.produce(PROBE_TOPIC, frames.batch_of(1), 1)
     fetch = group_frames.offset_fetch("one-of-many-00000", PROBE_TOPIC, 0)
     waits: list[tuple[float, float]] = []
@@ -159,7 +159,7 @@ def waits_while_loading(stage: Stage) -> tuple[list[tuple[float, float]], float]
 
 
 def rebalance(stage: Stage) -> None:
-    """Members join, are assigned partitions anew once a second, and give up and take what they are told."""
+    """Let members join, and change their target assignment every second; they revoke and adopt partitions."""
     create_topics(stage.broker, {SHARED_TOPIC: SHARED_PARTITIONS})
     need_coordinator(stage)
     epochs = dict.fromkeys((f"member-{number:04}" for number in range(MEMBERS)), JOINING)
@@ -184,7 +184,7 @@ def compact(value: str) -> bytes:
 
 
 def heartbeat(member_id: str, epoch: int, owned: Assigned | None) -> bytes:
-    """ConsumerGroupHeartbeat version 0: everything when joining, then what the member owns."""
+    """ConsumerGroupHeartbeat version 0: all fields when joining, then the partitions that the member owns."""
     body = compact("rebalancing") + compact(member_id) + struct.pack(">i", epoch) + b"\0\0"
     if epoch == JOINING:
         names = frames.unsigned_varint(2) + compact(SHARED_TOPIC)
@@ -198,7 +198,7 @@ def heartbeat(member_id: str, epoch: int, owned: Assigned | None) -> bytes:
 
 
 def heard(response: bytes) -> tuple[int, Assigned | None]:
-    """The member's epoch and, where it was told, what is assigned to it."""
+    """The member's epoch and, if the response has one, its assignment."""
     position = frames.CORRELATION_BYTES + 1 + 4  # tags, throttle time
     (error,) = struct.unpack_from(">h", response, position)
     if error:

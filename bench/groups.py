@@ -1,6 +1,7 @@
-"""Trials of consumer groups: joining, leaving, committing, and what a thousand of them hold in memory.
+"""Trials of consumer groups: joining, leaving, committing, and the memory of a thousand groups.
 
-In: a broker, a scale. Out: one value a row. Does not know: which broker it is, the order of rounds, floors.
+In: a broker, a scale. Out: one value for each row. Does not know: which broker it is, the order of rounds,
+floors.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def groups_of(scale: Scale) -> int:
 
 
 def make_work(broker: Contender, scale: Scale) -> None:
-    """A topic with a record in each partition, and a coordinator that is ready."""
+    """Create a topic with a record in each partition, and wait until the coordinator is ready."""
     partitions = members_of(scale)
     create_topics(broker, {TOPIC: partitions})
     batch = frames.batch_of(1)
@@ -61,7 +62,7 @@ def wait_for_coordinator(broker: Contender) -> None:
 
 
 def join_group(broker: Contender, scale: Scale) -> dict[str, float]:
-    """Groups of 1, 10 and 100 members from the first join to everybody's first record; then one leaves."""
+    """Groups of 1, 10 and 100 members, from the first join to each member's first record; then one leaves."""
     values: dict[str, list[float]] = {}
     end = time.perf_counter() + scale.seconds
     while not values or time.perf_counter() < end:
@@ -77,21 +78,21 @@ def join_group(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def commits_pipelined(broker: Contender, scale: Scale) -> dict[str, float]:
-    """One group, one connection, 512 commits unanswered."""
+    """One group, one connection, 512 commits in flight."""
     load = b"".join(wire.commit("committing", TOPIC, offset) for offset in range(512))
     plan = Plan(1, 512, seconds=scale.seconds, error_at=wire.commit_error_at(TOPIC))
     return {"commits-pipelined": generator.run(broker.port, load, plan).rate / 1e3}
 
 
 def commits_of_many_groups(broker: Contender, scale: Scale) -> dict[str, float]:
-    """10,000 groups, each committing in its turn, on 16 connections."""
+    """10,000 groups that commit in turn, on 16 connections."""
     load = b"".join(wire.commit(f"many-{n}", TOPIC, n) for n in range(groups_of(scale)))
     plan = Plan(16, 32, seconds=scale.seconds, error_at=wire.commit_error_at(TOPIC))
     return {"commits-groups": generator.run(broker.port, load, plan).rate / 1e3}
 
 
 def memory_of_groups(broker: Contender, scale: Scale) -> dict[str, float]:
-    """What groups of one member and one offset add to the process, to Java's heap after collecting."""
+    """The memory that groups of one member and one offset add (to Java's heap after a collection)."""
     broker.start()
     try:
         run = next(_names)
@@ -119,13 +120,13 @@ def held_bytes(broker: Contender) -> int:
 
 
 def make_groups(broker: Contender, topic: str, prefix: str, count: int) -> None:
-    """Each with a member that joined and synced, and an offset."""
+    """Create groups, each with a member that joined and synced, and a committed offset."""
     with socket.create_connection(("127.0.0.1", broker.port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream = connection.makefile("rb")
 
         def exchange(requests: list[bytes]) -> list[bytes]:
-            """Joins wait for the group, not for each other: answers come in order."""
+            """Send all joins before reading: each waits for its own group, and responses come in order."""
             connection.sendall(b"".join(requests))
             return [stream.read(struct.unpack(">i", stream.read(4))[0]) for _ in requests]
 
@@ -137,7 +138,7 @@ def make_groups(broker: Contender, topic: str, prefix: str, count: int) -> None:
             syncs, commits = [], []
             for name, joined in found.items():
                 if joined.error:
-                    raise LoadError(f"{broker.name} let nobody join: error {joined.error}")
+                    raise LoadError(f"{broker.name} refused a join with error {joined.error}")
                 syncs.append(wire.sync(name, joined.generation, joined.member_id, {joined.member_id: part}))
                 commits.append(wire.commit(name, topic, 1, joined.generation, joined.member_id))
             exchange(syncs)

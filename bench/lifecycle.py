@@ -1,6 +1,6 @@
 """Trials that start and stop brokers: start-up time, memory at rest, thousands of partitions.
 
-In: a contender that is not running, on a formatted folder. Out: one value a row.
+In: a contender that is not running, on a formatted folder. Out: one value for each row.
 Does not know: which broker it is, the order of rounds, floors.
 """
 
@@ -16,7 +16,7 @@ PARTITIONS_PER_TOPIC = 100
 
 
 def start_and_rest(broker: Contender, scale: Scale) -> dict[str, float]:
-    """From spawning the process to its first answer, and what it holds a moment later."""
+    """The time from spawning the process to its first response, and its memory a moment later."""
     seconds = broker.start()
     try:
         time.sleep(min(SETTLE_S, scale.seconds))
@@ -27,7 +27,7 @@ def start_and_rest(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def many_partitions(broker: Contender, scale: Scale) -> dict[str, float]:
-    """Create them all, stop cleanly, start again: each time until every partition answers."""
+    """Create all partitions, stop cleanly, start again: each time until every partition responds."""
     per_topic = min(PARTITIONS_PER_TOPIC, scale.partitions)
     topics = {f"many-{i:02}": per_topic for i in range(scale.partitions // per_topic)}
     broker.start()

@@ -1,14 +1,14 @@
 /*
- * The load generator of the benchmark: prepared frames out, answers counted in.
+ * The load generator of the benchmark: sends prepared frames and counts responses.
  *
  *   load send HOST PORT FRAMES CONNECTIONS INFLIGHT REQUESTS SECONDS ERROR_AT
- *       FRAMES is a file of length-prefixed requests, sent in a circle by every connection with at most INFLIGHT
- *       unanswered ones each, until REQUESTS are answered or SECONDS have passed. If ERROR_AT >= 0, the two bytes
- *       there (counted from the answer's length field) must be zero. Prints one line of JSON.
+ *       FRAMES is a file of length-prefixed requests. Every connection sends them in a circle with at most INFLIGHT
+ *       requests in flight, until REQUESTS have a response or SECONDS have passed. If ERROR_AT >= 0, the two bytes
+ *       at this position of a response (counted from its length field) must be zero. Prints one line of JSON.
  *   load echo PORT ANSWER_BYTES
- *       a bare server that answers each frame with ANSWER_BYTES of zeros: what the machine allows at best.
+ *       a bare server that responds to each frame with ANSWER_BYTES of zeros: the best that the machine allows.
  *
- * It knows nothing of Kafka but the four bytes of length, so that it takes little of the cores it shares with a broker.
+ * It knows only the four bytes of length of Kafka's protocol, to leave most processor time to the broker.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,8 +38,8 @@ typedef struct {
     size_t run_end;       /* first frame after the current run; 0 = no run */
     long unanswered;
     double since;         /* when the last request left (only with one in flight) */
-    size_t have;          /* bytes of an unfinished answer, kept in `buffer` */
-    size_t skip;          /* bytes of a large answer still to come */
+    size_t have;          /* bytes of an incomplete response, kept in `buffer` */
+    size_t skip;          /* bytes of a large response still to come */
     char *buffer;
     int wants_out;
 } Connection;
@@ -108,7 +108,7 @@ static void watch(Connection *c, int out) {
     c->wants_out = out;
 }
 
-/* Sends what the bound allows: neighbouring frames leave in one call. */
+/* Sends as many frames as INFLIGHT allows; neighbouring frames leave in one call. */
 static void pump(Connection *c, int stopping) {
     for (;;) {
         if (!c->run_end) {
@@ -147,7 +147,7 @@ static void one_answer(Connection *c, const char *answer, size_t size) {
     }
 }
 
-/* Counts whole answers; only the beginning of one that exceeds the buffer is ever looked at. */
+/* Counts complete responses; of a response that exceeds the buffer it reads only the beginning. */
 static void take(Connection *c) {
     ssize_t n = recv(c->fd, c->buffer + c->have, RECEIVE_BYTES - c->have, 0);
     if (n < 0 && errno == EAGAIN) return;
@@ -194,7 +194,7 @@ static void report(double seconds) {
            latency_count ? sum / latency_count : 0, percentile(0.5), percentile(0.99));
 }
 
-/* One request at a time on one blocking socket: no epoll between the answer and the next request. */
+/* One request at a time on one blocking socket: no epoll between a response and the next request. */
 static double one_by_one(Connection *c, double seconds) {
     double begin = now(), end = begin + seconds;
     fcntl(c->fd, F_SETFL, 0);
@@ -249,7 +249,7 @@ static int send_load(char **v) {
     return 0;
 }
 
-/* The bare server. Frames may arrive in pieces: only their lengths are followed. */
+/* The bare server. Frames may arrive in pieces; it reads only their lengths. */
 static int echo(char **v) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(atoi(v[0])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     size_t answer_bytes = atol(v[1]);

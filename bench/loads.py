@@ -1,7 +1,7 @@
-"""Trials on a running broker: raw produce and fetch, and confluent-kafka as users have it.
+"""Trials on a running broker: raw produce and fetch, and confluent-kafka as users use it.
 
-In: a broker, a scale. Out: one value a row. A trial makes its own topic and removes it: rounds are alike.
-Does not know: which broker it is, the order of rounds, floors.
+In: a broker, a scale. Out: one value for each row. A trial creates and deletes its own topic, so that rounds
+are alike. Does not know: which broker it is, the order of rounds, floors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBERED_MAX = 500_000  # requests that are prepared one by one
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much a round does."""
+    """The amount of work in a round."""
 
     seconds: float = 3.0
     warm_up_s: float = 8.0
@@ -50,27 +50,27 @@ TINY = Scale(0.05, 0.0, 4_000_000, 4_000_000, 2_000, 20, 20)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What measures one row or several: `measure` gives a value a row, `warm_up` is the same for longer."""
+    """Measures one row or several: `measure` returns a value for each row, `warm_up` does it for longer."""
 
     rows: tuple[str, ...]
     measure: Callable[[Contender, Scale], dict[str, float]]
     warm_up: bool = True
     prepare: Callable[[Contender, Scale], None] | None = (
-        None  # once a broker, shared by trials that name the same
+        None  # runs once for each broker; trials that name the same function share it
     )
     overrides: Mapping[str, str] | None = None  # settings of brokers that are started for this trial
 
 
 @dataclass(frozen=True, slots=True)
 class Produce:
-    """Equal batches from `connections` with at most `inflight` unanswered requests each."""
+    """Equal batches from `connections`, each with at most `inflight` requests in flight."""
 
     row: str
     batch: frames.Batch
     connections: int
     inflight: int
     version: int = frames.PRODUCE_VERSION
-    partitions: int = 1  # one after the other, a request each
+    partitions: int = 1  # requests go to them in turn
     together: int = 1  # partitions in each request
     is_idempotent: bool = False
 
@@ -86,7 +86,7 @@ class Produce:
         return generator.run(port, content, plan)
 
     def circle(self, topic: str) -> bytes:
-        # Neighbouring frames leave in one call: a circle of twice the bound keeps the bound reachable.
+        # Neighbouring frames leave in one call. With a circle of twice `inflight`, a call can send that many.
         copies = max(2 * self.inflight, min(1024, 4_000_000 // self.batch.size))
         turn = b"".join(
             frames.produce_frame(
@@ -99,7 +99,7 @@ class Produce:
         return turn * max(1, copies // self.partitions)
 
     def numbered(self, topic: str, requests: int) -> bytes:
-        """Every request of the load: a sequence number comes once."""
+        """Every request of the load, because each sequence number may be sent once."""
         return b"".join(
             frames.produce_frame(topic, [(0, each)], version=self.version)
             for each in frames.numbered(self.batch, requests)
@@ -124,7 +124,7 @@ class Produce:
 
 
 def make_backlog(broker: Contender, scale: Scale) -> None:
-    """A topic of batches as a Java producer makes them by default, 16 KB at most."""
+    """Fill a topic with batches like those of a Java producer with defaults, of at most 16 KB."""
     create_topics(broker, {BACKLOG: 1})
     batch = frames.batch_of(139)
     load = frames.produce(BACKLOG, batch, 256)
@@ -133,7 +133,7 @@ def make_backlog(broker: Contender, scale: Scale) -> None:
 
 
 def fetch_backlog(broker: Contender, scale: Scale) -> dict[str, float]:
-    """One consumer, one request at a time, from the first offset to the end, again until the time is over."""
+    """One consumer fetches from the first offset to the end, one request at a time, for the given time."""
     batch = frames.batch_of(139)
     records = scale.backlog_bytes // batch.size * batch.records
     frame = bytearray(frames.fetch(BACKLOG, 0, FETCH_BYTES_MAX))
@@ -154,7 +154,7 @@ def fetch_backlog(broker: Contender, scale: Scale) -> dict[str, float]:
             whole = (size + 4 - head_bytes) // batch.size
             if whole < 1:
                 raise LoadError(
-                    f"{broker.name} answered a fetch at {offset} with {size} bytes: {answer[:80].hex()}"
+                    f"{broker.name} responded to a fetch at {offset} with {size} bytes: {answer[:80].hex()}"
                 )
             total += whole * batch.size
             offset += whole * batch.records
@@ -164,7 +164,7 @@ def fetch_backlog(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def confluent_produce(broker: Contender, scale: Scale) -> dict[str, float]:
-    """One producer as users write it, fed in lists, until the last record is acknowledged."""
+    """One confluent-kafka producer, fed in lists, until the last record is acknowledged."""
     from confluent_kafka import Producer
 
     topic = "confluent-produce"
@@ -208,11 +208,11 @@ def end_offset(broker: Contender, topic: str) -> int:
 
 
 def confluent_consume(broker: Contender, scale: Scale) -> dict[str, float]:
-    """One consumer from the start of the backlog, taking lists of records."""
+    """One confluent-kafka consumer reads lists of records from the start of the backlog."""
     from confluent_kafka import Consumer, TopicPartition
 
     wanted = min(scale.client_records, end_offset(broker, BACKLOG))
-    # By default librdkafka stops fetching for a second when 100,000 records wait: that would be all we see.
+    # By default librdkafka stops fetching for a second when 100,000 records wait: that would hide the broker.
     settings: dict[str, ClientValue] = {"group.id": "bench", "enable.auto.commit": False}
     consumer = Consumer(client_settings(broker, **settings, **{"fetch.queue.backoff.ms": 1}))
     try:
@@ -234,7 +234,7 @@ def confluent_consume(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def confluent_latency(broker: Contender, scale: Scale) -> dict[str, float]:
-    """One record after the other: the time from `produce` to its return from `poll` of a waiting consumer."""
+    """One record after the other: the time from `produce` until `poll` of a waiting consumer returns it."""
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     topic = "latency"
@@ -282,7 +282,7 @@ PRODUCE = {
 
 
 def memory_after_load(broker: Contender, scale: Scale) -> dict[str, float]:
-    """Every kind of raw load once more, then what the process holds."""
+    """Run every kind of raw load once more, then measure the memory of the process."""
     for each in PRODUCE.values():
         each.measure(broker, scale)
     fetch_backlog(broker, scale)

@@ -1,10 +1,10 @@
-"""Runs a broker and notes how long turns of its loop take: `loop_watch.py OUT [--stacks] -m barnabas ...`.
+"""Runs a broker and records long turns of its loop: `loop_watch.py OUT [--stacks] -m barnabas ...`.
 
-In: the broker's command line. Out: a line of OUT for each turn above a millisecond or two: when it ended
-(monotonic time), milliseconds by the clock, of these the milliseconds in which the loop's thread wanted to
-run and other processes had the processors (0 where the system does not tell), and milliseconds of processor
-time. The clock less the second is what the broker itself made others wait: its work, the disk, its threads.
-With `--stacks` a thread writes where the loop's thread is while a turn takes too long; that costs some speed.
+In: the broker's command line. Out: a line of OUT for each turn above a millisecond or two, with four numbers:
+the end of the turn (monotonic time), its milliseconds by the clock, those in which the loop's thread waited
+for a processor (0 if the system does not report it), and its milliseconds of processor time. The second
+number less the third is the delay that the broker itself caused: its work, the disk, its threads. With
+`--stacks` a thread writes the stack of the loop's thread while a turn takes too long, which costs some speed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Turn:
 
     @property
     def own_ms(self) -> float:
-        """Without waiting for a processor."""
+        """The milliseconds by the clock without those of waiting for a processor."""
         return self.wall_ms - self.delayed_ms
 
 
@@ -50,7 +50,7 @@ def read_turns(path: Path) -> list[Turn]:
 
 
 class LoopWatch:
-    """A timer of a millisecond: the processor time between two of its calls is at least that of the longest
+    """A timer of a millisecond. The processor time between two of its calls is at least that of the longest
     turn between them, and at most a millisecond more."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, out: TextIO) -> None:
@@ -65,7 +65,7 @@ class LoopWatch:
         loop.call_later(TURN_S, self._on_time)
 
     def note_collection(self, phase: str, info: dict[str, int]) -> None:
-        """The collector of cyclic garbage stops everybody while it looks."""
+        """Record collections of cyclic garbage, which stop all threads."""
         if phase == "start":
             self._collecting_s = time.thread_time()
             return
@@ -85,7 +85,7 @@ class LoopWatch:
         self._loop.call_later(TURN_S, self._on_time)
 
     def _waited_ms(self) -> float:
-        """How long this thread has waited for a processor, in all."""
+        """The total time that this thread has waited for a processor."""
         if self._schedstat is None:
             return 0.0
         return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e6
@@ -105,7 +105,7 @@ class LoopWatch:
 
 
 def open_schedstat() -> int | None:
-    """Linux: nanoseconds that this thread ran, and that it waited for a processor."""
+    """The nanoseconds that this thread ran, and that it waited for a processor (Linux)."""
     try:
         return os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
     except OSError:

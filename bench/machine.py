@@ -1,4 +1,4 @@
-"""What the numbers were measured on: processor, memory, kernel, versions."""
+"""Describes the machine of a run: processor, memory, kernel, versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from barnabas.testing.apache import VERSION as APACHE_VERSION
 from bench import generator
 
-# Taken at import. A run alone on the machine ends at about 2: more means that others disturbed it.
+# Measured at import. The load average of an undisturbed run ends at about 2; more means other programs ran.
 LOAD_BEFORE = os.getloadavg()[0]
 FILES_OF, FILES_EACH = 500, 5  # new partitions
 
@@ -41,9 +41,10 @@ def description() -> list[tuple[str, str]]:
 
 
 def partition_files_us(folder: Path) -> float:
-    """Microseconds that the file system takes for the folder and the five files of a new partition: the
-    mean of some hundred. On ext4 it is tenths of a millisecond, and several milliseconds where thousands of
-    files were deleted in the last minutes: each new file looks for an inode that was not in use lately."""
+    """The mean time, in microseconds, that the file system takes for the folder and the five files of a new
+    partition. On ext4 it is tenths of a millisecond, and several milliseconds if thousands of files were
+    deleted
+    in the last minutes, because ext4 avoids inodes that were in use recently."""
     took: list[float] = []
     with tempfile.TemporaryDirectory(dir=folder) as name:
         for number in range(FILES_OF):

@@ -1,11 +1,11 @@
-"""Ten thousand partitions in a cluster of three: how long it takes until they are led, and in sync, again.
+"""Ten thousand partitions in a cluster of three: the time until they have leaders, and are in sync, again.
 
-In: a contender with nothing else to do. Out: the values of its rows: kill -9 of a broker that leads a third
-of them, until each of these has taken a record; the start of that broker until it is in sync everywhere,
-after the kill and after an orderly stop; the processor at rest. The producer waits for leaders only: Apache
-Kafka answers the requests of a connection one after the other, and with followers of so many partitions an
-answer to `acks=all` takes it tenths of a second (26 minutes for a record in each, on two busy cores).
-Does not know: whose nodes they are.
+In: an idle contender. Out: the values of its rows: from kill -9 of a broker that leads a third of the
+partitions until each of these has accepted a record; from the start of that broker until it is in sync
+everywhere, after the kill and after an orderly stop; the processor at rest. The producer uses `acks=1`:
+Apache Kafka handles the requests of a connection one after the other, and with so many partitions it takes
+tenths of a second to respond with `acks=all` (26 minutes for a record in each partition, on two busy cores).
+Does not know: which broker it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOPICS, PARTITIONS, REPLICAS = 10, 1_000, 3
 NO_LEADER = -1
 PATIENCE_S = 900.0  # Apache Kafka writes some thirty first records a second on two cores
 LOOK_S = 0.1
-SETTLE_S = 5.0  # what starting leaves to do is not what a node at rest does
+SETTLE_S = 5.0  # work that a start leaves behind does not count as rest
 PRODUCER = {
     "acks": "1",
     "linger.ms": 0,
@@ -56,7 +56,7 @@ Said = Callable[[str], None]
 
 
 class ManyPartitions:
-    """The topics of a cluster, by leaders and replicas in sync as one broker tells them."""
+    """The topics of a cluster, with leaders and in-sync replicas from one broker's metadata."""
 
     def __init__(self, cluster: Contender) -> None:
         self._cluster = cluster
@@ -84,7 +84,7 @@ class ManyPartitions:
         self._wait_until(lambda found: found.leader not in (node_id, NO_LEADER), "led by others")
 
     def _wait_until(self, holds: Callable[[PartitionMetadata], bool], what: str) -> None:
-        """One topic after the other, so that looking takes little."""
+        """Wait for one topic after the other, so that each look is cheap."""
         admin, pause = self._cluster.admin(), threading.Event()
 
         def is_so(topic: str) -> bool:
@@ -103,7 +103,7 @@ class ManyPartitions:
         return time.monotonic() - began
 
     def write(self, places: list[tuple[str, int]]) -> None:
-        """A record into each of these."""
+        """Write a record to each of these partitions."""
         left = dict.fromkeys(places)
         producer = Producer({"bootstrap.servers": self._cluster.bootstrap, **PRODUCER})
 
@@ -112,8 +112,8 @@ class ManyPartitions:
                 left.pop((message.topic(), message.partition()), None)
 
         def is_written() -> bool:
-            for topic, number in list(left):  # again where a broker went while its records waited
-                with suppress(KafkaException):  # the broker that was asked has not heard of the topic yet
+            for topic, number in list(left):  # repeats records that failed when a broker ended
+                with suppress(KafkaException):  # the broker does not know the topic yet
                     producer.produce(topic, b"x" * 100, partition=number, on_delivery=done)
                 producer.poll(0)
             producer.flush(PATIENCE_S)

@@ -1,8 +1,8 @@
-"""Memory that the machine already has: a virtual machine gets its pages from the host on first touch.
+"""Warms up memory: a virtual machine gets each page from its host when it first touches the page.
 
-A page the host must hand out costs several times the write itself, and would be most of what is measured. So
-before a round the page cache is filled with as much as the round will write, and emptied again: the same
-for both brokers. On a machine of its own this changes nothing.
+Such a page costs several times the write itself and would dominate the measurement. So before a round, the
+page cache is filled with as much as the round will write, and emptied again, in the same way for both
+brokers. On a physical machine this changes nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 
 CHUNK_BYTES = 1 << 20
 PASSES_MAX = 5
-FASTER = 0.8  # a pass that is not faster than this, compared with the one before, found its pages there
+FASTER = 0.8  # if a pass takes at least this share of the previous one's time, the memory is warm
 
 
 def touch(size: int) -> None:
-    """Writes `size` bytes to a file that is gone at once until that gets no faster."""
+    """Write `size` bytes to a file and delete it, until that gets no faster."""
     before = _one_pass(size)
     for _ in range(PASSES_MAX - 1):
         seconds = _one_pass(size)

@@ -1,8 +1,8 @@
-"""`python -m bench.pipeline`: topic to all four zones against the same steps written by hand, and views.
+"""`python -m bench.pipeline`: compares a pipeline with the same steps written by hand, and measures views.
 
-In: nothing but a machine with Java. Out: a table, and `docs/benchmarks-pipeline.md`: rows a second in turns
-(`bench.pipeline_zones`), the time from produce to a served view (`bench.pipeline_latency`), and what ten
-times the data cost. Does not know: how either side does it.
+Needs Java. Out: a table, and `docs/benchmarks-pipeline.md`: rows a second from a topic to all four zones
+(`bench.pipeline_zones`), the time from produce to a served view (`bench.pipeline_latency`), and the cost of
+ten times the data. Does not know: how either side works.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from bench.pipeline_zones import FLOOR, TIMES, Growth, Zones, session
 from bench.rounds import Result
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-pipeline.md"
-LINEAR = 1.3  # ten times the rows may cost so much more a row, a late batch so much more than an early one
+LINEAR = 1.3  # allowed growth: of the cost of a row with ten times the rows, and of a late batch
 HEAD = ("row", "barnabas", "written by hand", "ratio (spread)", "floor", "")
 FACTS = ("processor", "memory", "system", "Barnabas", "load average")  # what is known of the machine
-TRICKLE_MIN = 50  # orders; of fewer it cannot be said whether late ones take longer
+TRICKLE_MIN = 50  # orders; fewer do not show whether late ones take longer
 PARTS = ("zones", "growth", "latency")
 
 
@@ -120,14 +120,14 @@ def page(found: Found, scale: Scale) -> str:
     lines = [
         "# Benchmarks of pipelines",
         "",
-        "Written by `make bench-pipeline`: one session on `local[2]` for both, one broker of ours, both in "
-        f"turns ({rounds} rounds of {scale.rows:,} orders in batches of {scale.rows_per_batch:,} after one "
-        "that warms up; some are cut off, some come twice, some break a rule). Written by hand means "
+        "Written by `make bench-pipeline`: one session on `local[2]` for both, one Barnabas broker, both "
+        f"alternately ({rounds} rounds of {scale.rows:,} orders in batches of {scale.rows_per_batch:,} after "
+        "one warm-up; some are truncated, some are sent twice, some break a rule). Written by hand means "
         "[bench/pipeline_by_hand.py](../bench/pipeline_by_hand.py): Spark's own Kafka connector, structured "
         "streaming and Delta, exactly once as well, with the same rows in every zone at the end (compared). "
         "The time to a served view is that of orders on a pipeline that runs as `barnabas pipeline run` runs "
-        "it, seen by who asks the view over HTTP fifty times a second: one after the other, so that each is "
-        "a batch of its own, and at a steady rate. Growth is per row: the same, or less, is linear.",
+        "it; a client queries the view over HTTP fifty times a second. Orders are sent one after the other, "
+        "so that each is a batch of its own, and at a steady rate. Growth is per row: 1 or less is linear.",
         "",
         *(f"- {name}: {value}" for name, value in machine.description() if name in FACTS),
         f"- Spark: {version('pyspark')}, Delta Lake {DELTA_VERSION}",
@@ -142,7 +142,7 @@ def page(found: Found, scale: Scale) -> str:
 
 @contextmanager
 def progress(console: Console) -> Iterator[Callable[[str], None]]:
-    """A line that changes on a terminal, lines with the time elsewhere."""
+    """Show progress: one line that changes on a terminal, otherwise lines with the time."""
     started = time.monotonic()
     if console.is_terminal:
         with console.status("starting") as status:
@@ -181,9 +181,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--orders", dest="rows", type=int, help="rows of a round")
     parser.add_argument("--batch", dest="rows_per_batch", type=int, help="rows of a batch")
     parser.add_argument("--samples", type=int, help="orders whose way to a view is measured one by one")
-    parser.add_argument(
-        "--minutes", type=float, help="about so long at most; fewer rounds where they are slow"
-    )
+    parser.add_argument("--minutes", type=float, help="approximate limit; slow machines run fewer rounds")
     parser.add_argument("--write", action="store_true", help="write the page whatever was run")
     options = parser.parse_args(arguments)
     missing = spark_connector.available()

@@ -1,8 +1,8 @@
 """The same steps written by hand: Spark's own Kafka connector, structured streaming, Delta.
 
-In: a session with both jars, a broker, a lake. Out: the four zones, filled by a streaming query that takes
-what is there and ends. As good as such jobs are written by those who know Spark: one pass over the topic a
-batch, the parsed batch cached, commits with transaction ids, MERGE only where keys must be looked up.
+In: a session with both jars, a broker, a lake. Out: the four zones, filled by a streaming query that reads
+the available records and ends. The job is written as a Spark expert would write it: one pass over the topic
+for each batch, the parsed batch cached, commits with transaction ids, MERGE only if keys must be looked up.
 Does not know: Barnabas.
 """
 
@@ -31,7 +31,7 @@ class Job:
         self.rows_per_batch = rows_per_batch
 
     def run(self) -> None:
-        """Everything that is in the topic now, into all zones."""
+        """Write all current records of the topic to all zones."""
         stream = (
             self.spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.bootstrap)
@@ -63,8 +63,8 @@ class Job:
             bad = rows.where("parsed.order_id IS NULL")
             bad = bad.select("value", *place, F.lit("malformed").alias("rule"))
             self.append(self.new_rows(spark, good.dropDuplicates(["order_id"])), "staging", number)
-            # Read back, not kept: after a crash the staged rows of this batch must be found again, and a
-            # cached frame that reads the table it is written to would be computed anew by Spark, as empty.
+            # Read back instead of cached: after a crash the job must find the staged rows of this batch, and
+            # Spark would recompute a cached frame that reads the table it is written to, as empty.
             staged = spark.read.format("delta").load(str(self.lake / "staging"))
             checks = [F.when(F.expr(f"NOT ({rule})"), F.lit(name)) for name, rule in RULES.items()]
             checked = staged.where(F.col("batch") == number).withColumn("rule", F.coalesce(*checks))
@@ -84,7 +84,7 @@ class Job:
             rows.unpersist()
 
     def new_rows(self, spark: Any, rows: Any) -> Any:
-        """Rows whose key is not in staging yet."""
+        """Rows with keys that are not in staging yet."""
         path = self.lake / "staging"
         if not (path / "_delta_log").exists():
             return rows

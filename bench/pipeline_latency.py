@@ -1,8 +1,8 @@
-"""How long an order takes from produce to the answer of a served view, at a trickle and under a steady load.
+"""Measures the time from producing an order to its appearance in a served view, alone and under steady load.
 
-In: a broker, a pipeline that runs as `barnabas pipeline run` runs it. Out: seconds of each order. Who asks
-the view does so fifty times a second, so that asking does not become the load; an answer may be seen that
-much later than it was there. Does not know: how the view follows.
+In: a broker, a pipeline that runs as `barnabas pipeline run` runs it. Out: the seconds of each order. The
+bench queries the view fifty times a second, so that queries do not become the load; a result may therefore be
+seen up to 20 ms late. Does not know: how the view is updated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.pipeline_orders import VIEW, Scale, pipeline_of
 TOPIC = "latency"
 WAIT_S_MAX = 300.0
 LOOK_S = 0.02
-SHARE = 0.2  # of the time there is, for the trickle
+SHARE = 0.2  # share of the time for the trickle
 WARM_UP = 15
 
 Say = Callable[[str], None]
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Latencies:
-    """Seconds, in the order in which orders were sent."""
+    """The seconds of each order, in the order of sending."""
 
     trickle: list[float] = field(default_factory=list)
     steady: list[float] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Latencies:
 
     @property
     def early_and_late(self) -> tuple[float, float]:
-        """Each order of the trickle is a batch of its own: the first fifth of them, and the last."""
+        """The medians of the first and the last fifth of the trickle, in which each order is a batch."""
         fifth = max(len(self.trickle) // 5, 1)
         return statistics.median(self.trickle[:fifth]), statistics.median(self.trickle[-fifth:])
 
@@ -93,7 +93,7 @@ class Watched:
         self._client: ServingClient | None = None
 
     def count(self) -> int:
-        """-1 while nobody answers."""
+        """The number of orders in the view; -1 if the service does not respond."""
         try:
             if self._client is None:
                 url = serving_url(self._pipeline)
@@ -124,7 +124,7 @@ def warm_up(shop: Watched, send: Callable[[int], None], say: Say) -> int:
 def trickle(
     shop: Watched, send: Callable[[int], None], sent: int, scale: Scale, found: Latencies, say: Say
 ) -> int:
-    """One after the other: the next is sent when the last one was seen."""
+    """Send one order after the other, each when the previous one is in the view."""
     deadline = time.monotonic() + scale.share_s(SHARE)
     for number in range(sent, sent + scale.samples):
         if (number - sent) % 25 == 0:
@@ -141,7 +141,7 @@ def trickle(
 def steady(
     shop: Watched, send: Callable[[int], None], sent: int, scale: Scale, found: Latencies, say: Say
 ) -> None:
-    """So many a second, whatever has been seen. The topic has one partition, so orders show up in order."""
+    """Send orders at a fixed rate. The topic has one partition, so orders appear in order."""
     total = scale.rate * scale.steady_s
     say(f"latency: {scale.rate} orders a second for {scale.steady_s} s")
     times: list[float] = []

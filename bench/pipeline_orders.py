@@ -1,4 +1,4 @@
-"""The orders that the bench of pipelines sends, and the pipeline that takes them.
+"""The orders that the bench of pipelines sends, and the pipeline that reads them.
 
 In: a broker, a topic, a lake. Out: rows as Spark's expressions, a `Pipeline` with the steps of
 `bench.pipeline_by_hand`. Does not know: what is measured.
@@ -33,7 +33,7 @@ VALUE = (
     " 'product', 'espresso', 'amount', cast(id % 5000 as double) / 7,"
     " 'at', timestamp_millis(1700000000000 + id)))"
 )
-# One in a hundred is cut off, one in fifty comes twice, one in fifty has an amount that cannot be.
+# One in a hundred is truncated, one in fifty is sent twice, one in fifty has an invalid amount.
 ROWS = (
     'CASE WHEN id % 100 = 0 THEN \'{"order_id": "cut\' WHEN id % 50 = 7 THEN'
     f" replace({VALUE}, '\"amount\":', '\"amount\":-1') ELSE {VALUE} END"
@@ -58,7 +58,7 @@ class Scale:
     steady_s: int = 30
     growth: int = 100_000
     growth_batch: int = 50_000
-    minutes: float = 9.0  # rounds end when they had their share of this
+    minutes: float = 9.0  # limit of the run; rounds end when their share is used up
 
     def share_s(self, share: float) -> float:
         return self.minutes * 60 * share
@@ -80,7 +80,7 @@ QUICK = Scale(
 def pipeline_of(
     bootstrap: str, topic: str, lake: Path, rows_per_batch: int, *, refines: bool = True
 ) -> Pipeline:
-    """The steps of `bench.pipeline_by_hand`, as a pipeline says them; and a view."""
+    """A pipeline with the steps of `bench.pipeline_by_hand`, and a view."""
     return Pipeline(
         name="bench",
         lake=str(lake),

@@ -1,7 +1,7 @@
-"""Rows from a topic into all zones, in turns with the job written by hand; and what ten times the data cost.
+"""Measures rows from a topic into all zones, against the job written by hand, and with ten times the data.
 
 In: a session for both, a broker. Out: a `Result` of rows a second, a `Growth`. Both sides must have the same
-rows in every zone. Does not know: how either does it, tables of results.
+rows in every zone. Does not know: how either works, tables of results.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from bench.rows import Better, Row
 ZONES = ("raw", "staging", "trusted", "quarantine", "refined")
 FLOOR = 1.5
 ROUNDS_MIN = 2
-ZONES_SHARE, GROWTH_SHARE = 0.4, 0.2  # of the time there is
+ZONES_SHARE, GROWTH_SHARE = 0.4, 0.2  # shares of the time limit
 TIMES = 10
-EARLY, LATE = slice(1, 6), slice(-5, None)  # batches; the very first makes the tables
+EARLY, LATE = slice(1, 6), slice(-5, None)  # batches; the first one creates the tables
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Microseconds a row: of few rows, and of ten times as many."""
+    """Microseconds for each row: of few rows, and of ten times as many."""
 
     rows: int
     zones: tuple[float, float]
@@ -139,9 +139,9 @@ class Zones:
     # -- ten times the data ------------------------------------------------------------------------
 
     def growth(self) -> Growth:
-        """Few rows three times, of which the best counts; many rows once."""
+        """Measure few rows three times (the best counts), and many rows once."""
         rows = self.scale.growth
-        if self._rate is not None:  # fewer where the machine is slow
+        if self._rate is not None:  # fewer rows on a slow machine
             rows = min(rows, int(self._rate * self.scale.share_s(GROWTH_SHARE) / (TIMES + 3)))
         rows = max(rows, 1_000)
         per_batch = min(self.scale.growth_batch, rows // 2)
@@ -160,7 +160,7 @@ class Zones:
         return Growth(few, (small[0], large[0]), (small[1], large[1]), (early, late))
 
     def _grown(self, topic: str, sent: int, per_batch: int) -> tuple[float, float, list[float]]:
-        """Microseconds a row through the zones and for the view, and the seconds of each batch."""
+        """Microseconds for each row through the zones and for the view, and the seconds of each batch."""
         lake = self.lake()
         pipeline = pipeline_of(self.broker.bootstrap, topic, lake, per_batch)
         runner = SourceRunner(self.spark, pipeline, "orders")

@@ -1,8 +1,8 @@
-"""A producer that writes one record at a time and notes how long each took: `probe.py PORT TOPIC OUT`.
+"""A producer that writes one record at a time and records the latency of each: `probe.py PORT TOPIC OUT`.
 
-In: a broker's port, a topic of one partition. Out: a file of pairs (when the request left, seconds until the
-response), in the machine's monotonic time, until SIGTERM. It rests between two requests, so that it leaves
-the cores to the broker and to those who disturb it.
+In: a broker's port, a topic of one partition. Out: a file of pairs (send time in the machine's monotonic
+time, seconds until the response), until SIGTERM. It pauses between two requests, so that it leaves the cores
+to the broker and to the load.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Where our broker spends its time under one row's load: `python -m bench profile ROW`.
+"""Shows where our broker spends its time under the load of one row: `python -m bench profile ROW`.
 
-In: a row's name, a profiler. Out: a table of functions on the terminal; processor time a request.
-py-spy samples from outside (with `--native` also C code) and disturbs least; cProfile needs nothing but
-Python and counts calls, but makes them look dearer than they are; perf shows the kernel's share.
-Does not know: Apache Kafka.
+In: the name of a row, a profiler. Out: a table of functions on the terminal, and the processor time of a
+request. py-spy samples from another process (with `--native` also C code) and disturbs least. cProfile needs
+only Python and counts calls, but makes calls look more expensive than they are. perf shows the kernel's
+share. Does not know: Apache Kafka.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     names = [row for trial in TRIALS for row in trial.rows]
     found.add_argument("row", choices=names, metavar="ROW", help=", ".join(names))
     found.add_argument(
-        "--with", dest="profiler", choices=PROFILERS, help="default: py-spy if it is there, else cprofile"
+        "--with", dest="profiler", choices=PROFILERS, help="default: py-spy if it is installed, else cprofile"
     )
     found.add_argument("--seconds", type=float, default=5.0, help="of load while profiling")
     found.add_argument("--native", action="store_true", help="py-spy: C frames too")
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         out = Path(folder) / "profile"
         prefix = [sys.executable]
         if profiler == "cprofile":
-            # -P: this file's folder must not be searched, or it would pass for the standard `profile`.
+            # -P: Python must not search this folder, or it would import this file as the standard `profile`.
             prefix += ["-P", str(Path(__file__).with_name("under_cprofile.py")), str(out)]
         broker = Barnabas(prefix=prefix)
         try:
@@ -137,7 +137,7 @@ def _measured(
 
 
 def samples(text: str, console: Console) -> None:
-    """Folded stacks, one a line with its count: a function's own share, and its share with all it calls."""
+    """From folded stacks with counts: the share of each function, alone and with the functions it calls."""
     own: collections.Counter[str] = collections.Counter()
     with_callees: collections.Counter[str] = collections.Counter()
     total = 0

@@ -1,7 +1,7 @@
-"""`python -m bench.relay`: how fast four processes pass one record on, which no produce can beat.
+"""`python -m bench.relay`: measures how fast four processes pass one record on; no produce can be faster.
 
-In: how long. Out: the median time of a client's frame that a process writes to a file and passes to two
-others, who write it and say so, upon which the client is answered. Nothing is checked or encoded on the way.
+In: a duration. Out: the median time of a frame. A process writes the client's frame to a file and passes it
+to two others; these write it and confirm; then the client gets its response. Nothing is checked or encoded.
 Does not know: Kafka.
 """
 
@@ -91,7 +91,7 @@ def follow(port: int) -> None:
 
 @contextmanager
 def relay() -> Iterator[int]:
-    """The port where clients send."""
+    """The port for clients."""
     spawn = multiprocessing.get_context("spawn")
     told, telling = spawn.Pipe(duplex=False)
     processes = [spawn.Process(target=lead, args=(telling,), daemon=True)]

@@ -112,10 +112,10 @@ def _gain(result: Result, ratio: float) -> float:
 
 
 INTRODUCTION = """
-Each row on Barnabas and on Apache Kafka in the same run, in turns, after a warm-up of both with the same load
-(Java's compiler has then done its work). Load generator and brokers share the machine's cores. A ratio is
-Barnabas divided by Apache Kafka: the median over the rounds, with the lowest and the highest round. "Bare
-server" answers each frame and does nothing else: what the machine allows.
+Each row is measured on Barnabas and on Apache Kafka in the same run, alternately, after a warm-up of both
+with the same load (Java's compiler is done by then). Load generator and brokers share the machine's cores. A
+ratio is Barnabas divided by Apache Kafka: the median over the rounds, with the lowest and the highest round.
+The "bare server" responds to each frame and does nothing else: the best that the machine allows.
 
 `make bench` measures again and rewrites this page; `python -m bench --help` says how to run single rows.
 Pages of their own: [three nodes](benchmarks-cluster.md),
@@ -124,10 +124,10 @@ Pages of their own: [three nodes](benchmarks-cluster.md),
 
 MEANING = """
 - **produce**: raw Produce requests (version 12, acks=1) with prepared, uncompressed batches on one partition:
-  880 records of 1,000 bytes a batch with four requests unanswered, 139 records of 100 bytes with 64, one
-  record of 100 bytes with 512 on one connection; or 64 connections that each wait for their answer before
+  880 records of 1,000 bytes in a batch with four requests in flight, 139 records of 100 bytes with 64, one
+  record of 100 bytes with 512 on one connection; or 64 connections that each wait for the response before
   the next request. Rows that say so use version 7, as many clients do, or four partitions in turns from four
-  connections with 16 requests each; requests for five partitions have one record for each and 128 unanswered.
+  connections with 16 requests each; requests for five partitions have one record each and 128 in flight.
   Before each round the page cache is filled with as much as the round writes, and emptied: a virtual machine
   gets a page from its host on first touch, which costs both brokers more than the write itself.
 - **at rest**: the median time of one-record requests, one after the other on one connection.
@@ -135,25 +135,25 @@ MEANING = """
   15 KB batches in the page cache.
 - **confluent-kafka**: one producer fed in lists of 10,000 records of 100 bytes (acks=1); one consumer taking
   lists of up to 10,000 (`fetch.queue.backoff.ms=1`: by default librdkafka stops fetching for a second
-  whenever 100,000 records wait, and nothing of the broker is seen).
+  whenever 100,000 records wait, which would hide the broker).
 - **produce to consume**: from `produce` to the return of `poll` in one Python process, one record after the
   other, `linger.ms=0`.
-- **start to first answer**: from spawning the process on a formatted folder to its answer to ApiVersions.
+- **start to first response**: from spawning the process on a formatted folder to its response to ApiVersions.
 - **memory**: the process's proportional share (PSS), two seconds after the start and after all kinds of load.
 - **4,000 partitions**: 40 topics of 100 partitions. Created, and restarted after a clean stop, until every
-  partition answers ListOffsets.
+  partition responds to ListOffsets.
 - **groups**: raw classic members (JoinGroup version 5), a connection each, with one partition of
   `__consumer_offsets` and `group.initial.rebalance.delay.ms=0`. From the first join until every member of the
-  whole group has read a record of its own partition; and from one's leaving until the other 99 have.
-- **offset commits**: OffsetCommit requests (version 7) of one partition, 512 unanswered on one connection, or
+  complete group has read a record of its own partition; and from the leave of one until the other 99 have.
+- **offset commits**: OffsetCommit requests (version 7) of one partition, 512 in flight on one connection, or
   of 10,000 groups in turn on 16 connections with 32 each.
-- **memory per 1,000 groups**: what 10,000 groups of one member and one offset add to the process (to Java's
-  heap, after collecting garbage).
-- **longest wait**: of one producer that writes a record at a time, while somebody else creates 100 topics of
-  100 partitions, sends a record to each in one request, asks for the metadata and the end offsets of all,
-  commits an offset for each in one request, deletes them; while 64 logs are read and written that the page
-  cache has forgotten; while 50,000 groups commit, are listed and loaded; while a group of 500 members is
-  assigned 5,000 partitions. `python -m bench.stalls` shows what of it is the broker's own work, and what the
-  file system alone takes for the files of a new partition. A cluster of three with 100,000 partitions has a
-  command of its own, `python -m bench.cluster_stalls` (or `python -m bench.cluster many-100k`).
+- **memory per 1,000 groups**: the memory that 10,000 groups of one member and one offset add to the process
+  (to Java's heap, after a garbage collection).
+- **longest wait**: of one producer that writes a record at a time, while another client creates 100 topics of
+  100 partitions, sends a record to each in one request, requests the metadata and the end offsets of all,
+  commits an offset for each in one request, and deletes them; while 64 logs are read and written that have
+  left the page cache; while 50,000 groups commit, are listed and loaded; while a group of 500 members is
+  assigned 5,000 partitions. `python -m bench.stalls` shows the broker's own part of a wait, and the time that
+  the file system alone takes for the files of a new partition. `python -m bench.cluster_stalls` (or
+  `python -m bench.cluster many-100k`) measures a cluster of three with 100,000 partitions.
 """

@@ -1,6 +1,6 @@
-"""Rounds in turns: A B A B, so that what disturbs the machine disturbs both.
+"""Alternating rounds: A B A B, so that other load on the machine disturbs both contenders.
 
-In: the contenders, trials, a scale. Out: a `Result` a row, with every round's values.
+In: the contenders, trials, a scale. Out: a `Result` for each row, with the values of every round.
 Does not know: how a value is measured, how results are shown.
 """
 
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Result:
-    """The values of one row, round by round; `limit` is what a bare server reached with the same load."""
+    """The values of one row, round by round; `limit` is the value of a bare server under the same load."""
 
     row: Row
     ours: list[float] = field(default_factory=list)
@@ -46,7 +46,7 @@ def chosen(trials: Iterable[Trial], names: Sequence[str]) -> list[Trial]:
 
 
 class Comparison:
-    """All rounds of one run. With `alone`, only one of the two is measured: no comparison."""
+    """All rounds of one run. With `alone`, only one of the two is measured."""
 
     def __init__(self, scale: Scale, rounds: int, say: Say, *, alone: str | None = None) -> None:
         self.scale = scale
@@ -97,7 +97,7 @@ class Comparison:
                 broker.close()
 
     def _warm_up(self, trial: Trial, contenders: list[Contender]) -> None:
-        """Load of the same kind until Java's compiler has seen it; ours gets the same."""
+        """Run the same load until Java's compiler is done; our broker gets the same warm-up."""
         if not trial.warm_up or not self.scale.warm_up_s:
             return
         longer = dataclasses.replace(

@@ -1,7 +1,7 @@
-"""The rows of the table: what is compared, in which unit, and what Barnabas has to reach.
+"""The rows of the table: the compared value, its unit, and the floor that Barnabas must reach.
 
-Out: `ROWS` by name. A ratio is Barnabas divided by Apache Kafka; `floor` bounds it from below where more is
-better, from above where less is. Does not know: how a row is measured.
+Out: `ROWS` by name. A ratio is Barnabas divided by Apache Kafka. `floor` is its lower bound if more is
+better, and its upper bound if less is better. Does not know: how a row is measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Row:
     unit: str
     better: Better
     floor: float
-    of_own: bool = False  # the floor is for our own value; the other one stands beside it
+    of_own: bool = False  # the floor applies to our value, not to the ratio
 
     def holds(self, ratio: float) -> bool:
         return ratio >= self.floor if self.better is Better.MORE else ratio <= self.floor
@@ -54,7 +54,7 @@ ROWS = {
         Row("latency-p50", "produce to consume, p50", "µs", _less, 0.8),
         Row("latency-p99", "produce to consume, p99", "µs", _less, 0.7),
         Row("memory-load", "memory after load", "MB", _less, _EIGHTH),
-        Row("start", "start to first answer", "ms", _less, _EIGHTH),
+        Row("start", "start to first response", "ms", _less, _EIGHTH),
         Row("memory-rest", "memory at rest", "MB", _less, _EIGHTH),
         Row("partitions-create", "4,000 partitions: create", "ms", _less, 1.0),
         Row("partitions-restart", "4,000 partitions: restart", "ms", _less, 1.0),
@@ -74,7 +74,7 @@ ROWS = {
         Row("transaction-fetch", "read_committed fetch, a tenth aborted", "MB/s", _more, 1.5),
         Row("cleaner", "compaction of a dirty log", "MB/s", _more, 0.75),
         Row("cleaner-p99", "p99 of one produce: cleaner busy, by idle", "x", _less, 2.0, of_own=True),
-        # The longest wait of one producer while somebody else does this: see `stalls`.
+        # The longest wait of one producer while another client does this: see `stalls`.
         Row(
             "stall-create", "longest wait: 10,000 partitions created", "ms", _less, STALL_MS_MAX, of_own=True
         ),

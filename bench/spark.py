@@ -1,9 +1,8 @@
-"""`python -m bench.spark`: our Spark source and sink against Spark's own connector, in turns, in one session.
+"""`python -m bench.spark`: compares our Spark source and sink with Spark's own connector, in one session.
 
-In: a broker of ours with filled topics, `local[2]`. Out: a table, and `docs/benchmarks-spark.md`. Records
-of 100 bytes and 1 KB, uncompressed, lz4 and zstd are read, the same are written, a trickle is streamed;
-memory of Python workers is watched while a partition grows.
-Does not know: Apache Kafka's broker; the connectors are compared on the same one.
+In: a Barnabas broker with filled topics, `local[2]`. Out: a table, and `docs/benchmarks-spark.md`. The rows
+read and write records of 100 bytes and 1 KB, uncompressed, with lz4 and with zstd, and stream single records.
+The memory of Python workers is measured for growing partitions. Both connectors use the same broker.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ PARTITIONS = 2
 CODECS = ("none", "lz4", "zstd")
 SIZES = (100, 1000)
 TRICKLE_BATCHES = 30
-MEMORY = Path("/dev/shm")  # connectors are compared, not disks
-FORGETS = {"log.segment.delete.delay.ms": 100}  # deleted topics give their memory back
+MEMORY = Path("/dev/shm")  # the benchmark compares connectors, not disks
+FORGETS = {"log.segment.delete.delay.ms": 100}  # deleted topics free their memory soon
 GROWTH = (100_000, 1_000_000, 10_000_000)
 ROWS = {
     row.name: row
@@ -101,7 +100,7 @@ class Bench:
         self.scale = scale
         self.say = say
         self.results: dict[str, Result] = {}
-        self.efforts: dict[str, tuple[float, float]] = {}  # theirs in times of ours, and of the bound
+        self.efforts: dict[str, tuple[float, float]] = {}  # their processor time by ours, and by the bound's
 
     def run(self, names: list[str]) -> list[Result]:
         for name in names or list(ROWS):
@@ -117,8 +116,7 @@ class Bench:
         return list(self.results.values())
 
     def in_turns(self, name: str, measure: Callable[[str], float], *, has_bound: bool = True) -> None:
-        """One round of each to warm up, then A B A B; the bound is a Python source or sink that does
-        nothing."""
+        """Run one warm-up round of each, then A B A B; the bound is a Python source or sink without work."""
         result = self.results[name] = Result(ROWS[name])
         bare: list[float] = []
         efforts: dict[str, list[float]] = {OURS: [], THEIRS: [], BARE: []}
@@ -146,7 +144,7 @@ class Bench:
         return reader.option("subscribe", topic).load()
 
     def rows(self, size: int) -> Any:
-        """Rows with a key of some bytes and a value of the size, half of it random."""
+        """Rows with a key of some bytes and a value of the given size, half of it random."""
         half = size // 2
         mixed = f"substr(repeat(sha1(string(id)), {half // 40 + 1}), 1, {size - half})"
         value = f"concat(repeat('x', {half}), {mixed})"
@@ -238,7 +236,7 @@ class Bench:
         self.in_turns(name, measure, has_bound=False)
 
     def memory(self) -> list[tuple[int, float]]:
-        """The most that Python workers held while one partition of so many records was read, in MB."""
+        """The peak memory of Python workers, in MB, while one partition of `count` records is read."""
         found = []
         for count in self.scale.growth:
             topic = f"growth-{count}"
@@ -255,7 +253,7 @@ class Bench:
 
 
 class Watch:
-    """The largest resident memory of any Python worker of this process, sampled beside the work."""
+    """The largest resident memory of any Python worker of this process, sampled by a thread."""
 
     def __enter__(self) -> Watch:
         import threading
@@ -316,13 +314,13 @@ def show(results: list[Result], efforts: Efforts, memory: list[tuple[int, float]
 
 
 EXPLAINED = (
-    "The bound is the same ratio of a Python source that hands over one ready-made Arrow batch again and",
-    "again, and of a Python sink that only counts rows: no broker, no decoding, no encoding. No source or",
-    "sink in Python gets beyond it: Spark converts rows from and to Arrow, and all bytes go once more from",
-    "process to process.",
+    "The bound is the same ratio for a Python source that returns one prepared Arrow batch repeatedly, and",
+    "for a Python sink that only counts rows: no broker, no decoding, no encoding. No source or sink in",
+    "Python can be faster: Spark converts rows from and to Arrow, and all bytes go once more from process to",
+    "process.",
     "",
-    "By processor time the same is told by what all processes took (the JVM, Python workers, the broker):",
-    "a busy machine disturbs it less than the clock, though not nothing: caches are shared.",
+    "The column by processor time compares the processor time of all processes (the JVM, Python workers,",
+    "the broker). Other load on the machine changes it less than the clock, but caches are shared.",
     "",
     "Both connectors compress with their defaults: lz4 in its fast mode; zstd at level 3 in Kafka's client,",
     "at level 1 in ours (`kafka.compression.zstd.level`).",
@@ -330,8 +328,8 @@ EXPLAINED = (
 
 
 ALONE = (
-    "What our source and sink take by themselves, without Spark (`python -m bench.spark_worker`): the rest",
-    "of a row's processor time is Spark's, which the bound has too.",
+    "The processor time of our source and sink without Spark (`python -m bench.spark_worker`). The rest of a",
+    "row's processor time is Spark's, which the bound contains, too.",
 )
 
 
@@ -345,7 +343,7 @@ def page(
     lines = [
         "# Benchmarks of the Spark source and sink",
         "",
-        "Written by `make bench-spark`: one session on `local[2]`, one broker of ours, both in turns "
+        "Written by `make bench-spark`: one session on `local[2]`, one Barnabas broker, both alternately "
         f"({scale.rounds} rounds of {scale.records:,} records of 100 bytes, half as many of 1 KB; "
         "the broker's files are in memory). The ratio is that of the same round.",
         "",

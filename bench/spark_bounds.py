@@ -1,8 +1,8 @@
-"""What Spark takes from any Python source, and gives to any Python sink: the bound of ours.
+"""The fastest possible Python source and sink for Spark: the bounds for ours.
 
-In: how many rows of which size. Out: a source that hands over the same ready-made Arrow batch again and
-again, and a sink that only counts: no broker, no decoding, nothing that could be made faster in Python.
-Does not know: topics, how it is measured.
+In: the number and size of rows. Out: a source that returns the same prepared Arrow batch repeatedly, and a
+sink that only counts rows: no broker, no decoding, nothing that could be faster in Python. Does not know:
+topics, how it is measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "bare"
 PARTITIONS = 2
-BYTES_A_BATCH = 4 * 1024 * 1024  # as many as our source hands over at once
+BYTES_A_BATCH = 4 * 1024 * 1024  # the size of our source's batches
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int"
@@ -91,7 +91,7 @@ class BareSource(DataSource):
 
 
 def register(spark: Any) -> None:
-    """Workers need not be able to import this module: it travels to them."""
+    """Send this module to the workers with the source, because they may not be able to import it."""
     by_value: Any = cloudpickle.register_pickle_by_value
     by_value(sys.modules[__name__])
     spark.dataSource.register(BareSource)

@@ -1,8 +1,8 @@
-"""How much processor time Spark, its Python workers and the broker take together.
+"""Measures the processor time of Spark, its Python workers and the broker together.
 
-In: nothing; it looks at the processes that this one started. Out: seconds of processor time between two
-looks. On two cores that are both busy it says what the clock says, and goes on saying it when somebody else
-is busy on the same machine. Does not know: what is measured.
+In: nothing; it reads the processes that this one started. Out: seconds of processor time between two
+readings. If both cores are busy, this agrees with the clock, and other load on the machine does not change
+it. Does not know: what is measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import psutil
 
 
 def look() -> dict[int, float]:
-    """Seconds by process, of those that live now."""
+    """The processor seconds of each running process."""
     found = {}
     for child in psutil.Process().children(recursive=True):
         try:
@@ -23,7 +23,7 @@ def look() -> dict[int, float]:
 
 
 class Effort:
-    """`with Effort() as effort: ...`, then `effort.seconds`."""
+    """Measures a block: `with Effort() as effort: ...`, then `effort.seconds`."""
 
     seconds = 0.0
 

@@ -1,9 +1,8 @@
-"""`python -m bench.spark_worker`: what our source and sink take by themselves, without Spark.
+"""`python -m bench.spark_worker`: measures our source and sink without Spark.
 
-In: rows as Arrow tables, a broker of ours. Out: seconds of processor time for a million records, of the
-process that writes or reads them (in user mode, in the system) and of the broker: what comes on top of what
-Spark takes from any Python source or sink. Processor time says much the same on a busy machine.
-Does not know: Spark.
+In: rows as Arrow tables, a Barnabas broker. Out: seconds of processor time for a million records, of the
+process that writes or reads them (user and system) and of the broker. This is the cost on top of what Spark
+takes for any Python source or sink. Processor time hardly changes on a busy machine. Does not know: Spark.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from barnabas.testing.broker import Broker
 PARTITIONS = 2
 CODECS = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
 RECORDS = {100: 1_000_000, 1000: 300_000}  # by size
-ROWS_A_TABLE = 10_000  # as many as Spark puts into an Arrow batch
+ROWS_A_TABLE = 10_000  # the size of Spark's Arrow batches
 TIMEOUT_MS = 60_000
 ROUNDS = 3
 MEMORY = Path("/dev/shm")
@@ -72,7 +71,7 @@ def took(broker: Broker, work: Callable[..., None], *arguments: object) -> Took:
 
 
 def tables(size: int, records: int) -> list[pa.Table]:
-    """The rows that the comparison with Spark's own connector writes too: half of each is random."""
+    """The rows of the comparison with Spark's own connector: half of each is random."""
     half = size // 2
 
     def value(number: int) -> str:
@@ -118,7 +117,7 @@ def read(settings: ClientSettings, topic: str, records: int) -> None:
 
 
 def lines(rounds: int) -> Iterator[str]:
-    """A table; of so many rounds the best counts, after one more to warm up."""
+    """Yield a table; the best of the rounds counts, after one more round as warm-up."""
     yield "| seconds of processor time, a million records | user | system | broker | together |"
     yield "| --- | --- | --- | --- | --- |"
     with (

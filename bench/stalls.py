@@ -1,11 +1,11 @@
-"""`python -m bench.stalls`: how long one producer waits while somebody else asks the broker for much at once.
+"""`python -m bench.stalls`: measures how long one producer waits during a large request of another client.
 
-In: rows to run. Out: for each the longest wait of a producer that writes one record at a time (its floor:
-20 ms), the same producer's median and longest wait while nobody disturbs it, and the longest turn of the
-broker's loop: what of it was the broker's own (not waiting for a processor that others had), and processor
-time. On a busy machine only these tell the broker's work from the machine's.
-A row is one function with `@row`; what it does inside `with stage.watched()` is what disturbs the producer.
-Rows run in order on one broker, and each can run alone. They are rows of `make bench` too.
+In: rows to run. Out, for each row: the longest wait of a producer that writes one record at a time (its
+floor: 20 ms), the median and longest wait of the same producer without a disturbance, and the longest turn of
+the broker's loop: without the time that it waited for a processor, and in processor time. On a busy machine
+only the last two show the broker's own work. A row is one function with `@row`; its work inside `with
+stage.watched()` disturbs the producer. Rows run in order on one broker, and each can run alone. `make bench`
+runs them, too.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from bench.rows import ROWS
 PROBE_TOPIC = "probe"
 PARTITIONS, PER_TOPIC = 10_000, 100
 GROUPS = 50_000
-TOPICS_A_REQUEST = 50  # a request may make 10,000 records of metadata at most
-IDLE_S, SETTLE_S = 2.0, 1.0  # before it begins; after the last response, since work may go on
+TOPICS_A_REQUEST = 50  # a request may create at most 10,000 records of metadata
+IDLE_S, SETTLE_S = 2.0, 1.0  # measured before the disturbance, and after it, because work may continue
 PROBE_START_S = 10.0
 RESPONSE_TIMEOUT_S = 120.0
 METADATA_REQUESTS = 5
@@ -63,7 +63,7 @@ DESCRIBE_LOG_DIRS_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the probe saw in one row, in milliseconds; turns of the loop only where it is watched."""
+    """The probe's results for one row, in milliseconds; turns of the loop only if it is watched."""
 
     longest_ms: float
     median_ms: float
@@ -75,7 +75,7 @@ class Measured:
 
 
 class Stage:
-    """A running broker, the topics that rows share, and the probe beside them."""
+    """A running broker, the topics that rows share, and the probe."""
 
     def __init__(self, broker: Contender, partitions: int, turns: Path | None = None) -> None:
         self.broker = broker
@@ -85,7 +85,7 @@ class Stage:
         }
         self._turns = turns
         self._is_created = False
-        self.groups = GROUPS  # that rows of groups have
+        self.groups = GROUPS  # the number of groups in rows about groups
         self.idle_s = IDLE_S
         self.settle_s = SETTLE_S
         self.measured: Measured | None = None
@@ -106,13 +106,13 @@ class Stage:
         self._is_created = True
 
     def need_topics(self) -> None:
-        """The topics are there, whatever rows ran before."""
+        """Create the topics unless an earlier row has."""
         if not self._is_created:
             self.create()
         wait_until_usable(self.broker, self.topics)
 
     def make_segments(self) -> None:
-        """A topic of one partition with many small segments."""
+        """Create a topic with one partition of many small segments."""
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
@@ -139,7 +139,7 @@ class Stage:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """The probe runs alone for a while, then beside what the row does, then a little longer."""
+        """Run the probe alone for a while, then during the work of the row, then a little longer."""
         with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
             out = Path(folder) / "waits"
             command = [sys.executable, "-m", "bench.probe", str(self.broker.port), PROBE_TOPIC, str(out)]
@@ -166,7 +166,7 @@ class Stage:
         return self.judged(idle, beside, began, ended)
 
     def judged(self, idle: list[float], beside: list[float], began: float, ended: float) -> Measured:
-        """What the waits of a producer mean, in seconds: those without a disturbance and those beside it."""
+        """Compute the results from the waits of a producer, in seconds, without and with the disturbance."""
         turns = loop_watch.read_turns(self._turns) if self._turns is not None else []
         turns = [turn for turn in turns if began <= turn.at_s <= ended + self.settle_s]
         return Measured(
@@ -185,8 +185,8 @@ DISTURBANCES: dict[str, Disturb] = {}
 
 
 def row(name: str) -> Callable[[Disturb], Disturb]:
-    """Make a function a row: what it does inside `with stage.watched()` is held against the floor that
-    `bench.rows` has under this name."""
+    """Register a function as a row: the waits during `with stage.watched()` are compared with the floor in
+    `bench.rows`."""
 
     def add(disturb: Disturb) -> Disturb:
         assert name in ROWS, f"{name} has no floor in bench/rows.py"
@@ -204,7 +204,7 @@ def create(stage: Stage) -> None:
 
 @row("stall-first-records")
 def first_records(stage: Stage) -> None:
-    """One request with a record for each partition, as a Java producer with many partitions sends."""
+    """One request with a record for each partition, like that of a Java producer with many partitions."""
     stage.need_topics()
     frame = produce_to_all(stage.topics)
     with stage.watched():
@@ -238,7 +238,7 @@ def all_sizes(stage: Stage) -> None:
 
 @row("stall-times")
 def largest_timestamps(stage: Stage) -> None:
-    """Of a partition of many segments: each record is older than the last one's segment may get."""
+    """Look up the largest timestamp in a partition of many segments."""
     stage.make_segments()
     topic = ListOffsetsRequest.ListOffsetsTopic
     asked = topic.ListOffsetsPartition(partition_index=0, timestamp=MAX_TIMESTAMP)
@@ -251,7 +251,7 @@ def largest_timestamps(stage: Stage) -> None:
 
 @row("stall-cold")
 def cold_logs(stage: Stage) -> None:
-    """Logs that were idle for so long that the page cache has forgotten them are read, and written to."""
+    """Read and write logs that have left the page cache."""
     partitions = min(COLD_PARTITIONS, sum(stage.topics.values()))
     create_topics(stage.broker, {COLD_TOPIC: partitions})
     large, small = frames.batch_of(COLD_RECORDS), frames.batch_of(1)
@@ -270,7 +270,7 @@ def cold_logs(stage: Stage) -> None:
 def drop_from_page_cache(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)  # what is not written yet stays
+        os.fsync(descriptor)  # dirty pages would stay in the cache
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
@@ -278,7 +278,7 @@ def drop_from_page_cache(path: Path) -> None:
 
 @row("stall-commit")
 def commit(stage: Stage) -> None:
-    """One group commits an offset for each partition in one request."""
+    """Commit an offset for each partition in one request of one group."""
     stage.need_topics()
     stage.ask(group_frames.find_coordinator(GROUP))
     frame = commit_all(GROUP, stage.topics)
@@ -356,7 +356,7 @@ def run(stage: Stage, names: Sequence[str]) -> Iterator[tuple[str, Measured]]:
 
 
 def stalls(broker: Contender, scale: Scale) -> dict[str, float]:
-    """All rows on a broker that is started for them."""
+    """Run all rows on a broker that is started for them."""
     broker.start()
     try:
         stage = Stage(broker, min(PARTITIONS, scale.partitions * 5 // 2))

@@ -1,8 +1,8 @@
-"""Requests of transactional producers as bytes, and what their answers say.
+"""Requests of transactional producers as bytes, and readers of their responses.
 
-In: transactional ids, producers, batches. Out: whole frames; errors, ids and epochs from answers. The
-versions of transaction version 2, written with `struct` alone: what is measured must not be built by the code
-under test. Does not know: sockets, brokers.
+In: transactional ids, producers, batches. Out: complete frames; errors, ids and epochs from responses. Uses
+the versions of transaction version 2, and `struct` only: the code under test must not build the load. Does
+not know: sockets, brokers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import crc32c
 
 from bench.frames import CORRELATION_BYTES, PRODUCE_VERSION, Batch, request, unsigned_varint
 
-TRANSACTION = 1  # of FindCoordinator
+TRANSACTION = 1  # key type in FindCoordinator
 TIMEOUT_MS = 60_000
 THROTTLE_BYTES = 4
 CRC_AT = 17
@@ -27,7 +27,7 @@ _producer = struct.Struct(">qhi")
 
 @dataclass(slots=True)
 class Producer:
-    """Who a transactional producer is at the moment."""
+    """The current id and epoch of a transactional producer."""
 
     transactional_id: str
     producer_id: int = -1
@@ -52,13 +52,13 @@ def init_producer_id(transactional_id: str) -> bytes:
 
 
 def initialized(answer: bytes) -> tuple[int, int, int]:
-    """Error, producer id and epoch of an answer without its size."""
+    """Error, producer id and epoch in a response without its size."""
     error, producer_id, epoch = struct.unpack_from(">hqh", answer, CORRELATION_BYTES + THROTTLE_BYTES)
     return error, producer_id, epoch
 
 
 def transactional(batch: Batch, producer: Producer, sequence: int = 0) -> bytes:
-    """The batch as part of the producer's transaction."""
+    """The batch with the producer's id, epoch and sequence, as part of its transaction."""
     content = bytearray(batch.content)
     (attributes,) = struct.unpack_from(">h", content, COVERED_AT)
     struct.pack_into(">h", content, COVERED_AT, attributes | TRANSACTIONAL)
@@ -84,7 +84,7 @@ def produce(producer: Producer, topic: str, partition: int, batch: Batch, sequen
 
 
 def produce_error(answer: bytes, topic: str) -> int:
-    """Of an answer without its size: one topic with one partition."""
+    """The error code in a response without its size, with one topic and one partition."""
     error: int = struct.unpack_from(">h", answer, CORRELATION_BYTES + 1 + 1 + len(compact(topic)) + 1 + 4)[0]
     return error
 
@@ -110,7 +110,7 @@ class Fetched:
 
 
 def fetched(answer: memoryview, topic: str) -> Fetched:
-    """What an answer (without its size) to a fetch of version 11 holds: one topic with one partition."""
+    """The content of a fetch response of version 11 (without its size) with one topic and one partition."""
     position = CORRELATION_BYTES + THROTTLE_BYTES + 2 + 4 + 4 + 2 + len(topic) + 4
     _, error, _, _, _ = struct.unpack_from(">ihqqq", answer, position)
     position += 30
@@ -121,7 +121,7 @@ def fetched(answer: memoryview, topic: str) -> Fetched:
 
 
 def next_offset(records: memoryview) -> tuple[int, int]:
-    """The offset behind the whole batches in `records`, and how many bytes these are; -1 for none."""
+    """The offset after the complete batches in `records`, and their size; -1 if there is none."""
     position, offset = 0, -1
     while position + 61 <= len(records):
         base, size = struct.unpack_from(">qi", records, position)

@@ -1,7 +1,7 @@
-"""Trials of transactions: how long one takes, how many there are in a second, moving records, reading past
-aborted ones.
+"""Trials of transactions: latency, throughput, consume-transform-produce, reads with aborted transactions.
 
-In: a broker, a scale. Out: one value a row. Does not know: which broker it is, the order of rounds, floors.
+In: a broker, a scale. Out: one value for each row. Does not know: which broker it is, the order of rounds,
+floors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ABORTED_BYTES_MAX = 400_000_000
 LOOP_SOURCE, LOOP_TARGET = "loop-source", "loop-target"
 LOOP_RECORDS_PER_TRANSACTION = 100
 COORDINATOR_TIMEOUT_S = 60.0
-LATER = (14, 15, 16, 51)  # loading, not available, not here, the transaction before is not over yet
+LATER = (14, 15, 16, 51)  # coordinator loading, not available, moved; previous transaction not complete
 _names = itertools.count(1)
 SMALL = frames.batch_of(1)
 
@@ -71,7 +71,7 @@ class Transactor:
         return self.receive()
 
     def receive(self) -> bytes:
-        """The next answer, without its size; waits for all of it."""
+        """Wait for the next response; return it without its size."""
         data = self.rest
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
             more = self.connection.recv(65536)
@@ -83,7 +83,7 @@ class Transactor:
         return data[4:end]
 
     def send(self) -> None:
-        """The next request: a record or its commit."""
+        """Send the next request: a record or its commit."""
         if self.is_ending:
             frame = wire.end(self.producer)
         else:
@@ -91,7 +91,7 @@ class Transactor:
         self.connection.sendall(frame)
 
     def take(self, answer: bytes) -> bool:
-        """What the answer means for the next request; whether a transaction is complete."""
+        """Handle a response; return whether a transaction is complete."""
         if not self.is_ending:
             error = wire.produce_error(answer, self.topic)
             if error and error not in LATER:
@@ -128,7 +128,7 @@ def make_topic(broker: Contender, scale: Scale) -> None:
 
 
 def one_producer(broker: Contender, scale: Scale) -> dict[str, float]:
-    """Transactions of one record, one after the other."""
+    """Run transactions of one record, one after the other."""
     with closing(Transactor(broker.port, TOPIC, 0)) as transactor:
         began = time.perf_counter()
         end = began + scale.seconds
@@ -145,7 +145,7 @@ def one_producer(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def many_producers(broker: Contender, scale: Scale) -> dict[str, float]:
-    """The same from fifty producers at once."""
+    """Run the same from fifty producers at once."""
     transactors = [Transactor(broker.port, TOPIC, number % PARTITIONS) for number in range(MANY)]
     count = 0
     with selectors.DefaultSelector() as selector:
@@ -176,7 +176,7 @@ def make_loop(broker: Contender, scale: Scale) -> None:
 
 
 def move_records(broker: Contender, scale: Scale) -> dict[str, float]:
-    """confluent-kafka as users write it: read, write, commit the offsets, a hundred records a transaction."""
+    """confluent-kafka as users use it: read, write, commit offsets, a hundred records in each transaction."""
     from confluent_kafka import Consumer, Producer
 
     name = f"loop-{next(_names)}"
@@ -215,7 +215,7 @@ def move_records(broker: Contender, scale: Scale) -> dict[str, float]:
 
 
 def make_aborted(broker: Contender, scale: Scale) -> None:
-    """Transactions of half a megabyte, every tenth of them aborted."""
+    """Fill a topic with transactions of half a megabyte, every tenth of them aborted."""
     create_topics(broker, {ABORTED_TOPIC: 1})
     batch = frames.batch_of(139)
     transaction_bytes = BATCHES_PER_TRANSACTION * batch.size
@@ -225,7 +225,7 @@ def make_aborted(broker: Contender, scale: Scale) -> None:
 
 
 def write_transaction(transactor: Transactor, batch: frames.Batch, *, commit: bool) -> None:
-    """The first batch alone, since the transaction before may not be over; then the others together."""
+    """Send the first batch alone, because the previous transaction may not be complete; then the others."""
     producer = transactor.producer
     while error := wire.produce_error(
         transactor.ask(wire.produce(producer, ABORTED_TOPIC, 0, batch)), ABORTED_TOPIC
@@ -248,7 +248,7 @@ def write_transaction(transactor: Transactor, batch: frames.Batch, *, commit: bo
 
 
 def fetch_committed(broker: Contender, scale: Scale) -> dict[str, float]:
-    """One consumer, one request at a time, from the first offset to the end, again until the time is over."""
+    """One consumer fetches from the first offset to the end, one request at a time, for the given time."""
     frame = bytearray(frames.fetch(ABORTED_TOPIC, 0, FETCH_BYTES_MAX))
     isolation_at = frame.index(struct.pack(">iiiib", -1, 0, 1, FETCH_BYTES_MAX, 0)) + 16
     frame[isolation_at] = wire.READ_COMMITTED
@@ -267,12 +267,12 @@ def fetch_committed(broker: Contender, scale: Scale) -> dict[str, float]:
             connection.recv_into(answer, size, socket.MSG_WAITALL)
             found = wire.fetched(answer, ABORTED_TOPIC)
             if found.error:
-                raise LoadError(f"{broker.name} answered a fetch at {offset} with error {found.error}")
+                raise LoadError(f"{broker.name} responded to a fetch at {offset} with error {found.error}")
             records = answer[found.records_at : found.records_at + found.records_bytes]
             following, whole_bytes = wire.next_offset(records)
             if following < 0 and not offset:
                 raise LoadError(f"{broker.name} has nothing to read")
-            offset = max(following, 0)  # the end: once more
+            offset = max(following, 0)  # -1 at the end: start again
             total += whole_bytes
             aborted += max(found.aborted, 0)
     if not aborted:

@@ -1,4 +1,4 @@
-"""Runs a module under cProfile: `under_cprofile.py OUT -m barnabas ...`; OUT is written when it ends."""
+"""Runs a module under cProfile: `under_cprofile.py OUT -m barnabas ...`; writes OUT when the module ends."""
 
 import cProfile
 import runpy

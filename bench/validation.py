@@ -1,8 +1,8 @@
-"""`python -m bench.validation`: what `barnabas.produce.validation` costs, level by level.
+"""`python -m bench.validation`: measures the cost of each level of `barnabas.produce.validation`.
 
-In: nothing but this machine. Out: two tables: the validation of one batch alone, in processor time; and rows
-of `make bench` on brokers of each level in turns, with the time of the broker a request. Does not know:
-Apache Kafka.
+Out: two tables: the processor time to validate one batch, without a broker; and rows of `make bench` on
+brokers of each level, alternating, with the broker's processor time for a request. Does not know: Apache
+Kafka.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bench.loads import Scale
 
 VERSION = 12
 NOW_MS = 1_700_000_000_000
-SHARE_MAX = 1.03  # of processor time a request: what relaxed may cost
+SHARE_MAX = 1.03  # the processor time of a request with relaxed may be this many times that with none
 SECONDS_PER_TRY = 0.02
 TRIES = 15
 ROWS = ("produce-pipelined", "produce-15k", "produce-880k")
@@ -37,7 +37,7 @@ HEADS = ("batch", "records", "none, µs", "relaxed, µs", "strict, µs", "strict
 
 
 def batches() -> dict[str, bytes]:
-    """Records as clients send them, of 100 bytes more or less, with keys and times of their own."""
+    """Records like those of clients, of about 100 bytes, with different keys and times."""
     rng = random.Random(1)
 
     def records(count: int) -> list[Record]:
@@ -61,7 +61,7 @@ def batches() -> dict[str, bytes]:
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """The least processor time of a call."""
+    """The minimum processor time of a call."""
     began = time.process_time()
     work()
     once = max(time.process_time() - began, 1e-6)
@@ -98,11 +98,11 @@ def alone(console: Console) -> None:
 
 
 def never() -> None:
-    """The pause of a thread that is alone."""
+    """A pause that returns at once, because no other thread waits."""
 
 
 def on_brokers(console: Console, rounds: int, seconds: float) -> bool:
-    """Whether relaxed costs no more than it may."""
+    """Measure the rows; return whether relaxed stays below its limit."""
     trials = {row: loads.PRODUCE[row] for row in ROWS}
     brokers = {
         level: Barnabas(overrides={"barnabas.produce.validation": level.name.lower()}) for level in LEVELS
@@ -129,7 +129,7 @@ def on_brokers(console: Console, rounds: int, seconds: float) -> bool:
         table.add_column(head, justify="left" if head in ("row", "level") else "right")
     holds = True
     for row in trials:
-        # The least of all rounds: what is more comes from the page cache, and from others on the machine.
+        # The minimum of all rounds: the page cache and other programs only add time.
         least = {level: min(cpu for _, cpu in found[row, level]) for level in LEVELS}
         ratios = {level: least[level] / least[Validation.NONE] for level in LEVELS}
         for level in LEVELS:

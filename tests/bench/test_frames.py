@@ -83,12 +83,12 @@ def test_list_offsets_asks_for_the_end_of_every_partition() -> None:
     assert asked == [("a", [-1, -1]), ("b", [-1])]
 
 
-def test_an_answer_that_holds_an_error_fails_the_load() -> None:
+def test_a_response_with_an_error_fails_the_load() -> None:
     if generator.compiled() is None:
-        pytest.skip("no C compiler: there is no bare server to answer")
+        pytest.skip("no C compiler: there is no bare server")
     frame = frames.request(0, 12, b"", flexible=True)
     with generator.bare_server(64) as port:
         assert port is not None
         assert generator.run(port, frame, Plan(requests=10, error_at=4)).requests == 10
-        with pytest.raises(LoadError, match="10 of 10 answers hold an error"):
+        with pytest.raises(LoadError, match="10 of 10 responses have an error"):
             generator.run(port, frame, Plan(requests=10, error_at=2))  # the last bytes of the length: 60

@@ -1,6 +1,6 @@
 """A controller without a log: commands in, the records and replies of its decisions out, as text.
 
-Applies what it decides at once, so that the next command sees it. Ids are named in the order they appear.
+It applies decisions at once, so that the next command sees them. Ids are named in the order of appearance.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def directory(name: str) -> bytes:
 
 
 class Cluster:
-    """Holds what an active controller holds. `do(verb, arguments)` is one line of a transcript."""
+    """The state of an active controller. `do(verb, arguments)` runs one line of a transcript."""
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self.settings = BrokerSettings.load({**SETTINGS, **(settings or {})})

@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs, compared with what Apache Kafka 4.3.1 answered and then had."""
+"""AlterConfigs and IncrementalAlterConfigs, compared with the responses and effects in Apache Kafka 4.3.1."""
 
 import json
 import random
@@ -30,7 +30,7 @@ from barnabas.settings.values import to_text
 
 OPERATIONS = {"set": 0, "del": 1, "app": 2, "sub": 3}
 TOPIC = ConfigResource(ResourceType.TOPIC, "t")
-# Requests in the order they were sent, with Kafka's answers and the topic's own settings after each.
+# The requests in order, with Kafka's responses and the topic's configs after each.
 LINES = (Path(__file__).parent / "data/alter_configs.jsonl").read_text().splitlines()
 SETTINGS = BrokerSettings.load(
     {
@@ -126,11 +126,11 @@ def answered(
 
 
 def differs_on_purpose(expected: Any) -> bool:
-    """An unknown operation is our client's mistake, not our failure."""
+    """For an unknown operation Kafka reports a server error, we report an invalid request."""
     return bool(expected[0][0] == ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_the_same_requests_get_kafkas_answers_and_effects() -> None:
+def test_the_same_requests_get_kafkas_responses_and_effects() -> None:
     image = fresh_image()
     compared = 0
     for line in LINES:
@@ -187,7 +187,7 @@ def test_a_resource_named_twice_in_a_legacy_request_is_refused() -> None:
     assert records == []
 
 
-def test_all_brokers_share_min_insync_replicas_while_leaders_are_chosen_by_it() -> None:
+def test_brokers_cannot_have_their_own_min_insync_replicas_while_elr_is_enabled() -> None:
     answers, _ = answered(
         fresh_image(), "incremental", [[4, "1", [["set", "min.insync.replicas", "2"]]]], False
     )
@@ -237,7 +237,7 @@ def test_a_password_is_sealed_before_it_is_written_and_can_be_changed() -> None:
     assert again.reply.responses[0].error_code == ErrorCode.NONE
 
 
-def test_passwords_that_others_left_in_plain_text_are_sealed_once() -> None:
+def test_passwords_in_plain_text_are_sealed_once() -> None:
     left = ConfigRecord(resource_type=4, resource_name="1", name=PASSWORD, value="s3cret")
     harmless = ConfigRecord(resource_type=4, resource_name="1", name="log.roll.ms", value="5000")
     image = image_after(fresh_image(), [left, harmless])

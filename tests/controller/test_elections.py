@@ -103,7 +103,7 @@ def test_the_preferred_leader_takes_over_when_it_is_in_sync() -> None:
     assert records == [PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=1)]
 
 
-def test_an_unclean_election_takes_whoever_is_there() -> None:
+def test_an_unclean_election_elects_any_active_replica() -> None:
     where = context(partition(0, NO_LEADER, [3]), partition(1, 2, [2]), broker(3, fenced=True))
     codes, records = elected(where, UNCLEAN, 0, 1)
     assert codes == {0: ErrorCode.NONE, 1: ErrorCode.ELECTION_NOT_NEEDED}
@@ -111,14 +111,14 @@ def test_an_unclean_election_takes_whoever_is_there() -> None:
     assert (record.leader, record.isr) == (1, [1])
 
 
-def test_nobody_there_means_no_leader() -> None:
+def test_without_an_active_replica_there_is_no_leader() -> None:
     everyone = [broker(number, fenced=True) for number in (1, 2, 3)]
     codes, records = elected(context(partition(0, NO_LEADER, [3]), *everyone), UNCLEAN, 0)
     assert codes == {0: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
     assert records == []
 
 
-def test_asking_for_all_partitions_tells_only_what_changed() -> None:
+def test_a_request_for_all_partitions_lists_only_what_changed() -> None:
     where = context(partition(0, 2, [1, 2]), partition(1, 1, [1, 2]))
     decision = elect_leaders(where, ElectLeadersRequest(topic_partitions=None))
     [topic] = decision.reply.replica_election_results
@@ -153,14 +153,14 @@ def test_a_feature_goes_up_and_down() -> None:
     assert records == [FeatureLevelRecord(name="group.version", feature_level=0)]
 
 
-def test_one_feature_that_cannot_be_changes_none() -> None:
+def test_one_invalid_feature_update_changes_no_feature() -> None:
     reply, records = updated(context(), group_version=1, share_version=1)
     assert reply.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert "Broker 1 does not support this feature" in reply.error_message
     assert records == []
 
 
-def test_metadata_goes_up_and_not_back_over_new_records() -> None:
+def test_metadata_version_can_be_raised_and_not_lowered_past_new_records() -> None:
     assert updated(context(), metadata_version=30)[1] == [
         FeatureLevelRecord(name="metadata.version", feature_level=30)
     ]

@@ -1,4 +1,4 @@
-"""Elections as properties: whatever brokers come and go, a leader is always one that may lead."""
+"""Elections as properties: whatever brokers come and go, a leader is always a broker that may lead."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +47,7 @@ def test_a_leader_is_alive_and_in_sync(
 
 
 @given(partitions(), SOME, st.integers(1, 3))
-def test_without_unclean_elections_nobody_leads_who_was_not_in_sync_or_eligible_or_last(
+def test_without_unclean_elections_only_replicas_in_sync_eligible_or_last_known_lead(
     partition: PartitionRegistration, alive: tuple[int, ...], minimum: int
 ) -> None:
     rules = Rules(lambda replica: replica in alive, log_dirs, minimum, True, False, False)
@@ -58,8 +58,10 @@ def test_without_unclean_elections_nobody_leads_who_was_not_in_sync_or_eligible_
 
 
 @given(partitions(), SOME, st.integers(1, 3))
-def test_a_decision_is_final(partition: PartitionRegistration, alive: tuple[int, ...], minimum: int) -> None:
-    """Asked again about what it decided, it leaves leader and ISR as they are."""
+def test_a_second_decision_changes_nothing(
+    partition: PartitionRegistration, alive: tuple[int, ...], minimum: int
+) -> None:
+    """Decided again for its own result, leader and ISR stay as they are."""
     rules = Rules(lambda replica: replica in alive, log_dirs, minimum, True, False, False)
     record = change(partition, b"t" * 16, 0, partition.isr, rules)
     after = partition.merge(record) if record is not None else partition
@@ -85,7 +87,7 @@ def test_old_levels_begin_a_new_leader_epoch_when_the_isr_shrinks() -> None:
     assert partition.merge(record).leader_epoch == partition.leader_epoch + 1
 
 
-def test_a_broker_does_not_lead_what_lies_in_a_directory_that_it_lost() -> None:
+def test_a_broker_does_not_lead_a_replica_in_a_directory_that_it_lost() -> None:
     partition = PartitionRegistration((1,), (b"d" * 16,), (1,), NO_LEADER)
     kept = Rules(lambda replica: True, log_dirs, 1, True, False, False)
     assert change(partition, b"t" * 16, 0, (1,), kept) is not None

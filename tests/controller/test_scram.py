@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials: keys that prove a password, and a refusal for every user.
+"""AlterUserScramCredentials: the derived keys, and an error for every user.
 
-Answers to wrong requests are compared with Apache Kafka's in tests/interop.
+Responses to invalid requests are compared with Apache Kafka's in tests/interop.
 """
 
 from __future__ import annotations

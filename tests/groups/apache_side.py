@@ -1,6 +1,6 @@
-"""Apache Kafka as the one who answers a transcript, over one connection a client.
+"""Serves the requests of a transcript with Apache Kafka, over one connection per client.
 
-What our shard did says what to expect: an answer, or that the client waits, and who else hears something.
+What our shard did is the expectation: a response or a wait, and which other clients get one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.protocol.apis import request_header_version, response_class, respo
 from barnabas.protocol.headers import RequestHeader
 
 ANSWER_TIMEOUT_S = 20.0
-SILENCE_S = 0.1  # an answer that should not come would have come by then
+SILENCE_S = 0.1  # an unexpected response would have come by then
 CORRELATION_SIZE = 4
 
 
@@ -26,7 +26,7 @@ class ApacheSide:
         self._connections: dict[str, socket.socket] = {}
         self._asked: dict[str, tuple[ApiKey, int]] = {}
         self.waits = False  # whether the next request is expected to wait
-        self.hear: list[str] = []  # who is expected to hear something behind it
+        self.hear: list[str] = []  # clients that are expected to get a response after it
 
     def close(self) -> None:
         for connection in self._connections.values():

@@ -1,7 +1,7 @@
-"""Commands of the transcripts, turned into requests of clients, and their answers into lines for people.
+"""Turns commands of the transcripts into requests of clients, and their responses into lines.
 
-In: `join as=a group=g ...` and the like, given to a side: our shard, or a broker to compare a transcript
-with Apache Kafka. Out: lines. Member ids are shown as `a.1`: the first that client `a` was given.
+In: `join as=a group=g ...` and the like, for a side: our shard, or a broker of Apache Kafka to compare with.
+Out: lines. Member ids are shown as `a.1`: the first that client `a` got.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Words = dict[str, str]
 
 
 class Side(Protocol):
-    """Who answers."""
+    """Serves the requests of a transcript."""
 
     def ask(self, client: str, request: Message, version: int) -> Message | None:
-        """The answer, or None while the client waits."""
+        """The response, or None while the client waits."""
 
     def heard(self) -> dict[str, Message]:
-        """Answers to those who waited, since the last time."""
+        """The responses to waiting clients since the last call."""
 
     def topic_id(self, name: str) -> bytes: ...
 
@@ -42,14 +42,14 @@ class Side(Protocol):
 class Conversation:
     def __init__(self, side: Side) -> None:
         self.side = side
-        self.ids: dict[str, str] = {}  # real ids by the names shown
+        self.ids: dict[str, str] = {}  # shown name -> real id
         self.names: dict[str, str] = {}
-        self.own: dict[str, str] = {}  # the latest id of each client
+        self.own: dict[str, str] = {}  # client -> its latest id
         self.generation: dict[str, int] = {}
-        self.uses: dict[str, str] = {}  # who asked what, for those who wait
+        self.uses: dict[str, str] = {}  # client -> its waiting request
 
     def answer(self, verb: str, words: Words) -> str:
-        """What a command answers; what others hear because of it comes behind."""
+        """The result of a command, followed by what other clients get because of it."""
         client = words.get("as", "admin")
         version = int(words["version"]) if "version" in words else VERSIONS[verb]
         request = getattr(self, "request_" + verb)(words, version)
@@ -64,7 +64,7 @@ class Conversation:
     # Names
 
     def name(self, member_id: str) -> str:
-        """How a member id is shown; ids that nobody was given are shown as they are."""
+        """The shown form of a member id; unknown ids are shown as they are."""
         if member_id not in self.names:
             made = GENERATED.fullmatch(member_id)
             if made is None:
@@ -210,7 +210,7 @@ class Conversation:
     def request_describe(self, words: Words, version: int) -> Message:
         return DescribeGroupsRequest(groups=words.get("groups", "g").split(","))
 
-    # Answers
+    # Responses
 
     def shown(self, client: str, answer: Any) -> str:
         verb = self.uses[client]
@@ -297,7 +297,7 @@ class Conversation:
 
 
 class with_ids:
-    """Answers of OffsetDelete know no topic ids; shown as commits are."""
+    """Responses of OffsetDelete have no topic ids; they are shown like commits."""
 
     def __init__(self, answer: Any) -> None:
         self.topics = answer.topics

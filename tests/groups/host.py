@@ -1,7 +1,7 @@
-"""A host for one shard in tests: applies records, remembers them, keeps the answers, moves the clock.
+"""A host for one shard in tests: applies and stores records, keeps the responses, moves the clock.
 
-Every request goes through its bytes, as on the wire, and so does every record. A token that is answered
-twice, or that nobody waits with, is a failure.
+Every request and record goes through its bytes, as on the wire. A token that gets two responses, or that no
+request waits with, is a failure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Host:
         self.shard.metadata_changed(self.image, NO_CHANGES, self.now_ms)
 
     def ask(self, client: str, request: Message, version: int) -> Message | None:
-        """The answer, or None when the client has to wait; it is found in `answers` then."""
+        """The response, or None when the client has to wait; then it comes in `answers`."""
         request = type(request).decode(request.encode(version), version)
         caller = Caller(client, "/127.0.0.1", version)
         outcome = self.shard.handle(request, caller, self.image, self.now_ms)
@@ -66,7 +66,7 @@ class Host:
             self.answers[client] = on_the_wire(message, version)
 
     def advance(self, ms: int) -> None:
-        """Time passes, and everything that is due on the way happens at its time."""
+        """Advance time. Timers that are due on the way run at their time."""
         end_ms = self.now_ms + ms
         while (due_ms := self.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.now_ms = max(self.now_ms, due_ms)
@@ -85,7 +85,7 @@ class Host:
             self.take(outcome)
 
     def replayed(self) -> GroupShard:
-        """Another shard with the same log, before it is told that all is loaded."""
+        """Another shard with the same log, before `loaded`."""
         shard = GroupShard(self.settings, self.rng, self.now_ms)
         for key, value in self.log:
             entry = decode(key, value)
@@ -94,7 +94,7 @@ class Host:
         return shard
 
     def restart(self) -> None:
-        """The shard is led elsewhere, and comes back with what the log says."""
+        """Replay the shard from its log, as another coordinator would."""
         for token, message in self.shard.unload():
             client, version = self.waiting.pop(token)
             self.answers[client] = on_the_wire(message, version)

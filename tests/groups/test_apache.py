@@ -1,4 +1,4 @@
-"""Transcripts that say so get the same answers from Apache Kafka; what it wrote meanwhile we write alike."""
+"""Marked transcripts get the same responses from Apache Kafka, and both write the same records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def commands(path: Path) -> list[str]:
 
 @pytest.mark.recorded("classic_joining")
 @pytest.mark.parametrize("path", COMPARED, ids=lambda path: path.stem)
-def test_apache_kafka_answers_alike_and_writes_the_same_records(
+def test_apache_kafka_responds_alike_and_writes_the_same_records(
     path: Path, kafka: ApacheKafka, side: ApacheSide
 ) -> None:
     records_before = len(shown_log(kafka.data / TOPIC))
@@ -86,7 +86,8 @@ def test_apache_kafka_answers_alike_and_writes_the_same_records(
         assert theirs.answer(verb, words).split("\n") == said, command
     side.waits, side.hear = False, []
     written = shown_log(kafka.data / TOPIC)[records_before:]
-    theirs.answer("delete", {"groups": "g,simple,workers"})  # they are empty: the next transcript begins anew
+    # they are empty: the next transcript starts afresh
+    theirs.answer("delete", {"groups": "g,simple,workers"})
     assert sorted(written) == sorted(shown(*entry) for entry in ours.side.host.log)
 
 
@@ -101,7 +102,8 @@ def shown_log(folder: Path) -> list[str]:
 
 
 def shown(key: bytes, value: bytes | None) -> str:
-    """A record without times and ids, which no two brokers share; the order of members is Kafka's secret."""
+    """A record without times and ids, which differ between brokers; the order of members in Kafka is
+    arbitrary."""
     entry = decode(key, value)
     assert entry is not None
     if isinstance(entry.value, GroupMetadataValue):

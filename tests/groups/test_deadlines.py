@@ -1,4 +1,4 @@
-"""The heap of deadlines: due in order, moved later for nothing, bounded."""
+"""Deadlines come in order, cost nothing to move later, and stay bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def drain(deadlines: Deadlines[Named], now_ms: int) -> list[str]:
     return found
 
 
-def test_what_is_due_comes_in_order() -> None:
+def test_due_timers_come_in_order() -> None:
     deadlines: Deadlines[Named] = Deadlines()
     for name, at_ms in (("b", 20), ("a", 10), ("c", 30)):
         deadlines.set(Named(name), at_ms)
@@ -86,7 +86,7 @@ def test_a_million_heartbeats_leave_one_entry() -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_nothing_is_due_too_early_or_forgotten(seed: int) -> None:
+def test_no_timer_comes_too_early_or_gets_lost(seed: int) -> None:
     rng = random.Random(seed)
     deadlines: Deadlines[Named] = Deadlines()
     timers = [Named(str(number)) for number in range(5)]

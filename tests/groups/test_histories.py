@@ -1,5 +1,6 @@
-"""Random histories of classic groups: clients that join, sync, commit, go silent, come back; the coordinator
-restarts. After every step the invariants are looked at."""
+"""Random histories of classic groups: clients join, sync, commit, go silent and return; the coordinator
+restarts. The invariants are checked after every step.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ Topic = OffsetCommitRequest.OffsetCommitRequestTopic
 
 
 class Client:
-    """A consumer of the classic protocol: one request at a time, and it believes what it is told."""
+    """A consumer of the classic protocol: it has one request at a time and follows the responses."""
 
     def __init__(self, name: str, group: str, instance: str | None) -> None:
         self.name, self.group, self.instance = name, group, instance
@@ -40,7 +41,7 @@ class Client:
         self.has_joined = False
         self.members: list[str] = []
         self.owned: tuple[int, frozenset[str]] | None = (
-            None  # generation and partitions, until told otherwise
+            None  # generation and partitions, until a response changes them
         )
 
     def forget(self) -> None:
@@ -63,7 +64,8 @@ class History:
         }
         self.committed: dict[tuple[str, int], int] = {}
         self.generations: dict[str, int] = dict.fromkeys(GROUPS, 0)
-        self.assigned: dict[tuple[str, int], dict[str, str]] = {}  # partitions to members, per generation
+        # (group, generation) -> partition -> member
+        self.assigned: dict[tuple[str, int], dict[str, str]] = {}
 
     def step(self) -> None:
         client = self.rng.choice(list(self.clients.values()))
@@ -92,7 +94,7 @@ class History:
         elif action < 0.95:
             self.leave(client)
         else:
-            client.forget()  # it restarts: only a static one is known again
+            client.forget()  # it restarts: only a static member is recognized again
 
     def ask(self, client: Client, request: Any, version: int) -> None:
         answer = self.host.ask(client.name, request, version)
@@ -142,7 +144,7 @@ class History:
                 ErrorCode.REBALANCE_IN_PROGRESS,
                 ErrorCode.FENCED_INSTANCE_ID,
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,  # only the chosen protocol outlives a restart
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,  # only the chosen protocol survives a restart
                 ErrorCode.NOT_COORDINATOR,
             )
             if code != ErrorCode.REBALANCE_IN_PROGRESS:
@@ -185,7 +187,7 @@ class History:
             place = client.instance or client.member_id
             assert owners.setdefault(partition, place) == place, "two owners in one generation"
 
-    # Living
+    # Membership
 
     def heartbeat(self, client: Client) -> None:
         request = HeartbeatRequest(
@@ -272,14 +274,14 @@ def check(group: ClassicGroup) -> None:
 
 
 def durable(shard: GroupShard) -> dict[str, Any]:
-    """What a replay must bring back: settled groups, and all offsets."""
+    """What a replay must restore: settled groups, and all offsets."""
     groups = {
         name: group.value({member_id: member.assignment for member_id, member in group.members.items()})
         for name in GROUPS
         if (group := shard.classic.get(name)) is not None and group.state in (STABLE, EMPTY)
     }
     for value in groups.values():
-        value.current_state_timestamp = 0  # when it was written, which is a moment before it was settled
+        value.current_state_timestamp = 0  # the time of writing, which is shortly before the group settled
     return {"groups": groups, "offsets": {name: shard.offsets.of_group(name) for name in GROUPS}}
 
 
@@ -293,7 +295,7 @@ def test_invariants_hold_in_every_history(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
-def test_a_replay_of_the_log_is_what_was_there(seed: int) -> None:
+def test_a_replay_of_the_log_restores_the_state(seed: int) -> None:
     history = History(seed)
     compared = 0
     for number in range(STEPS):
@@ -308,7 +310,7 @@ def test_a_replay_of_the_log_is_what_was_there(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200, 204))
-def test_everybody_who_waits_is_answered_once_when_the_shard_goes(seed: int) -> None:
+def test_every_waiting_request_gets_one_response_when_the_shard_is_unloaded(seed: int) -> None:
     history = History(seed)
     for _ in range(300):
         history.step()

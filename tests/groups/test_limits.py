@@ -1,4 +1,4 @@
-"""Floods and large groups: everybody is answered, memory and turns stay bounded."""
+"""Floods and large groups: every request gets a response, memory and turns stay bounded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def join_alone(host: Host, group: str, metadata: bytes = b"") -> str:
     return str(answer.member_id)
 
 
-def test_ids_handed_out_to_a_flood_are_bounded_and_the_newest_are_good() -> None:
+def test_pending_ids_are_bounded_and_the_newest_are_valid() -> None:
     host = Host()
     for _ in range(joining.PENDING_MEMBERS_MAX + 500):
         answer: Any = host.ask("flood", join_request("g"), 9)
@@ -66,14 +66,14 @@ def test_ids_handed_out_to_a_flood_are_bounded_and_the_newest_are_good() -> None
     assert host.shard.next_deadline_ms() is not None
 
 
-def test_a_subscription_of_a_hundred_thousand_topics_is_read_only_when_it_matters() -> None:
+def test_a_subscription_of_a_hundred_thousand_topics_is_decoded_only_when_it_is_needed() -> None:
     topics = [f"topic-{number}" for number in range(100_000)]
     host = Host(topics={"t": 1})
     member_id = join_alone(host, "g", b"\0\0" + ConsumerProtocolSubscription(topics=[*topics, "t"]).encode(0))
     group = host.shard.classic.get("g")
-    assert group is not None and isinstance(group._subscribed, bytes)  # the bytes, as they came
+    assert group is not None and isinstance(group._subscribed, bytes)  # not decoded yet
     answer: Any = host.ask("c", SyncGroupRequest(group_id="g", member_id=member_id, generation_id=1), 4)
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # the log takes no record of that size
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # the log accepts no record of that size
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic(name="t")
     topic.partitions.append(topic.OffsetDeleteRequestPartition(partition_index=0))
     deleted: Any = host.ask("admin", OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
@@ -90,7 +90,7 @@ def test_metadata_that_is_no_subscription_keeps_the_offsets_of_all_topics() -> N
 
 
 def turns(host: Host) -> list[int]:
-    """How many records each turn writes until nothing is due any more."""
+    """The number of records of each turn, until nothing is due any more."""
     found = []
     while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
         outcomes = host.shard.on_time(host.now_ms, host.image)
@@ -100,7 +100,7 @@ def turns(host: Host) -> list[int]:
     return found
 
 
-def test_many_sessions_that_end_together_are_looked_at_in_turns() -> None:
+def test_many_sessions_that_expire_together_are_handled_in_turns() -> None:
     host = Host()
     for number in range(coordinator.TIMERS_PER_TURN + 10):
         join_alone(host, f"g{number}")
@@ -127,7 +127,7 @@ def test_sessions_that_share_a_second_are_sorted_in_turns() -> None:
     assert {group.state.value for group in host.shard.classic.state.groups.values()} == {"Empty"}
 
 
-def test_expiry_looks_at_many_groups_in_turns_and_forgets_none() -> None:
+def test_expiry_checks_many_groups_in_turns_and_misses_none() -> None:
     settings = GroupSettings(offsets_retention_ms=1000, offsets_retention_check_interval_ms=2000)
     host = Host(settings, {"t": 1})
     for number in range(3 * expiry.RECORDS_PER_TURN):
@@ -164,7 +164,7 @@ def test_offsets_of_a_deleted_topic_are_removed_in_turns() -> None:
     for number in range(width):
         host.ask("c", commit_request(f"g{number}", 1), 9)
     host.change_image(image_of({"kept": 1}))
-    assert host.shard.offsets.count == 2 * width  # nothing yet: others have their turn first
+    assert host.shard.offsets.count == 2 * width  # nothing yet: other work runs first
     found = turns(host)
     assert sum(found) == 2 * width
     assert max(found) <= 2 * topic_removal.RECORDS_PER_TURN
@@ -172,7 +172,7 @@ def test_offsets_of_a_deleted_topic_are_removed_in_turns() -> None:
     assert host.shard.next_deadline_ms() != host.now_ms
 
 
-def test_an_offset_of_the_topic_that_has_the_name_now_is_not_removed_with_the_deleted_one() -> None:
+def test_offsets_of_a_new_topic_with_the_name_of_a_deleted_one_stay() -> None:
     host = Host(topics={"t": 1})
     host.ask("c", commit_request("before", 1), 9)
     host.change_image(image_of({}))
@@ -208,7 +208,7 @@ def test_heartbeats_and_commits_do_not_fill_the_heap() -> None:
     assert len(host.shard.classic.state.deadlines) <= size
 
 
-def test_joins_that_are_sent_again_and_again_are_all_answered() -> None:
+def test_repeated_joins_all_get_a_response() -> None:
     host = Host()
     join_alone(host, "g")
     given: Any = host.ask("b", join_request("g"), 9)

@@ -1,4 +1,4 @@
-"""The members of a classic group: a mapping like any other, small for one."""
+"""The members of a classic group: a mapping that is small for one member."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def member(member_id: str) -> ClassicMember:
 
 
 @given(st.integers(0, 2**32))
-def test_it_is_what_a_dict_is(seed: int) -> None:
+def test_it_behaves_like_a_dict(seed: int) -> None:
     rng = random.Random(seed)
     members, wanted = Members(), dict[str, ClassicMember]()
     for _ in range(40):

@@ -1,5 +1,6 @@
 """Logs of `__consumer_offsets` that Apache Kafka 4.3.1 wrote: `clients.log` for clients (see `record_apache`)
-and `requests.log` for hand-made requests with every outcome, among them offsets with a time of expiry."""
+and `requests.log` for hand-made requests with every result, among them offsets with an expiry time.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def test_the_recordings_hold_what_they_should() -> None:
     assert {kind for kind, _ in found} >= {1, 2, 3, 5, 6, 7, 8}
 
 
-def test_a_coordinator_goes_on_with_the_groups_of_apache_kafka() -> None:
+def test_a_coordinator_continues_the_groups_of_apache_kafka() -> None:
     shard = loaded("clients.log")
     listed = shard.handle(ListGroupsRequest(), CALLER, EMPTY_IMAGE, 0).reply
     assert {(group.group_id, group.group_state, group.group_type) for group in listed.groups} == {  # type: ignore[union-attr]

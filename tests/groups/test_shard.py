@@ -1,4 +1,4 @@
-"""The door of a shard: who is asked, and what is refused there."""
+"""A shard passes requests to the right kind of group, and refuses unknown ones."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_requests_of_other_kinds_are_refused() -> None:
     assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_records_of_kinds_that_are_not_served_are_passed_over() -> None:
+def test_records_of_unsupported_kinds_are_skipped() -> None:
     host = Host()
     host.shard.apply(Entry(ShareGroupMetadataKey(group_id="s"), ShareGroupMetadataValue(epoch=3)))
     answer: Any = host.ask("c", DescribeGroupsRequest(groups=["s"]), 6)
     assert answer.groups[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_an_outcome_of_nothing_is_nothing() -> None:
+def test_an_outcome_without_content_is_empty() -> None:
     assert Outcome().is_empty
     assert not Outcome(reply=HeartbeatRequest()).is_empty
 
@@ -89,7 +89,7 @@ def test_a_protocol_named_twice_counts_once() -> None:
     assert protocols_of(request) == (("range", b"1"),)
 
 
-def test_a_group_forgets_the_protocols_of_members_that_are_gone() -> None:
+def test_the_protocols_of_removed_members_no_longer_count() -> None:
     group = ClassicGroup("g", 0)
     for name in "ab":
         member = ClassicMember(name, None, ("c", "h"), 1, 1, (("range", b""), ("sticky", b"")))
@@ -110,7 +110,7 @@ def test_a_group_forgets_the_protocols_of_members_that_are_gone() -> None:
     expires_ms=st.sampled_from([-1, 5]),
     topic_id=st.sampled_from([NULL_UUID, bytes(range(16))]),
 )
-def test_offsets_are_written_in_one_way(
+def test_offset_records_have_one_encoding(
     group: str,
     topic: str,
     partition: int,

@@ -1,4 +1,4 @@
-"""Decisions in steps: the same as at once, and no step does more than a portion."""
+"""Decisions in steps equal decisions at once, and no step does more than a portion."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decided(host: Host, request: Message, version: int) -> tuple[Outcome, int]:
-    """What the steps come to, and how many they are."""
+    """The result of the steps, and their number."""
     request = type(request).decode(request.encode(version), version)
     caller = Caller("c", "/127.0.0.1", version)
     found = host.shard.steps(request, caller, host.image, host.now_ms)
@@ -129,7 +129,7 @@ def any_request(rng: random.Random) -> tuple[Message, int]:
 
 
 @given(st.integers(0, 2**32))
-def test_steps_come_to_what_is_decided_at_once(seed: int) -> None:
+def test_a_decision_in_steps_equals_the_one_at_once(seed: int) -> None:
     rng = random.Random(seed)
     host = Host(GroupSettings(initial_rebalance_delay_ms=0, record_bytes_max=5_000), TOPICS)
     if rng.random() < 0.5:
@@ -162,7 +162,7 @@ def test_steps_come_to_what_is_decided_at_once(seed: int) -> None:
         host.take(in_steps)
 
 
-def test_a_commit_in_a_transaction_in_steps_is_the_one_at_once() -> None:
+def test_a_transactional_commit_in_steps_equals_the_one_at_once() -> None:
     host = Host(topics=TOPICS)
     part = TxnCommit.TxnOffsetCommitRequestPartition
     topics = [
@@ -185,7 +185,7 @@ def test_as_many_steps_as_portions() -> None:
     request = OffsetCommitRequest(group_id="g", topics=[Commit(name="wide", partitions=partitions)])
     assert host.shard.is_long(request, host.image)
     outcome, count = decided(host, request, 9)
-    assert count == 2 * 100 / 2  # looked up, and written
+    assert count == 2 * 100 / 2  # a lookup and a write for each portion
     host.take(outcome)
     asked: Any = Fetch(group_id="g", topics=None)
     assert host.shard.is_long(OffsetFetchRequest(groups=[asked]), host.image)

@@ -1,4 +1,4 @@
-"""Offsets of open transactions: which of several commits counts in the end, and what goes with a group."""
+"""Offsets of open transactions: which of several commits takes effect, and what is deleted with a group."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ removals = st.tuples(st.just("remove"), st.integers(0, len(KEYS) - 1), st.none()
 
 
 class Model:
-    """The log, read as it is said to be read: by the places of records."""
+    """The expected state, computed from the positions of records in the log."""
 
     def __init__(self) -> None:
-        self.committed: dict[int, tuple[int, int]] = {}  # key: place of the record, offset
-        self.pending: dict[int, dict[int, tuple[int, int]]] = {}  # the same, by producer
+        self.committed: dict[int, tuple[int, int]] = {}  # key -> position of the record, offset
+        self.pending: dict[int, dict[int, tuple[int, int]]] = {}  # producer -> the same
 
     def take(self, place: int, step: tuple[Any, ...]) -> None:
         match step:

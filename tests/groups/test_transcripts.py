@@ -1,4 +1,4 @@
-"""Transcripts of classic groups and of offsets, told to one shard."""
+"""Transcripts of classic groups and of offsets, run against one shard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPICS = {"t": 3, "u": 2}
 
 
 class ShardSide:
-    """The shard as the one who answers; what is due now happens at once, as a host would see to it."""
+    """Serves the requests of a transcript with our shard. Due timers run at once, as in a host."""
 
     def __init__(self, settings: GroupSettings) -> None:
         self.host = Host(settings, TOPICS)
@@ -46,7 +46,7 @@ class ShardSide:
 
 
 class ShardTranscript:
-    """Commands for the shard itself, and all others for the conversation with it; records are shown."""
+    """Runs commands for the shard itself, passes all others to the conversation, and shows records."""
 
     def __init__(self) -> None:
         self.begin({})
@@ -91,7 +91,7 @@ class ShardTranscript:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_the_shard_answers_as_written_down(path: Path) -> None:
+def test_the_shard_behaves_as_its_transcript_says(path: Path) -> None:
     replay(path, ShardTranscript().answer)
 
 

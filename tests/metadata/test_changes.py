@@ -1,4 +1,4 @@
-"""Changes to a large map: kept beside it, and told as a copy with the changes would."""
+"""Changes to a large map are kept beside it, and the result equals a changed copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from barnabas.metadata.changes import MapChanges, OverlaidMap
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_map_with_changes_beside_it_is_as_a_copy_of_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_with_changes_beside_it_equals_a_changed_copy(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(changes, "COPIED_MAX", 5)
     rng = random.Random(seed)
     plain: dict[int, str] = dict.fromkeys(range(rng.randrange(3, 400)), "first")

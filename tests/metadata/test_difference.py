@@ -1,4 +1,4 @@
-"""A node that was given a snapshot hears of exactly what changed: the difference of two images."""
+"""The difference of two images: listeners of a node that installed a snapshot see exactly what changed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def topic_id(name: str, life: int) -> bytes:
 
 @st.composite
 def images(draw: st.DrawFn) -> MetadataImage:
-    """Topics in one of several lives, partitions with one of several leaders, configs, brokers, features."""
+    """Topics in one of several incarnations, partitions with one of several leaders, configs, brokers,
+    features."""
     found: list[Message] = [records.FeatureLevelRecord(name="metadata.version", feature_level=30)]
     for name in draw(st.lists(NAMES, unique=True)):
         topic = topic_id(name, draw(st.integers(0, 1)))
         found.append(records.TopicRecord(name=name, topic_id=topic))
-        for number in range(len(name) % 2 + 1):  # partitions are never taken from a topic
+        for number in range(len(name) % 2 + 1):  # partitions are never removed from a topic
             leader = draw(st.integers(1, 3))
             found.append(
                 records.PartitionRecord(
@@ -70,7 +71,7 @@ def test_the_difference_leads_from_one_image_to_the_other(
 
 @settings(max_examples=50, deadline=None)
 @given(image=images())
-def test_listeners_hear_of_no_topic_that_is_as_before(image: MetadataImage) -> None:
+def test_listeners_get_no_topic_that_did_not_change(image: MetadataImage) -> None:
     delta = MetadataDelta(image)
     delta.replay_all(difference(image, image))
     assert delta.topics is None or (not delta.topics.changed and not delta.topics.deleted)

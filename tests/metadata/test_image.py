@@ -24,7 +24,7 @@ uuids = st.binary(min_size=16, max_size=16)
 
 
 class History:
-    """Draws records that fit what was drawn before, as a controller would write them."""
+    """Draws records that fit the earlier ones, as a controller would write them."""
 
     def __init__(self, draw: Any) -> None:
         self.draw = draw
@@ -216,7 +216,7 @@ def test_an_image_written_as_records_and_read_again_is_equal(written: list[Messa
 
 @settings(max_examples=150)
 @given(histories(), st.integers(1, 7))
-def test_one_delta_and_many_deltas_come_to_the_same(written: list[Message], step: int) -> None:
+def test_one_delta_and_many_deltas_give_the_same_image(written: list[Message], step: int) -> None:
     image = EMPTY_IMAGE
     for start in range(0, len(written), step):
         image = replayed(written[start : start + step], image)
@@ -231,7 +231,7 @@ def test_a_delta_leaves_the_image_before_it_alone(first: list[Message], second: 
     try:
         replayed(second, before)
     except ValueError:
-        pass  # the second history does not know of the first one's brokers
+        pass  # the second history does not know the brokers of the first
     assert before == again
 
 
@@ -265,7 +265,7 @@ def test_a_delta_says_what_changed() -> None:
     assert delta.cluster is None
 
 
-def test_a_topic_deleted_and_made_anew_in_one_delta_is_the_new_one() -> None:
+def test_a_topic_deleted_and_created_again_in_one_delta_is_the_new_one() -> None:
     before = replayed([records.TopicRecord(name="a", topic_id=TOPICS["a"])])
     after = replayed(
         [

@@ -1,4 +1,4 @@
-"""What a delta of topics means to coordinators."""
+"""The topic changes that coordinators get from a delta."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def image() -> MetadataImage:
     return found
 
 
-def test_leaders_and_in_sync_replicas_mean_nothing() -> None:
+def test_changes_of_leaders_and_in_sync_replicas_are_left_out() -> None:
     change = records.PartitionChangeRecord(partition_id=0, topic_id=A, isr=[1], leader=1)
     assert changed(image(), change)[0] is NO_CHANGES
     assert not NO_CHANGES
@@ -40,7 +40,7 @@ def test_more_partitions_or_other_replicas_alter_a_topic() -> None:
     assert changed(image(), moved)[0] == TopicChanges(altered=("a",))
 
 
-def test_a_topic_that_comes_again_was_deleted_and_created() -> None:
+def test_a_topic_created_again_is_both_deleted_and_created() -> None:
     told = records.RemoveTopicRecord(topic_id=A), records.TopicRecord(name="a", topic_id=B), partition(B, 0)
     found, _ = changed(image(), *told)
     assert found == TopicChanges(created=("a",), deleted={"a": A})

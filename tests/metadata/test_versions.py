@@ -44,7 +44,7 @@ def test_a_partition_can_be_written_at_every_level(level: int) -> None:
         ({"cordoned_log_dirs": []}, 3),
     ],
 )
-def test_a_registration_change_takes_the_lowest_version_that_can_say_it(
+def test_a_registration_change_uses_the_lowest_version_that_can_hold_it(
     fields: dict[str, object], version: int
 ) -> None:
     record = records.BrokerRegistrationChangeRecord(**fields)

@@ -1,4 +1,4 @@
-"""Members of a quorum in memory: logs of epochs, messages late, lost or twice, restarts, and checks."""
+"""Members of a quorum in memory, with late, lost and repeated messages and restarts, and invariants."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MemoryLog:
 
 @dataclass
 class Peer:
-    """One member with its log; `durable` is what a restart finds."""
+    """One member with its log. A restart finds the state in `durable`."""
 
     voter: Voter
     log: MemoryLog
@@ -64,7 +64,7 @@ class Peer:
 
 
 class Network:
-    """`step` lets one thing happen, at random: a message arrives or is lost, time passes, a node restarts."""
+    """`step` does one random thing: deliver or lose a message, advance time, restart a node."""
 
     def __init__(self, size: int, seed: int, restart_rate: float = 0.01) -> None:
         self.restart_rate = restart_rate
@@ -76,14 +76,14 @@ class Network:
         )
         membership = Membership(1, voters, 0)
         self.peers = {voter.id: Peer(voter, MemoryLog(membership)) for voter in voters.voters.values()}
-        self.outgoing: list[tuple[int, Outgoing]] = []  # from whom, on their way
-        self.committed: list[int] = []  # the longest committed prefix that any leader has told
-        self.leaders: dict[int, int] = {}  # of each epoch
+        self.outgoing: list[tuple[int, Outgoing]] = []  # (sender id, message) in flight
+        self.committed: list[int] = []  # the longest prefix that any leader has committed
+        self.leaders: dict[int, int] = {}  # epoch -> leader id
         for peer in self.peers.values():
             peer.boot(self.chance, 0)
             self.carry_out(peer)
 
-    # What happens
+    # Events
 
     def run(self, steps: int, *, faults: bool = True) -> None:
         for _ in range(steps):
@@ -116,7 +116,8 @@ class Network:
                 self.carry_out(peer)
 
     def restart(self, peer: Peer) -> None:
-        """All that is not durable is gone; logs are durable as far as they were told of."""
+        """Restart a node: it loses everything that is not durable. Logs are durable as far as they were
+        reported."""
         peer.boot(self.chance, self.now_ms)
         self.carry_out(peer)
 
@@ -231,7 +232,7 @@ class Network:
         if len(prefix) > len(self.committed):
             self.committed = prefix
 
-    # What must hold at all times
+    # Invariants
 
     def check(self) -> None:
         for peer in self.peers.values():
@@ -245,7 +246,7 @@ class Network:
                     assert peer.log.end_offset >= len(self.committed), "a leader lost committed entries"
 
     def has_leader(self) -> bool:
-        """Whether one leads, the others follow it, and what it wrote is committed."""
+        """Whether there is one leader, all others follow it, and everything it wrote is committed."""
         elected = [peer for peer in self.peers.values() if isinstance(peer.member.role, Elected)]
         if len(elected) != 1:
             return False

@@ -16,7 +16,7 @@ STATIC = Membership(0, VoterSet.of([Voter(1)]))
 DYNAMIC = Membership(1, VoterSet.of([LOCAL]))
 
 
-def test_a_sole_voter_takes_an_epoch_that_nobody_has_seen() -> None:
+def test_a_sole_voter_is_elected_in_an_epoch_that_no_node_has_seen() -> None:
     assert elect_sole_voter(ElectionState(), 0, LOCAL, STATIC).state == ElectionState(1, leader_id=1)
     assert elect_sole_voter(ElectionState(epoch=5), 3, LOCAL, STATIC).state.epoch == 6
     assert elect_sole_voter(ElectionState(epoch=5), 9, LOCAL, STATIC).state.epoch == 10
@@ -37,7 +37,7 @@ def test_dynamic_voters_are_written_once() -> None:
     assert len(elect_sole_voter(first.state, 1, LOCAL, in_the_log).control_records) == 1
 
 
-def test_a_voter_that_moved_tells_its_new_address() -> None:
+def test_a_voter_that_moved_writes_its_new_address() -> None:
     moved = Voter(1, DIRECTORY, (VoterEndpoint("CONTROLLER", "127.0.0.1", 19093),))
     victory = elect_sole_voter(ElectionState(), 1, moved, Membership(1, DYNAMIC.voters, offset=2))
     assert victory.membership.voters.voters[1] == moved
@@ -53,7 +53,7 @@ def test_a_voter_that_moved_tells_its_new_address() -> None:
         VoterSet.of([Voter(1, b"o" * 16)]),
     ],
 )
-def test_who_is_not_the_only_voter_cannot_elect_itself(voters: VoterSet) -> None:
+def test_a_node_that_is_not_the_only_voter_cannot_elect_itself(voters: VoterSet) -> None:
     with pytest.raises(ValueError, match="cannot elect itself"):
         elect_sole_voter(ElectionState(), 0, LOCAL, Membership(0, voters))
 

@@ -47,7 +47,7 @@ def test_nodes_without_a_vote_commit_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 50)), max_size=40))
-def test_the_high_watermark_never_moves_back_and_rests_on_a_majority(ends: list[tuple[int, int]]) -> None:
+def test_the_high_watermark_never_moves_back_and_needs_a_majority(ends: list[tuple[int, int]]) -> None:
     five = leader(5)
     known = dict.fromkeys(range(1, 6), -1)
     before = -1

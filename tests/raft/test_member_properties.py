@@ -1,5 +1,6 @@
-"""Whatever messages are lost, late or twice, and whoever restarts: an epoch has one leader, nothing that was
-committed is lost, and when faults stop, somebody leads. Members with a bug are found out."""
+"""With messages lost, late or repeated, and with restarts, an epoch has one leader and no committed entry is
+lost. When faults stop, a leader is elected. Planted bugs are detected.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from raft.network import Network
 
 @settings(max_examples=150, deadline=None)
 @given(size=st.sampled_from([1, 2, 3, 3, 5]), seed=st.integers(0, 2**32))
-def test_one_leader_an_epoch_and_committed_entries_stay(size: int, seed: int) -> None:
+def test_an_epoch_has_one_leader_and_committed_entries_stay(size: int, seed: int) -> None:
     network = Network(size, seed, restart_rate=(0.01, 0.1)[seed % 2])
     network.run(400)
 
 
 @settings(max_examples=60, deadline=None)
 @given(size=st.sampled_from([1, 3, 5]), seed=st.integers(0, 2**32))
-def test_when_faults_stop_one_leads_and_all_follow(size: int, seed: int) -> None:
+def test_when_faults_stop_one_member_leads_and_all_follow_it(size: int, seed: int) -> None:
     network = Network(size, seed)
     network.run(300)
     for _ in range(200):
@@ -34,7 +35,7 @@ def test_when_faults_stop_one_leads_and_all_follow(size: int, seed: int) -> None
     pytest.fail(f"nobody leads: {roles}")
 
 
-def test_histories_are_long_enough_to_mean_something() -> None:
+def test_histories_are_long_enough_to_have_elections_and_commits() -> None:
     networks = [Network(3, seed) for seed in range(20)]
     for network in networks:
         network.run(1500)
@@ -66,7 +67,7 @@ def commit_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("plant", [vote_for_short_logs, vote_for_everybody, commit_by_one])
-def test_members_with_a_bug_are_found_out(plant: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_bugs_are_detected(plant: object, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)  # type: ignore[operator]
     for seed in range(300):
         try:

@@ -25,7 +25,7 @@ def files(*sizes_and_ages: tuple[int, int]) -> dict[SnapshotId, SnapshotFile]:
     }
 
 
-def gone(found: dict[SnapshotId, SnapshotFile], log_bytes: int = 0, bytes_a_record: int = 0) -> list[int]:
+def deleted(found: dict[SnapshotId, SnapshotFile], log_bytes: int = 0, bytes_a_record: int = 0) -> list[int]:
     def log_bytes_from(offset: int) -> int:
         return log_bytes - offset * bytes_a_record
 
@@ -35,22 +35,22 @@ def gone(found: dict[SnapshotId, SnapshotFile], log_bytes: int = 0, bytes_a_reco
 
 
 def test_snapshots_stay_while_they_are_young_and_small() -> None:
-    assert gone(files((10, DAY_MS), (10, 0))) == []
+    assert deleted(files((10, DAY_MS), (10, 0))) == []
 
 
-def test_the_oldest_go_first_when_all_is_too_large() -> None:
-    assert gone(files((400, 0), (400, 0), (400, 0))) == [0]
-    assert gone(files((400, 0), (400, 0), (400, 0)), log_bytes=500) == [0, 10]
+def test_the_oldest_are_deleted_first_when_the_total_is_too_large() -> None:
+    assert deleted(files((400, 0), (400, 0), (400, 0))) == [0]
+    assert deleted(files((400, 0), (400, 0), (400, 0)), log_bytes=500) == [0, 10]
 
 
 def test_the_log_shrinks_with_its_snapshots() -> None:
-    assert gone(files((10, 0), (10, 0), (10, 0)), log_bytes=1500) == [0, 10]
-    assert gone(files((10, 0), (10, 0), (10, 0)), log_bytes=1500, bytes_a_record=60) == [0]
+    assert deleted(files((10, 0), (10, 0), (10, 0)), log_bytes=1500) == [0, 10]
+    assert deleted(files((10, 0), (10, 0), (10, 0)), log_bytes=1500, bytes_a_record=60) == [0]
 
 
-def test_old_ones_go() -> None:
-    assert gone(files((10, 9 * DAY_MS), (10, 8 * DAY_MS), (10, 0))) == [0, 10]
+def test_old_snapshots_are_deleted() -> None:
+    assert deleted(files((10, 9 * DAY_MS), (10, 8 * DAY_MS), (10, 0))) == [0, 10]
 
 
 def test_the_newest_stays_whatever_its_age_and_size() -> None:
-    assert gone(files((9999, 99 * DAY_MS))) == []
+    assert deleted(files((9999, 99 * DAY_MS))) == []

@@ -1,9 +1,9 @@
-"""Conversations of a quorum, line by line, in `transcripts/`; BARNABAS_REWRITE=1 writes what is said now.
+"""Transcripts of a quorum, command by command, in `transcripts/`. BARNABAS_REWRITE=1 writes the current
+result.
 
-A transcript begins with `quorum N`. Then each `> command` is followed by what it led to: roles that changed,
-and messages that are on their way. Commands: `time MS`, `deliver A B` (the newest message from A to B, and
-its answer back), `lose A B`, `fetch A`, `gone A` (its leader's connection broke), `append A`, `restart A`,
-`resign A`, `logs`.
+A transcript begins with `quorum N`. Each `> command` is followed by its effects: changed roles, and messages
+sent. Commands: `time MS`, `deliver A B` (the newest message from A to B, and its response back), `lose A B`,
+`fetch A`, `gone A` (the connection to its leader broke), `append A`, `restart A`, `resign A`, `logs`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def replayed(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_quorum_says_what_its_transcript_says(path: Path) -> None:
+def test_a_quorum_behaves_as_its_transcript_says(path: Path) -> None:
     found = replayed(path.read_text())
     if os.environ.get("BARNABAS_REWRITE") == "1":
         path.write_text(found)

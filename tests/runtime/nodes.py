@@ -1,4 +1,6 @@
-"""A node's controller half in a folder: formatted, started, stopped, killed; no sockets, no partitions."""
+"""The controller part of a node in a folder: formatted, started, stopped, killed; without sockets and
+partitions.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,14 @@ def settings_for(folder: Path, **overrides: str) -> BrokerSettings:
 
 
 class TimelessClock(SystemClock):
-    """Work takes no time: what is small is done at once, however busy the machine is."""
+    """Work takes no time on this clock, so that small work is done at once on a busy machine too."""
 
     def work_s(self) -> float:
         return 0.0
 
 
 class Node:
-    """`published` are the deltas that were committed, in order."""
+    """`published` holds the committed deltas, in order."""
 
     def __init__(self, settings: BrokerSettings, disk: Disk = REAL_DISK) -> None:
         self.settings = settings
@@ -120,14 +122,14 @@ class Node:
         return response.topics[0]
 
     async def stop(self) -> int:
-        """A controlled shutdown; the broker epoch that a clean shutdown would leave in its file."""
+        """Make a controlled shutdown. Returns the broker epoch for the clean shutdown file."""
         assert await self.lifecycle.stop(5_000)
         await self.controller.stop()
         await self.log.close()
         return self.lifecycle.epoch
 
     async def kill(self) -> None:
-        """Gone without a word: nothing is closed, synced or said."""
+        """Kill the node: nothing is closed or synced."""
         self.controller._timer.cancel()  # type: ignore[union-attr]
         self.lifecycle._heartbeats.cancel()  # type: ignore[union-attr]
         await asyncio.wait([self.lifecycle._heartbeats])  # type: ignore[list-item]

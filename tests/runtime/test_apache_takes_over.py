@@ -1,4 +1,4 @@
-"""One folder, two products: Apache Kafka goes on where we stopped, and we where it was killed."""
+"""One folder, two products: Apache Kafka continues where we stopped, and we where it was killed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_dynamic(kafka: apache.ApacheKafka) -> bool:
 
 
 def use(node: Node, topic: str, producer_ids: int) -> MetadataImage:
-    """Starts ours on the folder, checks what it should find there, makes a topic, takes ids, stops."""
+    """Start our node on the folder, check what it finds, create a topic, allocate producer ids, stop."""
 
     async def main() -> MetadataImage:
         await node.start()

@@ -1,4 +1,4 @@
-"""The loop stays awake after requests that follow each other quickly, and for no longer than allowed."""
+"""The loop polls after requests that follow each other quickly, and not longer than allowed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Loop:
         self.polling = BusyPolling(self.calls.append, LIMIT_US)
 
     def turns(self, count: int) -> int:
-        """How many of so many turns would not have slept."""
+        """The number of turns, of this many, that would not have slept."""
         awake = 0
         for _ in range(count):
             self.now_ns += TURN_NS
@@ -34,14 +34,14 @@ class Loop:
         return awake
 
     def request(self, after_us: int) -> None:
-        """A request comes so long after the last one was answered, and takes a while."""
+        """A request arrives this long after the last response, and takes a while."""
         self.now_ns += after_us * 1000
         came_ns = self.now_ns
         self.now_ns += 20_000
         self.polling.poll_for_next(came_ns)
 
 
-def test_the_loop_sleeps_after_a_request_that_was_long_in_coming(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_sleeps_after_a_request_that_came_late(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Loop(monkeypatch)
     for _ in range(3):
         loop.request(after_us=LIMIT_US)

@@ -1,4 +1,4 @@
-"""Requests to the controller of a running node, and what time brings."""
+"""Requests to the controller of a running node, and its timers."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_our_own_broker_need_not_wait_for_its_old_session_after_a_crash(tmp_path
     run(main)
 
 
-def test_a_broker_that_is_refused_says_why(tmp_path: Path) -> None:
+def test_a_refused_registration_raises_its_error(tmp_path: Path) -> None:
     async def main() -> None:
         node = await started(tmp_path)
         node.lifecycle._identity = type(node.lifecycle._identity)(
@@ -213,7 +213,7 @@ def test_a_broker_that_is_refused_says_why(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_broker_asks_again_when_the_disk_of_the_controller_fails(tmp_path: Path) -> None:
+def test_a_broker_retries_when_the_controllers_disk_fails(tmp_path: Path) -> None:
     """Another controller takes over."""
 
     async def main() -> None:

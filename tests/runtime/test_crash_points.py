@@ -1,5 +1,6 @@
-"""The metadata log's life, stopped at every write, sync and rename: what was committed is there
-afterwards."""
+"""A crash at every write, sync and rename in the life of a metadata log: committed records are there
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ DATA = Path("/data")
 
 @dataclass
 class Promises:
-    topics: list[str] = field(default_factory=list)  # whose creation was answered
+    topics: list[str] = field(default_factory=list)  # whose creation got its response
     asked: list[str] = field(default_factory=list)
 
 
@@ -42,7 +43,7 @@ async def create(node: Node, promises: Promises) -> None:
 
 
 async def a_life(disk: SimulatedDisk, promises: Promises) -> None:
-    """Elected twice, topics made, segments rolled, snapshots taken and trimmed, closed, opened again."""
+    """Two elections, topics, rolled segments, snapshots and their deletion, a close and another start."""
     node = await node_on(disk).start()
     await create(node, promises)
     await node.log.snapshot()
@@ -71,7 +72,7 @@ def play(stop_at: int) -> tuple[SimulatedDisk, Promises]:
 
 
 async def until_stopped(disk: SimulatedDisk, promises: Promises) -> None:
-    """A callback of the loop that stops tells nobody: whoever waits for it has to be told."""
+    """Run until the disk stops. An exception in a callback of the loop must reach the waiting test."""
     task = asyncio.current_task()
     assert task is not None
     disk.on_stop = task.cancel
@@ -98,7 +99,7 @@ def test_a_crash_at_every_operation_loses_no_metadata(lost_power: bool) -> None:
         run(lambda after=after, promises=promises, at=stop_at: check(after, promises, f"stopped at {at}"))
 
 
-def test_the_life_has_what_it_is_there_for() -> None:
+def test_the_life_covers_every_kind_of_operation() -> None:
     disk, promises = play(0)
 
     assert len(promises.topics) == 6

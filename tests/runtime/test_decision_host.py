@@ -66,12 +66,12 @@ LOST = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
 
 
 async def begun(coroutine: "asyncio.Task[str]") -> None:
-    """Lets a task run until it waits."""
+    """Let a task run until it waits."""
     await asyncio.sleep(0)
     assert not coroutine.done()
 
 
-def test_an_answer_comes_when_its_records_are_committed() -> None:
+def test_a_reply_comes_when_its_records_are_committed() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
         shard = DecisionHost(machine, journal)
@@ -84,7 +84,7 @@ def test_an_answer_comes_when_its_records_are_committed() -> None:
     asyncio.run(main())
 
 
-def test_a_decision_sees_those_before_it_though_they_are_not_committed() -> None:
+def test_a_decision_sees_earlier_decisions_that_are_not_committed_yet() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
         shard = DecisionHost(machine, journal)
@@ -98,7 +98,7 @@ def test_a_decision_sees_those_before_it_though_they_are_not_committed() -> None
     asyncio.run(main())
 
 
-def test_a_read_waits_for_what_it_saw() -> None:
+def test_a_read_waits_until_what_it_read_is_committed() -> None:
     async def main() -> None:
         journal, machine = Journal(), Sum()
         shard = DecisionHost(machine, journal)
@@ -114,7 +114,7 @@ def test_a_read_waits_for_what_it_saw() -> None:
     asyncio.run(main())
 
 
-def test_a_refusal_waits_for_what_it_rests_on() -> None:
+def test_an_error_waits_until_what_it_depends_on_is_committed() -> None:
     async def main() -> None:
         journal = Journal()
         shard = DecisionHost(Sum(), journal)
@@ -135,7 +135,7 @@ def test_a_refusal_waits_for_what_it_rests_on() -> None:
     asyncio.run(main())
 
 
-def test_what_the_journal_does_not_take_is_not_applied() -> None:
+def test_records_that_the_journal_refuses_are_not_applied() -> None:
     async def main() -> None:
         journal, machine = Journal(refuses=KafkaError(ErrorCode.POLICY_VIOLATION, "too large")), Sum()
         shard = DecisionHost(machine, journal)
@@ -147,7 +147,7 @@ def test_what_the_journal_does_not_take_is_not_applied() -> None:
     asyncio.run(main())
 
 
-def test_when_a_commit_fails_all_are_refused_and_the_shard_is_closed() -> None:
+def test_when_a_commit_fails_all_decisions_are_refused_and_the_host_is_closed() -> None:
     async def main() -> None:
         journal = Journal()
         shard = DecisionHost(Sum(), journal)

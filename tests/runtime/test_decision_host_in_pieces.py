@@ -1,4 +1,4 @@
-"""Decisions that take several turns of the loop: one after the other, and their effect at once."""
+"""Decisions that take several turns of the loop run one after the other and take effect at once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_many_records_are_prepared_in_pieces_and_take_effect_together() -> None:
     asyncio.run(main())
 
 
-def test_a_slow_decision_is_taken_anew_when_somebody_else_has_appended() -> None:
+def test_a_slow_decision_is_repeated_when_other_records_were_appended() -> None:
     async def main() -> None:
         stage, offsets = Stage(), list[int]()
 
@@ -100,7 +100,7 @@ def test_a_slow_decision_is_taken_anew_when_somebody_else_has_appended() -> None
     asyncio.run(main())
 
 
-def test_a_slow_decision_of_a_shard_that_is_lost_writes_nothing() -> None:
+def test_a_slow_decision_of_a_closed_host_writes_nothing() -> None:
     async def main() -> None:
         stage = Stage()
         task = asyncio.ensure_future(stage.shard.write(lambda: slowly([1], "never")))
@@ -115,7 +115,7 @@ def test_a_slow_decision_of_a_shard_that_is_lost_writes_nothing() -> None:
     asyncio.run(main())
 
 
-def test_the_turn_of_who_is_cancelled_passes_on() -> None:
+def test_a_cancelled_decision_passes_its_turn_on() -> None:
     async def main() -> None:
         stage = Stage()
         first = asyncio.ensure_future(stage.shard.write(lambda: slowly([1], "first", 200)))

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of decisions: whatever was answered is there, and the next start goes on from it."""
+"""kill -9 during decisions: everything that got a response is there, and the next start continues from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWERS_BEFORE_THE_END = (3, 40)
 
 
 async def create_for_ever(folder: Path, prefix: str) -> None:
-    """Creates topics several at a time, and prints the name of each when it is answered."""
+    """Create topics, several at a time, and print the name of each when its response comes."""
     node = await Node(settings_for(folder, metadata_log_max_record_bytes_between_snapshots="4000")).start()
     node.sync_in_threads()
 
@@ -31,7 +31,7 @@ async def create_for_ever(folder: Path, prefix: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_answered_survives_being_killed_again_and_again(tmp_path: Path) -> None:
+def test_topics_that_got_a_response_survive_repeated_kills(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     Node(settings_for(folder)).format()
     rng = random.Random(1)

@@ -1,4 +1,4 @@
-"""A follower of the metadata log applies many records in pieces, and ends where one does that does not."""
+"""A follower that applies many records in pieces ends with the same image as one that does it at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def topic_id(number: int) -> bytes:
 
 
 def records_of(rng: random.Random, topics: dict[int, int], count: int) -> list[Message]:
-    """Records that fit what is there; `topics` is brought up to date."""
+    """Records that fit the existing topics; `topics` is updated."""
     found: list[Message] = []
     while len(found) < count:
         number, what = rng.randrange(20), rng.random()
@@ -122,8 +122,8 @@ def test_a_snapshot_made_in_steps_loads_as_the_image(tmp_path: Path) -> None:
     assert loaded.image(snapshot).topics == found[1].topics
 
 
-def test_a_follower_that_is_given_the_lead_meanwhile_applies_nothing_twice() -> None:
-    """Batches that somebody else took while they were replayed are left alone."""
+def test_a_follower_that_becomes_leader_meanwhile_applies_nothing_twice() -> None:
+    """Batches that were popped while they were replayed are not applied again."""
 
     async def main() -> None:
         uncommitted = filled(2)

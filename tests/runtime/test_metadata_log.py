@@ -1,4 +1,4 @@
-"""The metadata log on a real disk: what is committed is there after stop, kill and damage."""
+"""The metadata log on a real disk: committed records are there after a stop, a kill and damage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def again(node: Node) -> Node:
-    """The same folder, as the next process finds it."""
+    """The same folder in a new process."""
     return Node(node.settings)
 
 
@@ -78,7 +78,7 @@ def test_topics_configs_and_producer_ids_are_there_after_a_restart(node: Node) -
     run(main)
 
 
-def test_what_was_answered_is_there_after_a_kill(node: Node) -> None:
+def test_records_that_got_a_response_are_there_after_a_kill(node: Node) -> None:
     async def main() -> None:
         await node.start()
         await node.create("orders", 2)
@@ -127,7 +127,7 @@ def test_decisions_made_at_the_same_time_share_a_sync(tmp_path: Path) -> None:
     run(main)
 
 
-def test_listeners_hear_of_changes_in_order_and_only_when_they_are_committed(node: Node) -> None:
+def test_listeners_get_changes_in_order_and_only_when_they_are_committed(node: Node) -> None:
     async def main() -> None:
         await node.start()
         node.sync_in_threads()
@@ -168,7 +168,7 @@ def test_a_failing_sync_refuses_everything_that_waits(tmp_path: Path) -> None:
     run(main)
 
 
-def test_the_vote_is_remembered_before_anything_is_written_in_its_epoch(node: Node) -> None:
+def test_the_vote_is_durable_before_anything_is_written_in_its_epoch(node: Node) -> None:
     async def main() -> None:
         for epoch in (1, 2, 3):
             started = await again(node).start()
@@ -179,8 +179,8 @@ def test_the_vote_is_remembered_before_anything_is_written_in_its_epoch(node: No
     run(main)
 
 
-def test_a_first_leader_that_lost_gives_up_its_whole_log_for_the_next_ones(tmp_path: Path) -> None:
-    """Neither log has an epoch of the other's: they agree up to the empty log of formatting only."""
+def test_a_first_leader_that_lost_truncates_its_whole_log(tmp_path: Path) -> None:
+    """Neither log has an epoch of the other: they agree only up to the empty log of formatting."""
 
     def first_of(node_id: int, epoch: int) -> driver.MetadataLog:
         voters = "1@127.0.0.1:9093,2@127.0.0.1:9094"
@@ -251,7 +251,7 @@ def test_a_snapshot_replaces_the_log_before_it(node: Node) -> None:
         before = node.controller.image
         await node.kill()
         [snapshot] = folder(node).glob("*.checkpoint")
-        # With the snapshot alone the records behind it are gone, the others are not.
+        # With the snapshot alone the records after it are missing, the others are not.
         for segment in folder(node).glob("*.log"):
             segment.unlink()
         second = await again(node).start()
@@ -263,7 +263,7 @@ def test_a_snapshot_replaces_the_log_before_it(node: Node) -> None:
     run(main)
 
 
-def test_a_damaged_snapshot_is_passed_over(node: Node) -> None:
+def test_a_damaged_snapshot_is_skipped(node: Node) -> None:
     async def main() -> None:
         await node.start()
         await node.create("orders")
@@ -306,7 +306,7 @@ def test_snapshots_are_taken_when_enough_was_written(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_quiet_log_shows_signs_of_life(tmp_path: Path) -> None:
+def test_an_idle_log_gets_no_op_records(tmp_path: Path) -> None:
     async def main() -> None:
         node = Node(settings_for(tmp_path / "data", metadata_max_idle_interval_ms="20"))
         node.format()
@@ -343,7 +343,7 @@ def test_a_large_change_is_one_batch_up_to_what_a_request_may_write(node: Node) 
     run(main)
 
 
-def test_a_dynamic_quorum_of_one_tells_its_voters_in_the_log_once(tmp_path: Path) -> None:
+def test_a_dynamic_quorum_of_one_writes_its_voters_to_the_log_once(tmp_path: Path) -> None:
     async def main() -> None:
         node = Node(settings_for(tmp_path / "data", controller_quorum_bootstrap_servers="127.0.0.1:9093"))
         node.format(standalone=True)
@@ -375,7 +375,7 @@ def test_an_image_survives_any_number_of_restarts(node: Node) -> None:
     run(main)
 
 
-def test_a_long_quiet_time_is_not_read_again_at_the_next_start(node: Node) -> None:
+def test_a_long_idle_time_is_not_read_again_at_the_next_start(node: Node) -> None:
     async def main() -> None:
         await node.start()
         await node.create("orders", 2)
@@ -412,7 +412,7 @@ def test_a_log_of_many_segments_is_read_whole(node: Node, monkeypatch: pytest.Mo
     run(main)
 
 
-def test_nothing_is_answered_or_published_before_it_is_durable(tmp_path: Path) -> None:
+def test_nothing_gets_a_response_or_is_published_before_it_is_durable(tmp_path: Path) -> None:
     class SlowDisk(Disk):
         may_sync = threading.Event()
 
@@ -441,7 +441,7 @@ def test_nothing_is_answered_or_published_before_it_is_durable(tmp_path: Path) -
     run(main)
 
 
-def test_segments_that_are_older_than_every_snapshot_leave(tmp_path: Path) -> None:
+def test_segments_older_than_every_snapshot_are_deleted(tmp_path: Path) -> None:
     settings = settings_for(
         tmp_path / "data", metadata_max_retention_bytes="3000", metadata_log_segment_bytes="8388608"
     )

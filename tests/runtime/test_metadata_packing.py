@@ -1,4 +1,4 @@
-"""Records packed in steps are the batch that `build_batch` makes at once, byte for byte."""
+"""Records packed in steps equal the batch that `build_batch` makes at once, byte for byte."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ RECORDED = Path(__file__).parents[1] / "metadata" / "data"
 
 
 @pytest.mark.parametrize("name", ["static", "dynamic"])
-def test_a_folder_that_apache_kafka_left_behind_is_taken_over(tmp_path: Path, name: str) -> None:
+def test_a_folder_of_apache_kafka_opens(tmp_path: Path, name: str) -> None:
     async def main() -> None:
         overrides = {}
         if name == "dynamic":
@@ -43,7 +43,7 @@ def test_a_folder_that_apache_kafka_left_behind_is_taken_over(tmp_path: Path, na
 
 
 def adopt_directory_id(node: Node, name: str) -> None:
-    """The recorded node's directory becomes ours: its id stands in the records of brokers and voters."""
+    """Use the recorded node's directory id: the records of brokers and voters hold it."""
     recorded = {"static": "awGJB_yMThnbKDp2XR30XA", "dynamic": "heB-Xdh5SFGURl6i7U5eIA"}[name]
     properties = MetaProperties(CLUSTER_ID, 1, uuid.from_text(recorded))
     meta_properties.store(node.context.disk, node.settings.metadata_log_dir, properties)

@@ -1,4 +1,4 @@
-"""No descriptors, memory or threads for a moment: the metadata log waits, and the node goes on."""
+"""A temporary shortage of descriptors, memory or threads: the metadata log waits, and the node continues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.nodes import Node, run, settings_for
 
 
 class ShortDisk(Disk):
-    """`refusals` counts what was refused while it was short."""
+    """`refusals` counts the calls that failed during the shortage."""
 
     def __init__(self) -> None:
         self.number: int | None = None

@@ -1,8 +1,8 @@
-"""Commands of the transcripts, turned into requests of producers, and their answers into lines for people.
+"""Turns commands of the transcripts into requests of producers, and their responses into lines.
 
-In: `init as=a id=tx`, `add as=a partitions=t:0`, `end as=a commit=yes` and the like, given to a side: our
-shard, or a broker to compare a transcript with Apache Kafka. Out: lines. Producer ids are shown as `p1`, the
-first that came up. A producer remembers the id and epoch it was given; `epoch=-1` and the like override.
+In: `init as=a id=tx`, `add as=a partitions=t:0`, `end as=a commit=yes` and the like, for a side: our shard,
+or a broker of Apache Kafka to compare with. Out: lines. Producer ids are shown as `p1`, in order of
+appearance. A producer uses the id and epoch it was given; `epoch=-1` and the like override them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BUMPS_SINCE = 5  # of EndTxn
 
 
 class Side(Protocol):
-    """Who answers."""
+    """Serves the requests of a transcript."""
 
     def ask(self, client: str, request: Message, version: int) -> Message: ...
 
@@ -33,7 +33,7 @@ class Conversation:
         self.side = side
         self.names: dict[int, str] = {}
         self.ids: dict[str, int] = {"none": -1}
-        self.own: dict[str, tuple[int, int]] = {}  # producer id and epoch of each client
+        self.own: dict[str, tuple[int, int]] = {}  # client -> producer id and epoch
         self.transactional: dict[str, str] = {}
 
     def answer(self, verb: str, words: Words) -> str:
@@ -152,7 +152,7 @@ class Conversation:
             request.transactional_id_pattern = words.get("pattern")
         return request
 
-    # Answers
+    # Responses
 
     def show_init(self, client: str, answer: Any, version: int) -> str:
         if answer.error_code:

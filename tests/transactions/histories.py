@@ -1,8 +1,8 @@
 """Random histories: producers that forget, repeat and lie, late markers, crashes between any two steps.
 
-A history is one seed. Producers of a few transactional ids send requests of all versions, some with the id
-or epoch of others; records are appended or lost, answers arrive or not; markers reach partitions in any
-order; the shard dies and is replayed; features are upgraded; time jumps. `Ledger` holds what must be true.
+A history is one seed. Producers of a few transactional ids send requests of all versions, some with the id or
+epoch of others. Records are appended or lost, responses arrive or not, markers reach partitions in any order,
+the shard crashes and is replayed, features are upgraded, time jumps. `Ledger` checks the invariants.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Violation(AssertionError):
 
 @dataclass(slots=True)
 class Producer:
-    """What one client believes."""
+    """The state of one client, as it believes."""
 
     transactional_id: str
     producer_id: int = -1
     epoch: int = -1
-    grant: int = -1  # how many were granted its id before it
+    grant: int = -1  # how many producers had its id before it
     is_open: bool = False
 
 
 @dataclass(slots=True)
 class Fate:
-    """One transaction: how it shall end, and what partitions were told."""
+    """One transaction: how it must end, and which markers partitions got."""
 
     partitions: set[TopicPartition] = field(default_factory=set)
     is_commit: bool | None = None
@@ -58,7 +58,7 @@ class Fate:
 
 
 class Ledger:
-    """Watches records, answers and markers."""
+    """Checks records, responses and markers."""
 
     def __init__(self) -> None:
         self.state: dict[str, State] = {}
@@ -126,7 +126,7 @@ class Ledger:
             self.check(owner[1] >= before[1], f"{name} goes back from epoch {before[1]} to {owner[1]}")
 
     def saw_marker(self, markers: Markers, partition: TopicPartition) -> None:
-        """A marker is on a partition (it may come again with a new epoch of the coordinator)."""
+        """Note a marker on a partition (it may be repeated with a new coordinator epoch)."""
         fate = self.fate.get(markers.transactional_id)
         self.check(fate is not None and fate.is_commit is not None, "a marker of nothing that was prepared")
         assert fate is not None
@@ -165,7 +165,7 @@ class History:
             self.rng.choice(choices)()
         self.settle()
 
-    # What happens
+    # Events
 
     def request(self) -> None:
         producer = self.rng.choice(self.producers)
@@ -183,7 +183,8 @@ class History:
             enable2_pc=version >= 6 and self.rng.random() < 0.05,
         )
         before = self.ledger.grants[producer.transactional_id]
-        was_known = producer.transactional_id in self.ledger.owner  # else it expired: anybody may come
+        # else it expired, and any producer may claim it
+        was_known = producer.transactional_id in self.ledger.owner
         answer = self.ask(request, version)
         self.trace.append(f"init {producer} {answer}")
         if answer is None or answer.error_code:
@@ -196,7 +197,7 @@ class History:
         producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
 
     def lies(self, producer: Producer) -> tuple[int, int]:
-        """Id and epoch for a request: most often its own."""
+        """The id and epoch for a request, most often its own."""
         roll = self.rng.random()
         if roll < 0.9:
             return producer.producer_id, producer.epoch
@@ -289,7 +290,7 @@ class History:
             producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
 
     def must_own(self, producer: Producer, given: tuple[int, int]) -> None:
-        """A request with this id and epoch was heard: nobody else has come since."""
+        """Check that no other producer has come since: a request with this id and epoch was accepted."""
         owner = self.ledger.owner[producer.transactional_id]
         self.ledger.check(owner == given, f"{given} is heard, {owner} owns {producer.transactional_id}")
         if given == (producer.producer_id, producer.epoch):
@@ -299,7 +300,7 @@ class History:
             )
 
     def marker_arrives(self) -> None:
-        """At a partition; and most often the coordinator hears of it, maybe twice."""
+        """Write a marker to its partition. Most often the coordinator learns of it, maybe twice."""
         if not self.in_flight:
             return
         markers, partition = self.in_flight.pop(self.rng.randrange(len(self.in_flight)))
@@ -329,7 +330,7 @@ class History:
                 self.take(outcome)
 
     def crash(self) -> None:
-        """The shard is replayed, here or elsewhere; markers that were on their way may never arrive."""
+        """Replay the shard, as another coordinator would. Markers in flight may never arrive."""
         self.trace.append("crash")
         self.in_flight.clear()
         self.host.coordinator_epoch += 1
@@ -338,7 +339,7 @@ class History:
             self.take(outcome)
 
     def time_passes(self) -> None:
-        """Sometimes much; what is due happens at its time, and may be lost."""
+        """Advance time, sometimes far. Due timers run at their time, and their records may be lost."""
         end_ms = self.host.now_ms + self.rng.choice((1, 500, 10_000, 40_000, 1_000_000))
         while (due_ms := self.host.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.host.now_ms = max(self.host.now_ms, due_ms)
@@ -348,7 +349,7 @@ class History:
         self.host.now_ms = end_ms
 
     def epochs_run_out(self) -> None:
-        """Some id has had many producers since."""
+        """Let an id use up its epochs, as after many producers."""
         idle = [each for each in self.host.shard.transactions.values() if each.state.is_idle]
         if not idle or self.rng.random() < 0.5:
             return
@@ -376,10 +377,10 @@ class History:
     def ids_run_dry(self) -> None:
         self.host.ids.is_dry = not self.host.ids.is_dry
 
-    # How it is done
+    # Mechanics
 
     def ask(self, request: Message, version: int) -> object | None:
-        """The answer, unless it or the whole request got lost on the way. None: nobody knows."""
+        """The response, or None if the request or the response got lost."""
         host = self.host
         request = type(request).decode(request.encode(version), version)
         outcome = host.shard.handle(request, Caller(version), host.image, host.now_ms, host.ids)
@@ -390,7 +391,8 @@ class History:
         return None if self.rng.random() < 0.05 else answer
 
     def take(self, outcome: TransactionOutcome, is_safe: bool = False) -> bool:
-        """Append and apply; or the append fails, and the shard is dropped. False: nothing of it counts."""
+        """Append and apply; or the append fails and the shard is dropped. False: nothing of it took
+        effect."""
         if outcome.records and not is_safe and self.rng.random() < 0.02:
             self.crash()
             return False
@@ -402,7 +404,7 @@ class History:
             self.host.shard.apply(entry)
         if outcome.records:
             if not is_safe and self.rng.random() < 0.02:
-                self.crash()  # before the answer and the markers left
+                self.crash()  # before the response and the markers were sent
                 return False
             self.compare_with_replay()
         for markers in outcome.markers:
@@ -415,7 +417,7 @@ class History:
             self.ledger.check(live == replayed, f"replayed otherwise: {live} and {replayed}")
 
     def settle(self) -> None:
-        """Everything works from now on: all that was open ends, and at last all is forgotten."""
+        """Stop all faults: everything open ends, and in the end every id expires."""
         self.host.ids.is_dry = False
         self.rng.random = lambda: 0.99  # type: ignore[method-assign]  # nothing gets lost any more
         for _ in range(200):
@@ -437,7 +439,7 @@ class History:
         self.ledger.check(self.host.shard.next_deadline_ms() is None, "an empty shard waits for something")
 
     def end_two_phases(self, name: str) -> None:
-        """Nobody but a producer ends these."""
+        """Only a producer ends two-phase transactions."""
         answer = self.ask(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000), 4)
         self.ledger.check(answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS, f"{name}: {answer}")  # type: ignore[union-attr]
         while self.in_flight:

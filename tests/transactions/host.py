@@ -1,7 +1,7 @@
-"""A host for one shard in tests: applies records, remembers them, writes markers, moves the clock.
+"""A host for one shard in tests: applies and stores records, writes markers, moves the clock.
 
-Every request, answer and record goes through its bytes, as on the wire. Markers are written at once, or wait
-in `unwritten` when `holds_markers` is set.
+Every request, response and record goes through its bytes, as on the wire. Markers are written at once, or
+wait in `unwritten` when `holds_markers` is set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Ids:
-    """Producer ids for the asking; none are left while `is_dry`."""
+    """A source of producer ids; it is exhausted while `is_dry`."""
 
     def __init__(self) -> None:
         self.next = 1000
@@ -89,7 +89,7 @@ class Host:
             self.write_markers()
 
     def write_markers(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Markers reach their partitions: all, or those given."""
+        """Write the markers to their partitions: all, or the given ones."""
         unwritten, self.unwritten = self.unwritten, []
         for markers in unwritten:
             done = [each for each in markers.partitions if partitions is None or each in partitions]
@@ -103,7 +103,7 @@ class Host:
                 self.unwritten.append(markers)
 
     def advance(self, ms: int) -> None:
-        """Time passes, and everything that is due on the way happens at its time."""
+        """Advance time. Timers that are due on the way run at their time."""
         end_ms = self.now_ms + ms
         while (due_ms := self.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.now_ms = max(self.now_ms, due_ms)
@@ -112,7 +112,7 @@ class Host:
         self.now_ms = end_ms
 
     def replayed(self) -> TransactionShard:
-        """Another shard with the same log, before it is told that all is loaded."""
+        """Another shard with the same log, before `loaded`."""
         shard = TransactionShard(self.settings, self.coordinator_epoch, self.now_ms, lambda group: 0)
         for key, value in self.log:
             entry = decode(key, value)
@@ -121,7 +121,7 @@ class Host:
         return shard
 
     def restart(self) -> None:
-        """The shard is led elsewhere, and comes back with what the log says, at a new epoch."""
+        """Replay the shard from its log, with a new coordinator epoch."""
         assert not self.shard.unload()
         self.coordinator_epoch += 1
         self.unwritten.clear()
@@ -132,7 +132,7 @@ class Host:
 
 
 def durable(shard: TransactionShard) -> dict[str, tuple[object, ...]]:
-    """What the log keeps of each id."""
+    """The recorded state of each id."""
     return {
         each.transactional_id: (
             State(each.state),

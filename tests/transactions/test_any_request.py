@@ -1,4 +1,4 @@
-"""Requests made of anything that their bytes allow: every one is answered, and the log can be replayed."""
+"""Requests with arbitrary valid bytes: every one gets a response, and the log can be replayed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Anything:
         ]
 
     def who(self, host: Host) -> dict[str, Any]:
-        """Now and then somebody real."""
+        """Now and then a real producer."""
         pick = self.rng.choice
         if host.shard.transactions and self.rng.random() < 0.6:
             real = pick(list(host.shard.transactions.values()))
@@ -102,7 +102,7 @@ class Anything:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_request_is_answered(seed: int) -> None:
+def test_every_request_gets_a_response(seed: int) -> None:
     anything = Anything(seed)
     settings = TransactionSettings(two_phase_commit_enabled=bool(seed % 2))
     host = Host(settings, {"t": 3, "u": 1}, transaction_version=seed % 3)

@@ -1,4 +1,4 @@
-"""Transcripts that say so get the same answers from Apache Kafka; what it wrote meanwhile we write alike."""
+"""Marked transcripts get the same responses from Apache Kafka, and both write the same records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kafka(java: None) -> Iterator[ApacheKafka]:
 
 
 class Patient:
-    """Apache Kafka answers an end before it is complete: the next request waits for that."""
+    """Apache Kafka responds to EndTxn before the end is complete: the next request waits for that."""
 
     def __init__(self, side: ApacheSide) -> None:
         self.side = side
@@ -102,7 +102,7 @@ def wait_for_producer_ids(side: ApacheSide) -> None:
 
 @pytest.mark.recorded("newer_clients")
 @pytest.mark.parametrize("path", COMPARED, ids=lambda path: path.stem)
-def test_apache_kafka_answers_alike_and_writes_the_same_records(
+def test_apache_kafka_responds_alike_and_writes_the_same_records(
     path: Path, kafka: ApacheKafka, side: ApacheSide
 ) -> None:
     ours = ShardTranscript()
@@ -123,7 +123,7 @@ def test_apache_kafka_answers_alike_and_writes_the_same_records(
 
 
 def exhaust(talk: Conversation, epoch: int) -> None:
-    """Producers come until the epochs are used up."""
+    """Begin producers until the epochs are used up."""
     while talk.own.get("a", (-1, -1))[1] != epoch:
         talk.answer("init", {"as": "a", "id": "tx"})
     talk.name(talk.own["a"][0])
@@ -139,7 +139,8 @@ def shown_log(data: bytes, talk: Conversation) -> list[str]:
 
 
 def shown(key: bytes, value: bytes | None, talk: Conversation) -> str:
-    """A record without times, with names for producer ids; the order of partitions is Kafka's secret."""
+    """A record without times and with names for producer ids; the order of partitions in Kafka is
+    arbitrary."""
     entry = decoded((key, value))
     assert encode(entry) == (key, value), "not a byte differs"
     assert entry.value is not None

@@ -61,7 +61,7 @@ def test_the_feature_decides_on_the_version(level: int, version: int) -> None:
     assert value_version(level) == version
 
 
-def test_the_first_version_leaves_out_what_it_cannot_say() -> None:
+def test_the_first_version_leaves_out_fields_that_it_lacks() -> None:
     value = TransactionLogValue(producer_id=7, previous_producer_id=7, client_transaction_version=2)
     assert fitted(value, 0) == TransactionLogValue(producer_id=7)
 

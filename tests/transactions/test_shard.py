@@ -1,4 +1,4 @@
-"""Requests that no transcript tells: batches of brokers, answers before a coordinator is asked, bad input."""
+"""Requests that no transcript covers: batches of brokers, responses without a coordinator, invalid input."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def codes(answer: Message) -> dict[tuple[str, int], str]:
 # Batches
 
 
-def test_a_batch_adds_and_verifies_for_many_ids_each_for_itself(host: Host) -> None:
+def test_a_batch_adds_and_verifies_for_each_of_many_ids(host: Host) -> None:
     one, two = begin(host, "one"), begin(host, "two")
     batch = [
         asked("one", one, 0, 1),
@@ -103,11 +103,11 @@ def test_an_id_that_a_batch_names_twice_gets_all_its_partitions(host: Host) -> N
     assert durable(host.replayed()) == durable(host.shard)
 
 
-def test_an_empty_batch_is_answered(host: Host) -> None:
+def test_an_empty_batch_gets_a_response(host: Host) -> None:
     assert host.ask(AddPartitionsToTxnRequest(), 4) == AddPartitionsToTxnResponse()
 
 
-# Before anybody is asked
+# Without a coordinator
 
 
 EARLY: list[tuple[str, Message, int, str | None]] = [
@@ -155,7 +155,7 @@ def test_partitions_that_do_not_exist_need_no_coordinator(host: Host) -> None:
     }
 
 
-def test_partitions_that_exist_do(host: Host) -> None:
+def test_partitions_that_exist_need_a_coordinator(host: Host) -> None:
     request = AddPartitionsToTxnRequest(transactions=[asked("", (1, 1), 5), asked("x", (1, 1), 0)])
     assert early(request, 4, host.settings, host.image) is None
 
@@ -172,14 +172,14 @@ REFUSED: list[tuple[Message, range]] = [
 
 
 @pytest.mark.parametrize(("request_", "versions"), REFUSED, ids=lambda value: type(value).__name__)
-def test_every_version_can_be_refused_in_its_own_words(request_: Message, versions: range) -> None:
+def test_every_version_can_be_refused_in_its_own_form(request_: Message, versions: range) -> None:
     for version in versions:
         answer = refusal(request_, ErrorCode.NOT_COORDINATOR, version)
         assert type(answer).decode(answer.encode(version), version) == answer
         assert "NOT_COORDINATOR" in repr(answer)
 
 
-# Bad input: an error, and nothing is written
+# Invalid input gets an error, and nothing is written
 
 
 def bad_requests(producer: tuple[int, int]) -> list[tuple[Message, int, str]]:
@@ -253,8 +253,8 @@ def test_a_request_of_something_else_is_refused(host: Host) -> None:
     assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_state_that_is_never_written_is_not_trusted(host: Host) -> None:
-    """Somebody else may have written it; Apache Kafka fails on it too."""
+def test_a_state_that_is_never_written_is_refused(host: Host) -> None:
+    """Other software may have written it. Apache Kafka fails on it too."""
     producer = begin(host, "x")
     host.shard.transactions["x"].state = State.PREPARE_EPOCH_FENCE
     for request, version in ((end(*producer), 4), (end(*producer), 5), (init(*producer), 4)):
@@ -296,7 +296,7 @@ def test_many_transactions_that_time_out_together_are_aborted_in_turns(host: Hos
     assert not host.shard._timeouts.ongoing
 
 
-def test_an_idle_shard_looks_at_expiry_alone(host: Host) -> None:
+def test_an_idle_shard_only_checks_expiry(host: Host) -> None:
     producer = begin(host, "x")
     expiry_ms = host.shard.next_deadline_ms()
     assert expiry_ms == host.now_ms + host.settings.id_expiration_check_interval_ms
@@ -330,11 +330,11 @@ def test_a_list_does_not_need_a_valid_state_to_be_refused_for_its_pattern(host: 
     assert not answer.transaction_states
 
 
-def test_every_state_has_a_name_and_a_place() -> None:
+def test_every_state_has_a_label_and_predecessors() -> None:
     assert set(BY_LABEL.values()) == set(State) == set(BEFORE)
 
 
-def test_an_answer_whose_records_are_lost_says_so(host: Host) -> None:
+def test_a_response_whose_records_are_lost_becomes_an_error(host: Host) -> None:
     producer = begin(host, "x")
     lost = KafkaError(ErrorCode.NOT_COORDINATOR)
     batch = [asked("x", producer, 0), asked("x", (1, 1), 1)]

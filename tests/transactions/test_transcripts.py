@@ -1,4 +1,4 @@
-"""Transcripts of transactions, told to one shard."""
+"""Transcripts of transactions, run against one shard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPICS = {"t": 3, "u": 2}
 
 
 class ShardSide:
-    """The shard as the one who answers."""
+    """Serves the requests of a transcript with our shard."""
 
     def __init__(self, settings: TransactionSettings, transaction_version: int) -> None:
         self.host = Host(settings, TOPICS, transaction_version)
@@ -33,7 +33,7 @@ class ShardSide:
 
 
 class ShardTranscript:
-    """Commands for the shard itself, and all others for the conversation with it; records are shown."""
+    """Runs commands for the shard itself, passes all others to the conversation, and shows records."""
 
     def __init__(self) -> None:
         self.begin({})
@@ -78,7 +78,7 @@ class ShardTranscript:
         return "\n".join([*records, *markers, *said]) or ("silence" if verb == "wait" else "")
 
     def exhaust(self, words: Words) -> None:
-        """An id with few epochs left, as after many transactions: a record says so."""
+        """Write a record that leaves an id few epochs, as after many transactions."""
         host = self.side.host
         name, epoch = words.get("id", "tx"), int(words["epoch"])
         key, value, version = next(
@@ -129,7 +129,7 @@ def shown(parts: Any) -> str:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_the_shard_answers_as_written_down(path: Path) -> None:
+def test_the_shard_behaves_as_its_transcript_says(path: Path) -> None:
     replay(path, ShardTranscript().answer)
 
 

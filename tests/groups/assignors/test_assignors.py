@@ -1,4 +1,4 @@
-"""Assignors: every partition has one reader that subscribed to it, shares are even, little moves."""
+"""Assignors: every partition has one subscribed member, shares are even, few partitions move."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sizes(assignment: Mapping[str, Assignment]) -> dict[str, int]:
 
 
 def moved(before: Mapping[str, Assignment], after: Mapping[str, Assignment]) -> int:
-    """Partitions that a member which stayed has lost to another."""
+    """The number of partitions that remaining members lost to others."""
     return sum(
         len(partitions - after.get(member_id, {}).get(topic_id, frozenset()))
         for member_id, topics in before.items()
@@ -49,7 +49,7 @@ counts = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 9), min_size=1)
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[dict[str, frozenset[bytes]], dict[bytes, int]]:
-    """Members with subscriptions of their own to topics that exist."""
+    """Members with different subscriptions to existing topics."""
     of_topics = draw(counts)
     subscription = st.sets(st.sampled_from(sorted(of_topics))).map(frozenset)
     return {member_id: draw(subscription) for member_id in draw(members)}, of_topics
@@ -133,7 +133,7 @@ def test_no_single_move_would_make_a_uniform_assignment_more_even(
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 @given(group=groups())
-def test_the_order_in_which_members_are_named_does_not_matter(
+def test_the_order_of_members_does_not_matter(
     name: str, group: tuple[dict[str, frozenset[bytes]], dict[bytes, int]]
 ) -> None:
     subscriptions, of_topics = group
@@ -180,7 +180,7 @@ def test_assignors_are_chosen_by_name_or_by_the_class_that_kafka_has_for_them() 
     assert list(select_assignors([java, "uniform"])) == ["range", "uniform"]
 
 
-def test_an_assignor_that_others_registered_is_found() -> None:
+def test_an_assignor_of_a_plugin_is_found() -> None:
     class Nobody:
         name = "nobody"
 
@@ -190,6 +190,6 @@ def test_an_assignor_that_others_registered_is_found() -> None:
     assert list(select_assignors(["nobody", "range"], {"nobody": Nobody()})) == ["nobody", "range"]
 
 
-def test_an_unknown_assignor_is_refused_with_those_that_are_known() -> None:
+def test_an_unknown_assignor_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(UnknownAssignor, match=r"names foo; known are uniform, range"):
         select_assignors(["foo"])

@@ -1,6 +1,6 @@
-"""A classic consumer as clients are that stop everything for a rebalance: revoke all, join, sync, read.
+"""A classic consumer with eager rebalancing: it revokes everything, joins, syncs, reads.
 
-In: a `Host`. Out: joins, syncs and heartbeats. The leader hands partitions out in turns.
+In: a `Host`. Out: joins, syncs and heartbeats. The leader assigns partitions in turns.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class ClassicClient:
         return self.owned
 
     def revoke(self) -> None:
-        """Nothing is held back: everything was given up before joining."""
+        """Nothing to do: everything was revoked before joining."""
 
     def beat(self) -> None:
-        """The next thing to say: whatever the last answer asks for."""
+        """Send the next request, as the last response requires."""
         if self.is_waiting:
             answer = self.host.answers.pop(self.name, None)
             if answer is None:

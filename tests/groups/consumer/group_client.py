@@ -1,6 +1,6 @@
-"""A member of a consumer group as clients are: joins, revokes what it is told to, says what it owns.
+"""A member of a consumer group, like real clients: joins, revokes on request, reports what it owns.
 
-In: a `Host`. Out: heartbeats. Used by transcripts and random histories.
+In: a `Host`. Out: heartbeats. Transcripts and random histories use it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def assignment(host: Host, reply: ConsumerGroupHeartbeatResponse) -> Owned | Non
 
 
 class GroupClient:
-    """Follows the rules of KIP-848. `owned` are the partitions that its user may read right now."""
+    """Follows the rules of KIP-848. `owned` are the partitions that its user may read now."""
 
     def __init__(self, host: Host, group_id: str, member_id: str, topics: list[str], **fields: str) -> None:
         self.host = host
@@ -91,7 +91,7 @@ class GroupClient:
         self.take(reply)
 
     def beat(self, *, is_lost: bool = False) -> ErrorCode:
-        """A heartbeat; when the answer gets lost, the next one says everything again."""
+        """Send a heartbeat. If its response gets lost, the next one repeats everything."""
         if self.epoch == 0:
             self.join()
             return ErrorCode.NONE
@@ -117,13 +117,13 @@ class GroupClient:
         if told is not None:
             self.revoking = less(self.owned, told)
             kept = less(self.owned, self.revoking)
-            # What is new is read once everything else is given up.
+            # New partitions are read once all others are revoked.
             self.owned = kept if self.revoking else told
             self.must_report = self.must_report or self.owned != told or bool(self.revoking)
         return code
 
     def revoke(self) -> None:
-        """The user is done with what has to go; the next heartbeat says so."""
+        """Finish the revocation; the next heartbeat reports it."""
         if self.revoking:
             self.revoking = {}
             self.must_report = True

@@ -1,4 +1,4 @@
-"""Consumer groups where a transcript would not show it: foreign assignors, own settings, size, age."""
+"""Consumer groups beyond the transcripts: plugin assignors, group settings, sizes, old records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .group_client import GroupClient, assignment, beat
 
 
 class Moody:
-    """Refuses to work until it is in the mood."""
+    """Fails until it is told to work."""
 
     name = "moody"
     is_willing = False
@@ -33,7 +33,7 @@ class Moody:
         return {}
 
 
-def test_an_assignor_that_fails_is_asked_again_and_nothing_is_written_meanwhile() -> None:
+def test_a_failing_assignor_is_retried_and_nothing_is_written_meanwhile() -> None:
     host = Host(topics={"t": 1})
     assignor = Moody()
     settings = GroupSettings(consumer_assignors=("moody",))
@@ -82,7 +82,7 @@ def test_a_hundred_members_share_a_thousand_partitions_evenly() -> None:
     assert set().union(*(client.owned["t"] for client in clients)) == set(range(1000))
 
 
-def test_topics_that_an_older_version_wrote_down_are_forgotten_with_the_next_look() -> None:
+def test_topic_records_of_an_older_version_are_deleted_with_the_next_check() -> None:
     host = Host(topics={"t": 1})
     beat(host, "g", "a", 0, owned={}, topics=["t"], timeout_ms=1000)
     old = ConsumerGroupPartitionMetadataKey(group_id="g")
@@ -95,7 +95,7 @@ def test_topics_that_an_older_version_wrote_down_are_forgotten_with_the_next_loo
     assert host.new_records == [Entry(old, None)]
 
 
-def test_a_subscription_to_a_hundred_thousand_topics_is_answered() -> None:
+def test_a_subscription_to_a_hundred_thousand_topics_gets_a_response() -> None:
     host = Host(topics={"t": 2})
     topics = [f"none-{number}" for number in range(100_000)]
 

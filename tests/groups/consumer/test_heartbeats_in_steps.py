@@ -1,4 +1,4 @@
-"""Heartbeats of large groups in steps: the same as at once, with a step for every part of the work."""
+"""Heartbeats of large groups in steps equal those at once, with a step for every part of the work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def in_steps(host: Host, request: Message) -> tuple[Outcome, int]:
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
 @pytest.mark.parametrize("is_mixed", [False, True])
-def test_steps_come_to_what_is_decided_at_once(
+def test_a_decision_in_steps_equals_the_one_at_once(
     assignor: str, is_mixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target, "MEMBERS_PER_STEP", 2)
@@ -73,7 +73,7 @@ def test_steps_come_to_what_is_decided_at_once(
     assert most > 10
 
 
-def test_what_is_large_is_decided_in_steps() -> None:
+def test_large_groups_are_decided_in_steps() -> None:
     host = Host(topics={"wide": coordinator.PARTITIONS_AT_ONCE + 1, "t": 1})
 
     def join(member_id: str, topic: str, group: str = "g") -> ConsumerGroupHeartbeatRequest:

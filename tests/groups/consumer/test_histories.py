@@ -1,7 +1,7 @@
-"""Random histories of consumer groups: members that come, go, die, lag and lose answers; topics that change.
+"""Random histories of consumer groups: members join, leave, die, lag and lose responses; topics change.
 
-After every step a partition has one reader at most, epochs have only grown, and the log tells the same state.
-When members go on heartbeating, all of them arrive at an assignment of everything.
+After every step a partition has at most one reader, epochs have only grown, and a replay of the log gives the
+same state. When members keep sending heartbeats, they reach an assignment of all partitions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def consumer_groups(shard: GroupShard) -> ConsumerGroups:
 
 
 def state_of(group: ConsumerGroup | None) -> dict[str, Any]:
-    """Everything that the log must tell; soft state is left out."""
+    """Everything that the log must hold, without soft state."""
     if group is None:
         return {}
     soft = ("metadata_is_fresh", "_subscribers")
@@ -59,7 +59,7 @@ class History:
             self.clients.remove(client)
         elif choice < 0.11:
             self.clients.remove(client)
-            self.dead.append(client)  # goes on reading until it notices, nobody hears of it
+            self.dead.append(client)  # keeps reading until its session ends, and sends nothing
         elif choice < 0.13:
             client.topics = self.rng.choice([["t1"], ["t2"], ["t1", "t2"]])
             client.must_report = True
@@ -84,7 +84,8 @@ class History:
         client.join()
 
     def pass_time(self, ms: int) -> None:
-        """The living beat in time; who is silent for a session gives up by itself, as clients do."""
+        """Live members send heartbeats in time. A member silent for a session stops reading by itself, as
+        clients do."""
         self.host.advance(ms)
         for client in self.clients:
             client.beat()
@@ -120,7 +121,7 @@ class History:
             self.epoch = epoch
 
     def settle(self) -> None:
-        """Everybody does what is asked until nothing is left to do."""
+        """Let all members do what is requested until nothing is left to do."""
         if not self.clients:
             self.add()
         self.host.advance(SESSION_MS // 2)
@@ -148,7 +149,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_a_group_keeps_its_promises_and_arrives(seed: int) -> None:
+def test_a_group_keeps_its_invariants_and_reaches_its_target(seed: int) -> None:
     history = History(seed)
     for number in range(STEPS):
         history.step()

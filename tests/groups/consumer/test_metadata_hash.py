@@ -1,4 +1,4 @@
-"""The hash of a group's topics is Apache Kafka's, whatever the size of what is hashed."""
+"""The hash of a group's topics equals Apache Kafka's, for inputs of any size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.groups.consumer.xxh3 import xxh3_64
 
 from ..host import image_of
 
-# What hash4j 0.22.0, which Apache Kafka uses, gives for `bytes((i * 7 + n) & 255 for i in range(n))`.
+# The values of hash4j 0.22.0, which Apache Kafka uses, for `bytes((i * 7 + n) & 255 for i in range(n))`.
 VECTORS = [
     (0, 3244421341483603138),
     (1, -2220562881957146901),
@@ -46,7 +46,7 @@ def test_a_group_without_topics_that_exist_has_hash_zero() -> None:
     assert MetadataHashes().of_group(["gone"], image_of({"t": 1})) == 0
 
 
-def test_the_order_of_names_does_not_matter_but_what_is_named_does() -> None:
+def test_the_hash_depends_on_the_topics_and_not_on_their_order() -> None:
     image = image_of({"a": 1, "b": 2})
     hashes = MetadataHashes()
 

@@ -1,7 +1,8 @@
-"""Random histories of groups that classic and consumer members share, back and forth between the kinds.
+"""Random histories of groups with classic and consumer members, which change back and forth between the
+kinds.
 
-A partition has one reader at most all the way, whatever kind of group it is at the moment; once members only
-heartbeat, everything is read.
+A partition always has at most one reader, whatever the kind of the group. Once members only send heartbeats,
+all partitions are read.
 """
 
 from __future__ import annotations

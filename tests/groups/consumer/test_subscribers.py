@@ -1,4 +1,4 @@
-"""The index of who reads a topic agrees with the groups, and a change of topics looks at no other group."""
+"""The index of subscribers agrees with the groups, and a changed topic reaches no other group."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Watched(ConsumerGroup):
         super().__setattr__(name, value)
 
 
-def test_only_groups_that_read_a_topic_hear_of_its_change() -> None:
+def test_only_groups_that_read_a_topic_are_marked_when_it_changes() -> None:
     host = Host(topics={"a": 1, "b": 1})
     for number in range(20):
         request = ConsumerGroupHeartbeatRequest(

@@ -1,4 +1,6 @@
-"""Topics that expressions match: the same as looking at all of them, found in turns and kept."""
+"""The topics that expressions match equal those of a full search; they are found in turns and kept up to
+date.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def small_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_matches, "NAMES_PER_TURN", 3)
 
 
-def looked_up(pattern: str, image: MetadataImage) -> frozenset[str]:
+def searched(pattern: str, image: MetadataImage) -> frozenset[str]:
     if pattern == "(":
         return frozenset()
     found = matcher(pattern)
@@ -31,7 +33,7 @@ def looked_up(pattern: str, image: MetadataImage) -> frozenset[str]:
 
 
 @given(st.integers(0, 2**32))
-def test_what_is_found_is_what_there_is(seed: int) -> None:
+def test_the_result_equals_a_full_search(seed: int) -> None:
     rng = random.Random(seed)
     matches = TopicMatches()
     image = image_of({})
@@ -44,10 +46,10 @@ def test_what_is_found_is_what_there_is(seed: int) -> None:
         pattern = rng.choice(PATTERNS)
         for _ in range(rng.randrange(4)):
             found = matches.find(pattern, image)
-            assert found is None or found == looked_up(pattern, image)
+            assert found is None or found == searched(pattern, image)
 
 
-def test_a_search_takes_turns_and_the_next_one_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_takes_turns_and_its_repetition_none(monkeypatch: pytest.MonkeyPatch) -> None:
     image = image_of({f"t{number}": 1 for number in range(10)})
     matches = TopicMatches()
     turns = 1
@@ -65,7 +67,7 @@ def test_a_search_takes_turns_and_the_next_one_none(monkeypatch: pytest.MonkeyPa
     assert sorted(looks) == ["t10", "t11"]
 
 
-def test_expressions_that_nobody_asks_for_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_expressions_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_matches, "PATTERNS_MAX", 2)
     matches = TopicMatches()
     for pattern in ("a", "b", "a", "c"):

@@ -1,4 +1,4 @@
-"""Transcripts of consumer groups, and of groups that change between the protocols, told to one shard."""
+"""Transcripts of consumer groups, and of groups that change between the protocols, run against one shard."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def owned(text: str) -> Owned:
     return {name: set(map(int, numbers.split(","))) for name, numbers in topics}
 
 
-def told(partitions: Owned | None) -> str:
+def partitions_text(partitions: Owned | None) -> str:
     if partitions is None:
         return ""
     shown = (f"{name}:{','.join(map(str, sorted(partitions[name])))}" for name in sorted(partitions))
@@ -88,7 +88,7 @@ class ConsumerTranscript:
         )
 
     def change_topics(self, topics: dict[str, int]) -> None:
-        """New metadata at a later offset: expressions remember at which one they looked."""
+        """Apply new metadata at a later offset: expressions record the offset that they searched."""
         host = self.host
         self.offset += 1
         image = replace(image_of(topics), provenance=Provenance(offset=self.offset))
@@ -96,7 +96,7 @@ class ConsumerTranscript:
         host.image = image
         assert host.shard.metadata_changed(image, changes, host.now_ms) == []
 
-    # What members and administrators say
+    # Commands of members and administrators
 
     def say_beat(self, words: Words) -> str:
         member = words.pop("as")
@@ -116,7 +116,7 @@ class ConsumerTranscript:
             return f"{member}: {ErrorCode(reply.error_code).name} {reply.error_message}"
         if member != reply.member_id and reply.member_id:
             self.names[reply.member_id] = f"{member}*"
-        parts = told(assignment(self.host, reply))
+        parts = partitions_text(assignment(self.host, reply))
         return f"{member}: epoch {reply.member_epoch}{' ' + parts if parts else ''}"
 
     def say_describe(self, words: Words) -> str:
@@ -132,7 +132,7 @@ class ConsumerTranscript:
         ]
         for member in sorted(group.members, key=lambda member: self.name(member.member_id)):
             now, target = (
-                told({topic.topic_name: set(topic.partitions) for topic in side.topic_partitions})
+                partitions_text({topic.topic_name: set(topic.partitions) for topic in side.topic_partitions})
                 for side in (member.assignment, member.target_assignment)
             )
             kind = "classic " if member.member_type == 0 else ""
@@ -167,7 +167,7 @@ class ConsumerTranscript:
         errors = {ErrorCode(each.error_code).name for topic in reply.topics for each in topic.partitions}
         return f"{words['as']}: {' '.join(sorted(errors))}"
 
-    # What members of the classic protocol say
+    # Commands of members of the classic protocol
 
     def say_join(self, words: Words) -> str:
         client = words["as"]
@@ -252,7 +252,7 @@ class ConsumerTranscript:
             words.append(f"generation {answer.generation_id} {answer.protocol_name}")
         if getattr(answer, "assignment", b""):
             partitions = embedded.assignment(bytes(answer.assignment)).assigned_partitions
-            words.append(told({topic.topic: set(topic.partitions) for topic in partitions}))
+            words.append(partitions_text({topic.topic: set(topic.partitions) for topic in partitions}))
         return " ".join(words)
 
     def id_of(self, name: str) -> str:
@@ -286,11 +286,11 @@ class ConsumerTranscript:
 
     def partitions(self, topics: Any) -> str:
         by_id = {topic_id(name): name for name in ("t", "u", "v")}
-        return told({by_id[topic.topic_id]: set(topic.partitions) for topic in topics})
+        return partitions_text({by_id[topic.topic_id]: set(topic.partitions) for topic in topics})
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_consumer_groups_answer_as_written_down(path: Path) -> None:
+def test_consumer_groups_behave_as_their_transcripts_say(path: Path) -> None:
     replay(path, ConsumerTranscript().answer)
 
 

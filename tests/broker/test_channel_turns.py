@@ -63,7 +63,7 @@ def test_many_small_requests_of_one_connection_take_turns_with_others() -> None:
         layout=None,
         flexible_request=False,
         flexible_response=False,
-        is_of_elements=True,
+        has_many_elements=True,
         key=12,
         version=0,
         decode=lambda frame, position: (None, position),

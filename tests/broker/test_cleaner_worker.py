@@ -139,10 +139,10 @@ def test_a_process_without_work_is_let_go(tmp_path: Path) -> None:
         assert worker.pid is None
         await worker.clean(wanted, place)
         first = worker.pid
-        await worker.rest(0)
-        await worker.rest(IDLE_MS_MAX - 1)
+        await worker.idle(0)
+        await worker.idle(IDLE_MS_MAX - 1)
         assert worker.pid == first is not None
-        await worker.rest(IDLE_MS_MAX)
+        await worker.idle(IDLE_MS_MAX)
         assert worker.pid is None
 
     asyncio.run(with_worker("process", work))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.producer_ids import ProducerIds
     from barnabas.broker.coordinators.transaction_coordinator import TransactionCoordinator
     from barnabas.broker.metrics import Metrics
-    from barnabas.broker.metrics.client_metrics_door import ClientMetricsDoor
+    from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
     from barnabas.broker.partitions.partition import Partition
     from barnabas.broker.partitions.partitions import Partitions
     from barnabas.broker.quorum.controller_channel import ControllerChannel
@@ -101,7 +101,7 @@ class Broker:
         self.producer_ids: ProducerIds
         self.fetch_sessions: FetchSessions
         self.groups: GroupCoordinator
-        self.client_metrics: ClientMetricsDoor
+        self.client_metrics: LazyTelemetry
         self.transactions: TransactionCoordinator
         self.cleaning: Cleaning
 

@@ -32,7 +32,7 @@ from barnabas.broker.metrics import (
     quota_gauges,
     transaction_gauges,
 )
-from barnabas.broker.metrics.client_metrics_door import ClientMetricsDoor
+from barnabas.broker.metrics.lazy_telemetry import LazyTelemetry
 from barnabas.broker.partitions.partitions import Partitions
 from barnabas.broker.produce.tick import Tick
 from barnabas.broker.quorum.quorum_seat import QuorumSeat
@@ -212,17 +212,17 @@ class Node:
     async def _start_broker(self, tick: Tick) -> None:
         broker, settings, seat = self.broker, self.settings, self._seat
         metadata = seat.log
-        beat_patience_ms: int = settings["broker.session.timeout.ms"] // 2
+        heartbeat_timeout_ms: int = settings["broker.session.timeout.ms"] // 2
         self._lifecycle = BrokerLifecycle(
             self._identity(broker.cluster_id),
-            lambda request: seat.channel.send(request, patience_ms=beat_patience_ms, lane=HEARTBEAT_LANE),
+            lambda request: seat.channel.send(request, timeout_ms=heartbeat_timeout_ms, lane=HEARTBEAT_LANE),
             lambda: metadata.image.provenance.offset,
             settings["broker.heartbeat.interval.ms"],
         )
         self.is_waiting_for_quorum = True
         broker.epoch = await self._lifecycle.register(settings["initial.broker.registration.timeout.ms"])
         self.is_waiting_for_quorum = False
-        await seat.until(lambda image: image.provenance.offset >= broker.epoch)
+        await seat.wait_until(lambda image: image.provenance.offset >= broker.epoch)
         broker.producer_ids = ProducerIds(
             lambda: seat.channel.send(
                 AllocateProducerIdsRequest(broker_id=settings.node_id, broker_epoch=self._lifecycle.epoch)
@@ -243,7 +243,7 @@ class Node:
         replicas.take_over(metadata.image)
         broker.moves = LogDirMoves(broker, replicas)
         self._dir_states = LogDirStates(broker, replicas, self._lifecycle, self._failed)
-        broker.client_metrics = ClientMetricsDoor(broker, self._rng.randbytes)
+        broker.client_metrics = LazyTelemetry(broker, self._rng.randbytes)
         broker.cleaning = Cleaning(broker)
         for listener in (
             replicas.publish,
@@ -257,7 +257,7 @@ class Node:
         await replicas.settled()
         seat.channel.when_applied = replicas.settled_if_alone
         await self._lifecycle.unfence()
-        await seat.until(lambda image: image.cluster.is_active(settings.node_id))
+        await seat.wait_until(lambda image: image.cluster.is_active(settings.node_id))
         metadata.run_slow_work_with(self._threads.metadata.run, self._threads.run)
         await self._listen(self._listening.start)
         broker.groups.start()

@@ -103,7 +103,7 @@ async def serve_watched(node: Node, on_ready: Callable[[Node], None] | None, wat
         return
     pid_file = Path(node.settings.log_dirs[0]) / PROCESS_ID
     pid_file.write_text(f"{os.getpid()}\n")
-    watching.show()
+    watching.register_metrics()
     garbage.freeze_startup_objects()
     try:
         log.info("the process may have %s", descriptors.Shares.of_process())

@@ -177,7 +177,7 @@ class InProcess:
             watching.start()
             try:
                 await node.start()
-                watching.show()
+                watching.register_metrics()
                 ready.set()
                 await self._stopping.wait()
             finally:

@@ -1,1 +1,1 @@
-"""What a handler is: its declaration, the request's context, responses that come later, rights."""
+"""What handlers are built from: routes, the context of a request, deferred responses, permissions."""

@@ -1,6 +1,6 @@
-"""Operations that a caller may perform, as the bit field that Metadata and the describe APIs answer with.
+"""Operations that a caller is authorized for: the bit field in Metadata and describe responses.
 
-Without an authorizer everybody may do everything that the resource supports.
+Without an authorizer every caller is authorized for all operations that a resource supports.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ NOT_ASKED = -(2**31)
 
 
 class Operation(IntEnum):
-    """Kafka's codes for what can be done to a resource."""
+    """Kafka's codes of operations on a resource."""
 
     READ = 3
     WRITE = 4

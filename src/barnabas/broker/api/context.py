@@ -1,6 +1,4 @@
-"""What a handler knows of the request besides its body: one per connection, since a connection handles
-one at a time.
-"""
+"""What a handler knows about a request besides its body: one context for each connection."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.produce_layout import Placed
 
 
-ANONYMOUS = "ANONYMOUS"  # who has not said its name
+ANONYMOUS = "ANONYMOUS"  # the user of a connection without authentication
 
 
 class RequestContext:
@@ -37,14 +35,14 @@ class RequestContext:
         self.listener = listener
         self.host = ""
         self.user = ANONYMOUS
-        self.software_name = ""  # as the client said in ApiVersions
+        self.software_name = ""  # from the ApiVersions request
         self.software_version = ""
         self.client_id: str | None = None
         self.correlation_id = 0
         self.version = 0
-        # Where the first batches of this produce request are already (see `direct_produce`).
+        # Offsets of batches of this produce request that are appended already (see `direct_produce`).
         self.appended: Sequence[Placed] = ()
 
 
 NO_CONTEXT = RequestContext(cast(Any, None), cast(Any, None), "")
-"""Of a connection that is gone. Requests that are still being handled keep the one that they came with."""
+"""The context of a closed connection. Requests that are still being handled keep their own."""

@@ -1,4 +1,4 @@
-"""An answer that comes later, without the cost of a task: long-poll fetches and the like."""
+"""A response that is ready later, cheaper than a task; for long-poll fetches and the like."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from barnabas.protocol import Message
 
 Response = Message | bytes
-"""A message, or the same encoded already."""
+"""A message, or an encoded one."""
 
 
 class Deferred:
-    """Resolved once, by whoever holds it; the connection that waits registers one callback."""
+    """Its holder resolves it once; the connection that waits registers one callback."""
 
     __slots__ = ("_callback", "_on_cancel", "_result", "is_done", "on_next")
 
@@ -20,7 +20,7 @@ class Deferred:
         self._result: Response | None = None
         self._callback: Callable[[Response | None], None] | None = None
         self._on_cancel = on_cancel
-        # The connection has sent another request: whoever holds this may answer early.
+        # Called when the client has sent another request: the holder may resolve early.
         self.on_next: Callable[[], None] | None = None
 
     def resolve(self, result: Response | None) -> None:
@@ -28,7 +28,7 @@ class Deferred:
             return
         self.is_done = True
         callback, self._callback = self._callback, None
-        self._on_cancel = self.on_next = None  # which hold this in turn: nothing is left for the collector
+        self._on_cancel = self.on_next = None  # break reference cycles, so that no garbage is left
         if callback is not None:
             callback(result)
         else:
@@ -41,7 +41,7 @@ class Deferred:
             self._callback = callback
 
     def follow(self, other: Deferred) -> None:
-        """Resolve as another one does."""
+        """Resolve with the result of another one."""
         if self.is_done:
             other.cancel()
             return
@@ -49,7 +49,7 @@ class Deferred:
         other.then(self.resolve)
 
     def cancel(self) -> None:
-        """Nobody waits any more (the connection is gone): release what the waiting held."""
+        """Release what the wait held: the connection was lost."""
         if self.is_done:
             return
         self.is_done = True

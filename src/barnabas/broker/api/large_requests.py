@@ -1,7 +1,7 @@
-"""Requests and responses of many elements, decoded and encoded in pieces while others are served.
+"""Large requests and responses, decoded and encoded in pieces while other requests are served.
 
-In: a large frame, or a response that its handler knows to be large. Out: what the handler answers; the
-response's bytes. Does not know: what the messages mean, connections.
+In: a large frame, or a response that its handler knows to be large. Out: the handler's result; the bytes of
+the response. Does not know: what the messages mean, connections.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ LARGE_FRAME_BYTES = 32 * 1024  # takes about a millisecond to decode
 
 
 async def handle_large(route: Route, frame: bytes, position: int, context: RequestContext) -> Response | None:
-    """Decode a request in pieces, then do as its handler says. ProtocolError: it is malformed."""
+    """Decode a request in pieces, then call its handler. ProtocolError: the request is malformed."""
     steps = codec(route.request_class, route.version).decode_in_steps(frame, position)
     request, _ = await context.broker.pieces.run(steps)
-    answer: Any = route.handler(request, context)
-    if isinstance(answer, Deferred):
-        return await resolved(answer)
-    if answer is None or isinstance(answer, Message | bytes):
-        return answer
-    found: Response | None = await answer
+    result: Any = route.handler(request, context)
+    if isinstance(result, Deferred):
+        return await resolved(result)
+    if result is None or isinstance(result, Message | bytes):
+        return result
+    found: Response | None = await result
     return found
 
 
@@ -51,9 +51,9 @@ async def resolved(deferred: Deferred) -> Response | None:
 
 
 def encode_in_steps(response: Message, version: int) -> Steps[bytes]:
-    """The bytes of a response, which may be answered in place of it."""
+    """Encode a response in steps; a handler may return the bytes instead of the message."""
     parts: list[bytes] = []
-    whole = bytearray()  # grows on the way: to join and to free all parts at the end takes milliseconds
+    whole = bytearray()  # grows step by step: joining and freeing all parts at the end takes milliseconds
     for _ in codec(type(response), version).encode_in_steps(response, parts.append):
         if len(parts) >= PARTS_AT_ONCE:
             whole += b"".join(parts)
@@ -63,10 +63,10 @@ def encode_in_steps(response: Message, version: int) -> Steps[bytes]:
     return bytes(whole)
 
 
-def encoded_in_pieces(answer: Message | Deferred, context: RequestContext) -> Deferred:
-    """A response that is large, now or once it is there, encoded in pieces."""
+def encoded_in_pieces(result: Message | Deferred, context: RequestContext) -> Deferred:
+    """Encode a large response in pieces, now or when it is ready."""
     version = context.version
-    whole = Deferred(answer.cancel if isinstance(answer, Deferred) else None)
+    whole = Deferred(result.cancel if isinstance(result, Deferred) else None)
 
     def encode(response: Message) -> Steps[None]:
         whole.resolve((yield from encode_in_steps(response, version)))
@@ -77,8 +77,8 @@ def encoded_in_pieces(answer: Message | Deferred, context: RequestContext) -> De
         else:
             whole.resolve(response)
 
-    if isinstance(answer, Deferred):
-        answer.then(arrived)
+    if isinstance(result, Deferred):
+        result.then(arrived)
     else:
-        arrived(answer)
+        arrived(result)
     return whole

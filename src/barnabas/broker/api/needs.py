@@ -1,9 +1,7 @@
-"""What a caller must be allowed to do before a handler runs: declared beside the handler, checked in one
-place.
+"""What a caller must be allowed to do before a handler runs: declared at the handler, checked in one place.
 
-In: nothing. Out: `Need` values that name the resource type, the operation and where in the request the
-names are. The authorizer reads them; a handler that filters by name itself (Metadata) says so with
-`per_item=True`.
+In: nothing. Out: `Need` values with the resource type, the operation, and where in the request the names are.
+The authorizer reads them. A handler that filters by name itself (Metadata) declares `per_item=True`.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ def alter_cluster() -> Need:
 
 
 def produce_as(name: str) -> Need:
-    """To write under the transactional id, or as an idempotent producer where there is none."""
+    """To write with the transactional id, or as an idempotent producer if there is none."""
     return Need("write", "transactional_id_or_cluster", name)
 
 

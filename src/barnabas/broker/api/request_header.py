@@ -1,6 +1,6 @@
-"""The header of a request, read by the codec: for what a channel cannot read at a glance.
+"""Reads the header of a request with the codec, for headers that the channel's fast path cannot read.
 
-In: a frame. Out: the header and where the body starts. Does not know: bodies, connections.
+In: a frame. Out: the header and the position of the body. Does not know: bodies, connections.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ read_header = codec(RequestHeader, 1).decode, codec(RequestHeader, 2).decode  # 
 
 
 def skip_header(frame: memoryview) -> int:
-    """Where the body starts when the header carries tagged fields."""
+    """Return the position of the body behind a header with tagged fields."""
     position: int = read_header[True](frame, 0)[1]
     return position

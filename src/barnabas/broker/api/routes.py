@@ -1,9 +1,8 @@
-"""Routes: which handler serves which API and versions, and the codecs for each version, compiled by
-need.
+"""Routes: which handler serves which API and versions, and the codecs of each version, compiled when needed.
 
 A handler declares itself with `@handles(Request, "0-4", needs=...)` over a function `(request, context)`
-that returns a response, an awaitable of one, or None when nothing is to be answered. Routing, ApiVersions,
-authorization and the table of APIs in the docs all come from that declaration.
+that returns a response, an awaitable of one, or None when there is nothing to send. Routing, ApiVersions,
+authorization and the table of APIs in the docs all use that declaration.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 _header = struct.Struct(">ii").pack
 _flexible_header = struct.Struct(">iiB").pack
-Answer = Message | Awaitable[Message | None] | None
-Handler = Callable[[Any, "RequestContext"], Answer]
+HandlerResult = Message | Awaitable[Message | None] | None
+Handler = Callable[[Any, "RequestContext"], HandlerResult]
 Encoder = Callable[[int], Callable[[Any, Callable[[Any], object]], None]]
 H = TypeVar("H", bound=Callable[..., Any])
 
@@ -43,9 +42,9 @@ class Endpoint:
     handler: Handler
     announced_min: int  # Produce is announced from 0 because librdkafka looks for it, and served from 3
     listeners: frozenset[str]
-    fallback: Handler | None = None  # answers versions that nobody knows, in the form of version 0
-    unstable_max: int | None = None  # only where `unstable.api.versions.enable` says so
-    encoder: Encoder | None = None  # instead of the codec's, for parts that are encoded already
+    fallback: Handler | None = None  # handles unknown versions; its response is encoded as version 0
+    unstable_max: int | None = None  # served only with `unstable.api.versions.enable`
+    encoder: Encoder | None = None  # instead of the codec's, for responses with encoded parts
 
     def last_version(self, serves_unstable: bool) -> int:
         if serves_unstable and self.unstable_max is not None:
@@ -54,7 +53,7 @@ class Endpoint:
 
 
 class Route:
-    """One (API, version) with everything a connection needs to decode, handle and answer."""
+    """One API in one version, with all that a connection needs to decode, handle and respond."""
 
     __slots__ = (
         "decode",
@@ -62,7 +61,7 @@ class Route:
         "flexible_request",
         "flexible_response",
         "handler",
-        "is_of_elements",
+        "has_many_elements",
         "key",
         "layout",
         "request_class",
@@ -76,7 +75,7 @@ class Route:
         key = endpoint.key
         self.key = int(key)
         self.request_class = apis.request_class(key)
-        self.is_of_elements = key not in HOLDING_RECORDS  # a large request has many of them
+        self.has_many_elements = key not in HOLDING_RECORDS  # which makes a large request slow to decode
         self.version = version
         self.times = times
         self.handler = handler or endpoint.handler
@@ -85,11 +84,11 @@ class Route:
         self.encode = encoder(version) if encoder else codec(apis.response_class(key), version).encode
         self.flexible_request = apis.request_header_version(key, version) >= 2
         self.flexible_response = apis.response_header_version(key, version) >= 1
-        # Of produce requests that no guard wants to see: they need not become objects.
+        # Set for produce requests without a guard: their batches are found in the bytes of the request.
         self.layout: ProduceLayout | None = None
 
     def framed(self, correlation_id: int, response: Message | bytes) -> list[Any]:
-        """A response with its size and header, in pieces; one in bytes is encoded already."""
+        """A response with its size and header, in parts."""
         parts: list[Any] = [b""]
         if isinstance(response, bytes):
             parts.append(response)
@@ -146,13 +145,13 @@ def handles(
 
 
 def endpoints(listener: str = "broker") -> list[Endpoint]:
-    """What is served on a listener of this kind, in the order of api keys."""
+    """The endpoints of a kind of listener, in the order of API keys."""
     served = _endpoints[listener]
     return [served[key] for key in sorted(served)]
 
 
 class Router:
-    """The routes of one listener: what it serves of all that is declared, compiled as it is asked for."""
+    """The routes of one listener, made at the first request for each."""
 
     __slots__ = ("_guard", "_kind", "_metrics", "_serves_unstable", "is_guarded", "routes")
 
@@ -161,11 +160,11 @@ class Router:
         self._serves_unstable = serves_unstable
         self._metrics = metrics
         self._guard: Guard | None = None
-        self.is_guarded = False  # handlers are wrapped: no way around them
+        self.is_guarded = False  # handlers are wrapped and must not be bypassed
         self.routes: dict[int, Route] = {}  # by (key << 16 | version): channels look here first
 
     def guard(self, guard: Guard | None) -> None:
-        """Wrap every handler from now on, or none any more."""
+        """Wrap every handler from now on; None stops that."""
         self._guard = guard
         self.is_guarded = guard is not None
         self.routes.clear()
@@ -186,6 +185,6 @@ class Router:
                 found.layout = ProduceLayout(version)
             return found
         if endpoint.fallback is not None:
-            # KIP-511: whatever version of ApiVersions was asked for, version 0 says which ones there are.
+            # KIP-511: an unknown version of ApiVersions gets a response of version 0 with the known versions.
             return Route(endpoint, 0, self._metrics.api(key), endpoint.fallback)
         return None

@@ -194,10 +194,10 @@ class Coordinator(Generic[H]):
         turn = Split(split.part, split.results, Results)  # type: ignore[arg-type]
         for start in range(0, len(keys), KEYS_AT_ONCE):
             places = range(start, min(start + KEYS_AT_ONCE, len(keys)))
-            answer: Any = self._handle_some(keys, places, turn, context)
-            if isinstance(answer, Deferred):
-                answer = await resolved(answer)
-            results += answer.results
+            response: Any = self._handle_some(keys, places, turn, context)
+            if isinstance(response, Deferred):
+                response = await resolved(response)
+            results += response.results
             await asyncio.sleep(0)
         return await self.broker.pieces.run(encode_in_steps(split.whole(results), context.version))
 
@@ -207,30 +207,30 @@ class Coordinator(Generic[H]):
         places: dict[H | None, list[int]] = {}
         for place in wanted:
             places.setdefault(self.host_of(keys[place]), []).append(place)
-        answers: list[Message | Deferred] = []
+        responses: list[Message | Deferred] = []
         for host, some in places.items():
             request = split.part(some)
             if host is None:
                 error = self.error_without_host(keys[some[0]])
-                answers.append(self.refusal(request, error, context.version))
+                responses.append(self.refusal(request, error, context.version))
             else:
-                answers.append(host.handle_part(request, context))
+                responses.append(host.handle_part(request, context))
 
         def combine(found: list[Any]) -> Message:
             results: list[Any] = [None] * len(wanted)
-            for some, answer in zip(places.values(), found, strict=True):
-                for place, result in zip(some, split.results(answer), strict=True):
+            for some, response in zip(places.values(), found, strict=True):
+                for place, result in zip(some, split.results(response), strict=True):
                     results[place - wanted.start] = result
             return split.whole(results)
 
-        return gather(answers, combine)
+        return gather(responses, combine)
 
     def handle_all(self, request: Message, context: RequestContext, combine: Combine) -> Message | Deferred:
         """Handle a request about the keys of all shards."""
         if len(self.hosts) < len(self._led):
             return self.refusal(request, LOADING, context.version)
-        answer = gather([host.handle_part(request, context) for host in self.hosts.values()], combine)
-        return encoded_in_pieces(answer, context)
+        response = gather([host.handle_part(request, context) for host in self.hosts.values()], combine)
+        return encoded_in_pieces(response, context)
 
     # -- for metrics ---------------------------------------------------------------------------
 

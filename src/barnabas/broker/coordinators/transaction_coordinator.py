@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.transactions.shard import TransactionShard
 
 Errors = dict["TopicPartition", int]
-Answer = Message | Deferred | Awaitable[Message] | None
+TransactionResponse = Message | Deferred | Awaitable[Message] | None
 
 
 class TransactionCoordinator(Coordinator["TransactionHost"]):
@@ -68,8 +68,8 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         """Errors of the request itself come before errors of the coordinator."""
         from barnabas.transactions.responses import early, refusal
 
-        answer = early(request, version, self.settings(), self.broker.image)
-        return answer if answer is not None else refusal(request, error.code, version)
+        response = early(request, version, self.settings(), self.broker.image)
+        return response if response is not None else refusal(request, error.code, version)
 
     def leadership_changed(self, partition: Partition) -> None:
         super().leadership_changed(partition)
@@ -82,7 +82,7 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
 
     def handle_with_ids(
         self, key: str, request: InitProducerIdRequest | EndTxnRequest, context: RequestContext
-    ) -> Answer:
+    ) -> TransactionResponse:
         """Do the same as `handle` for requests that may need a new producer id."""
         if self.broker.producer_ids.is_ready:
             return self.handle(key, request, context)
@@ -101,8 +101,8 @@ class TransactionCoordinator(Coordinator["TransactionHost"]):
         host = self.host_of(key)
         if host is None:
             return self.refusal(request, self.error_without_host(key), version)
-        answer = host.handle_part(request, context)
-        return answer if isinstance(answer, Message) else await resolved(answer)
+        response = host.handle_part(request, context)
+        return response if isinstance(response, Message) else await resolved(response)
 
     def verify(
         self,

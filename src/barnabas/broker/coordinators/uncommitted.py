@@ -48,17 +48,17 @@ class UncommittedResponse:
 
 
 class UncommittedResponses:
-    __slots__ = ("_loop", "_patience_s", "_timer", "_turn_into_error", "_waits")
+    __slots__ = ("_loop", "_timeout_s", "_timer", "_turn_into_error", "_waits")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        patience_ms: int,
+        timeout_ms: int,
         turn_into_error: TurnIntoError,
         waits: CommitWaits[UncommittedResponse],
     ) -> None:
         self._loop = loop
-        self._patience_s = patience_ms / 1000
+        self._timeout_s = timeout_ms / 1000
         self._turn_into_error = turn_into_error
         self._waits = waits  # in the order of offsets, and of deadlines
         self._timer: asyncio.TimerHandle | None = None
@@ -71,11 +71,11 @@ class UncommittedResponses:
 
     def hold(self, offset: int, give: Give, response: Any) -> None:
         """Give the response when every record below the offset is committed."""
-        deadline = self._loop.time() + self._patience_s
+        deadline = self._loop.time() + self._timeout_s
         waiter = UncommittedResponse(give, response, self._turn_into_error, deadline)
         self._waits.append((offset - 1, waiter))
         if self._timer is None:
-            self._timer = self._loop.call_later(self._patience_s, self._on_time)
+            self._timer = self._loop.call_later(self._timeout_s, self._on_time)
 
     def committed(self) -> None:
         """Give the responses that the high watermark has reached."""

@@ -1,1 +1,1 @@
-"""One module an API; `barnabas.broker.api.routes.handles` registers what each declares."""
+"""Handlers of requests, one module for each API; `barnabas.broker.api.routes.handles` registers them."""

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: offsets of a group will be committed in a transaction."""
+"""AddOffsetsToTxn: announces that offsets of a group will be committed in a transaction."""
 
 from __future__ import annotations
 

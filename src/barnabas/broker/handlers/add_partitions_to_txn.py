@@ -1,5 +1,6 @@
-"""AddPartitionsToTxn: partitions come into a transaction, or are looked up in it. Clients speak versions 0 to
-3 and name one transaction; brokers speak 4 and later, and name many.
+"""AddPartitionsToTxn: adds partitions to a transaction, or checks that they are in it.
+
+Clients use versions 0 to 3 and name one transaction. Brokers use version 4 and later, and name many.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ def add_partitions_to_txn(
         return transactions.handle(request.v3_and_below_transactional_id, request, context)
     asked = request.transactions
 
-    def part(places: list[int]) -> AddPartitionsToTxnRequest:
-        return AddPartitionsToTxnRequest(transactions=[asked[place] for place in places])
+    def part(indexes: list[int]) -> AddPartitionsToTxnRequest:
+        return AddPartitionsToTxnRequest(transactions=[asked[index] for index in indexes])
 
     def whole(results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult]) -> Message:
         return AddPartitionsToTxnResponse(results_by_transaction=results)
 
-    split = Split(part, lambda answer: answer.results_by_transaction, whole)
+    split = Split(part, lambda response: response.results_by_transaction, whole)
     return transactions.handle_by_key([each.transactional_id for each in asked], split, context)

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: a broker gets a block of producer ids from the controller. Only brokers ask."""
+"""AllocateProducerIds: a broker gets a block of producer ids from the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: move partitions to another log dir of this broker, while they are used."""
+"""AlterReplicaLogDirs: moves partitions to another log dir of this broker while they are in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = Topic.AlterReplicaLogDirPartitionResult
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
-    wanted: dict[TopicPartition, str] = {}  # named twice, the last dir counts
+    wanted: dict[TopicPartition, str] = {}  # the last dir counts for a partition that is named twice
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:

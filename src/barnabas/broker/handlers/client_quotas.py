@@ -1,7 +1,7 @@
 """AlterClientQuotas and DescribeClientQuotas: limits of users, client ids and addresses.
 
-The controller decides on changes. Whether a host name stands for an address is asked here before, since
-that may take time; an entity whose name does not is refused, the others go on.
+The controller decides on changes. The broker resolves host names first, since that may take time. An entity
+whose host name does not resolve is refused; the others are passed on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.protocol.messages.describe_client_quotas import (
 )
 
 IP = "ip"
-Answer = AlterClientQuotasResponse.EntryData
+EntryResult = AlterClientQuotasResponse.EntryData
 
 
 @handles(DescribeClientQuotasRequest, "0-1", needs=needs.describe_cluster_configs())
@@ -49,10 +49,10 @@ async def alter_client_quotas(
         host = parts[0].entity_name if len(parts) == 1 and parts[0].entity_type == IP else None
         if host and not await resolves(host):
             refused.append(
-                Answer(
+                EntryResult(
                     error_code=ErrorCode.INVALID_REQUEST,
                     error_message=f"{host} is not a valid IP or resolvable host.",
-                    entity=[Answer.EntityData(entity_type=IP, entity_name=host)],
+                    entity=[EntryResult.EntityData(entity_type=IP, entity_name=host)],
                 )
             )
         else:

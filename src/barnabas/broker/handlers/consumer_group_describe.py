@@ -28,18 +28,18 @@ def consumer_group_describe(
             groups=[Described(group_id=name, error_code=refused, error_message=None) for name in names]
         )
 
-    def part(places: list[int]) -> ConsumerGroupDescribeRequest:
-        return ConsumerGroupDescribeRequest(group_ids=[names[place] for place in places])
+    def part(indexes: list[int]) -> ConsumerGroupDescribeRequest:
+        return ConsumerGroupDescribeRequest(group_ids=[names[index] for index in indexes])
 
     def whole(groups: list[Described]) -> ConsumerGroupDescribeResponse:
         if request.include_authorized_operations:
             for group in groups:
                 if not group.error_code:
                     group.authorized_operations = authorized.ON_GROUP
-        nameless = Described(error_code=ErrorCode.INVALID_GROUP_ID)
+        without_name = Described(error_code=ErrorCode.INVALID_GROUP_ID)
         return ConsumerGroupDescribeResponse(
-            groups=[group if name else nameless for name, group in zip(names, groups, strict=True)]
+            groups=[group if name else without_name for name, group in zip(names, groups, strict=True)]
         )
 
-    split = Split(part, lambda answer: answer.groups, whole)
+    split = Split(part, lambda response: response.groups, whole)
     return context.broker.groups.handle_by_key(names, split, context)

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: a member of a consumer group joins, lives, leaves (KIP-848)."""
+"""ConsumerGroupHeartbeat: a member of a consumer group joins, stays alive, or leaves (KIP-848)."""
 
 from __future__ import annotations
 

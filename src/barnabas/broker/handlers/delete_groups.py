@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members are forgotten, with their offsets."""
+"""DeleteGroups: deletes groups without members, and their committed offsets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, Delete
 def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> CombinedResponse:
     names = list(dict.fromkeys(request.groups_names))
 
-    def part(places: list[int]) -> DeleteGroupsRequest:
-        return DeleteGroupsRequest(groups_names=[names[place] for place in places])
+    def part(indexes: list[int]) -> DeleteGroupsRequest:
+        return DeleteGroupsRequest(groups_names=[names[index] for index in indexes])
 
-    split = Split(part, lambda answer: answer.results, lambda results: DeleteGroupsResponse(results=results))
+    split = Split(
+        part, lambda response: response.results, lambda results: DeleteGroupsResponse(results=results)
+    )
     return context.broker.groups.handle_by_key(names, split, context)

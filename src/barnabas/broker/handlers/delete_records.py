@@ -1,8 +1,9 @@
-"""DeleteRecords: move a partition's log start forward on its leader; what lies before it is gone.
+"""DeleteRecords: moves the log start offset of a partition forward, which deletes the records below it.
 
-The files follow when retention looks next. The answer is the low watermark: where the logs of all replicas on
-brokers that are there start. Followers hear of the new start with their fetches; the answer waits for them,
-as long as the client says."""
+Retention removes the files later. The response has the low watermark: the smallest log start offset of all
+replicas on active brokers. Followers learn the new log start offset with their fetches; the response waits
+for them, up to the request's timeout.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ NO_LOW_WATERMARK = -1
 Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 Result = Topic.DeleteRecordsPartitionResult
 Waiting = tuple[Partition, int, Result]
-"""A partition, where all of its logs shall start, and what is answered for it."""
+"""A partition, the log start offset that all replicas should reach, and its result in the response."""
 
 
 @handles(DeleteRecordsRequest, "0-2", needs=delete_topics("topics.name"))
@@ -73,7 +74,7 @@ def advance_starts(
 async def when_followed(
     response: DeleteRecordsResponse, waiting: list[Waiting], timeout_ms: int, broker: Broker
 ) -> DeleteRecordsResponse:
-    """The answer, when the followers' logs start where the leaders' do, or patience is over."""
+    """Return the response when followers have reached the log start offsets, or the timeout is over."""
     moved = asyncio.Event()
 
     def wake(partition: Partition) -> None:
@@ -99,7 +100,7 @@ async def when_followed(
 
 
 def is_followed(waiting: Waiting, broker: Broker) -> bool:
-    """Whether nothing is to be waited for any more."""
+    """Whether the wait for this partition is over; updates its result."""
     partition, start, result = waiting
     if not partition.is_leader:
         result.error_code, result.low_watermark = ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_LOW_WATERMARK
@@ -109,7 +110,7 @@ def is_followed(waiting: Waiting, broker: Broker) -> bool:
 
 
 def low_watermark_of(partition: Partition, broker: Broker) -> int:
-    """Where the last of the logs starts; those of brokers that are away follow when they are back."""
+    """The smallest log start offset of all replicas. Replicas on inactive brokers do not count."""
     is_active = broker.image.cluster.is_active
     starts = [
         follower.log_start_offset
@@ -120,15 +121,17 @@ def low_watermark_of(partition: Partition, broker: Broker) -> int:
 
 
 def delete_before(partition: Partition, offset: int) -> int:
-    """Records below `offset` are no more here; where the other logs should start as well."""
+    """Delete records below `offset` here. Out: the log start offset that followers should reach."""
     if partition.is_internal:
         raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {partition.topic} are kept"
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"the internal topic {partition.topic} keeps its records",
         )
     log = partition.log
     if not log.settings.delete:
         raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, f"{partition} is compacted: cleanup.policy does not say delete"
+            ErrorCode.POLICY_VIOLATION,
+            f"{partition} is compacted: cleanup.policy lacks delete",
         )
     high_watermark = partition.high_watermark
     start = high_watermark if offset == HIGH_WATERMARK else offset

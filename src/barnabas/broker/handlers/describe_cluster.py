@@ -1,6 +1,4 @@
-"""DescribeCluster: the cluster's id, its controller and its brokers (or, on a controller's listener,
-controllers).
-"""
+"""DescribeCluster: the cluster's id, controller and brokers (on a controller's listener, controllers)."""
 
 from __future__ import annotations
 

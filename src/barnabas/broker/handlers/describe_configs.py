@@ -1,5 +1,6 @@
-"""DescribeConfigs: the settings of topics, brokers, groups and subscriptions to clients' metrics, with where
-each value comes from; and the levels of loggers.
+"""DescribeConfigs: settings and where each value comes from, and the levels of loggers.
+
+Resources are topics, brokers, groups and client metrics subscriptions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, 
 from barnabas.settings import describe
 from barnabas.settings.describe import Entry, Source
 
-Asked = DescribeConfigsRequest.DescribeConfigsResource
+RequestedResource = DescribeConfigsRequest.DescribeConfigsResource
 Result = DescribeConfigsResponse.DescribeConfigsResult
 Config = Result.DescribeConfigsResourceResult
 DOCUMENTED_SINCE = 3
@@ -55,7 +56,7 @@ def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -
     return DescribeConfigsResponse(results=results)
 
 
-def entries(asked: Asked, context: RequestContext) -> Sequence[Entry]:
+def entries(asked: RequestedResource, context: RequestContext) -> Sequence[Entry]:
     broker = context.broker
     name, keys = asked.resource_name, asked.configuration_keys
     if asked.resource_type == ResourceType.TOPIC:
@@ -87,7 +88,7 @@ def entries(asked: Asked, context: RequestContext) -> Sequence[Entry]:
 
 
 def check_broker(name: str, node_id: int) -> None:
-    """Only this broker knows its own settings."""
+    """Raise KafkaError unless the name is this broker's id: a broker knows only its own settings."""
     if broker_id(name) != node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

@@ -13,8 +13,8 @@ from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest, De
 def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> CombinedResponse:
     names = request.groups
 
-    def part(places: list[int]) -> DescribeGroupsRequest:
-        return DescribeGroupsRequest(groups=[names[place] for place in places])
+    def part(indexes: list[int]) -> DescribeGroupsRequest:
+        return DescribeGroupsRequest(groups=[names[index] for index in indexes])
 
     def whole(groups: list[DescribeGroupsResponse.DescribedGroup]) -> DescribeGroupsResponse:
         if request.include_authorized_operations:
@@ -23,5 +23,5 @@ def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> 
                     group.authorized_operations = authorized.ON_GROUP
         return DescribeGroupsResponse(groups=groups)
 
-    split = Split(part, lambda answer: answer.groups, whole)
+    split = Split(part, lambda response: response.groups, whole)
     return context.broker.groups.handle_by_key(names, split, context)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies in each log directory, and how much room there is."""
+"""DescribeLogDirs: the partitions in each log dir, and the size and free space of its file system."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ async def describe(request: DescribeLogDirsRequest, broker: Broker) -> DescribeL
 
 
 def room_of(dirs: list[LogDir], context: LogContext) -> list[tuple[int, int] | None]:
-    """All bytes of each dir's file system, and those that are free. In a thread: a file system that hangs, or
-    is far away, delays nobody else."""
+    """The size and free space of each dir's file system. Runs in a thread, since a remote or hanging file
+    system may block."""
     found: list[tuple[int, int] | None] = []
     for each in dirs:
         try:

@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to a partition idempotently, and how far each one is."""
+"""DescribeProducers: idempotent producers of a partition, with the last sequence number of each."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def describe_producers(
 def describe(request: DescribeProducersRequest, context: RequestContext) -> Steps[DescribeProducersResponse]:
     topics = []
     for topic in request.topics:
-        answers = []
+        results = []
         for index in topic.partition_indexes:
             try:
                 if (reason := reason_invalid(topic.name)) is not None:
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
                 partition = context.broker.partitions.leader(topic.name, index)
             except KafkaError as error:
-                answers.append(
+                results.append(
                     Partition(partition_index=index, error_code=error.code, error_message=error.message)
                 )
                 continue
@@ -49,6 +49,6 @@ def describe(request: DescribeProducersRequest, context: RequestContext) -> Step
                 )
                 active.append(state)
                 yield
-            answers.append(Partition(partition_index=index, active_producers=active))
-        topics.append(Topic(name=topic.name, partitions=answers))
+            results.append(Partition(partition_index=index, active_producers=active))
+        topics.append(Topic(name=topic.name, partitions=results))
     return DescribeProducersResponse(topics=topics)

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics with all that is known of their partitions, in pages (KIP-966)."""
+"""DescribeTopicPartitions: topics with the state of their partitions, in pages (KIP-966)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def describe_topic_partitions(
 def describe(
     request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> Steps[DescribeTopicPartitionsResponse]:
-    """All of one image: what changes meanwhile is in the next response."""
+    """Describe topics of one image. Changes during the steps show in the next response."""
     broker, image = context.broker, context.broker.image
     cursor = request.cursor
     first_topic = cursor.topic_name if cursor is not None else ""

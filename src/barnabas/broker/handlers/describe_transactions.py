@@ -16,11 +16,11 @@ from barnabas.protocol.messages.describe_transactions import (
 def describe_transactions(request: DescribeTransactionsRequest, context: RequestContext) -> CombinedResponse:
     ids = request.transactional_ids
 
-    def part(places: list[int]) -> DescribeTransactionsRequest:
-        return DescribeTransactionsRequest(transactional_ids=[ids[place] for place in places])
+    def part(indexes: list[int]) -> DescribeTransactionsRequest:
+        return DescribeTransactionsRequest(transactional_ids=[ids[index] for index in indexes])
 
     def whole(states: list[DescribeTransactionsResponse.TransactionState]) -> DescribeTransactionsResponse:
         return DescribeTransactionsResponse(transaction_states=states)
 
-    split = Split(part, lambda answer: answer.transaction_states, whole)
+    split = Split(part, lambda response: response.transaction_states, whole)
     return context.broker.transactions.handle_by_key(ids, split, context)

@@ -1,7 +1,7 @@
-"""Envelope: a broker passes on a client's request, and says who the client is (KIP-590).
+"""Envelope: a broker forwards a client's request, with the client's identity (KIP-590).
 
-Version 0. The request inside is served as if the client had sent it to this listener; only APIs that brokers
-pass on are taken. A controller that is not the active one answers NOT_CONTROLLER, and the broker asks again.
+Version 0. The request inside is served as if the client had sent it to this listener. Only forwardable APIs
+are accepted. A controller that is not the active one responds NOT_CONTROLLER, and the broker retries.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class ForwardedChannel:
-    """The client's side of a request that came in an envelope: the broker it asked keeps its quota."""
+    """The channel of a forwarded request. The broker that forwarded it applies the client's quota."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
 
     def mute(self, wait_ms: int) -> None:
-        """The answer says how long to wait."""
+        """Do nothing: the response carries the throttle time."""
 
 
 @handles(EnvelopeRequest, "0", needs=cluster_action(), listeners="controller")
@@ -47,21 +47,21 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
     route = context.channel.listener.router.find(key, version)
     if route is None or not apis.APIS[key].forwardable:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    answer: Any = route.handler(asked, inner)
-    if inspect.isawaitable(answer):
-        answer = await answer
-    if is_not_controller(answer):  # it was when the request came
+    response: Any = route.handler(asked, inner)
+    if inspect.isawaitable(response):
+        response = await response
+    if is_not_controller(response):  # it lost leadership while it handled the request
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    if answer is None:
+    if response is None:
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert isinstance(answer, Message)
+    assert isinstance(response, Message)
     header = ResponseHeader(correlation_id=inner.correlation_id)
-    data = header.encode(apis.response_header_version(key, version)) + answer.encode(version)
+    data = header.encode(apis.response_header_version(key, version)) + response.encode(version)
     return EnvelopeResponse(response_data=data)
 
 
 def unpack(request: EnvelopeRequest, context: RequestContext) -> tuple[RequestContext, Message, int, int]:
-    """The context of the client, its request, and that request's key and version."""
+    """Decode an envelope. Out: the client's context, its request, and the request's key and version."""
     data = memoryview(bytes(request.request_data))
     if len(data) < 8:
         raise ProtocolError("envelope", "it holds no request")

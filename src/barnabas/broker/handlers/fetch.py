@@ -1,9 +1,8 @@
-"""Fetch: batches from the logs of partitions that this broker leads, within a session, waiting for more
-if asked to.
+"""Fetch: batches from the logs of partitions that this broker leads, within a fetch session.
 
-The answer holds slices of log files; nothing is read here. A fetch that finds fewer than `min_bytes` waits
-at its partitions until a tick brings more, or `max_wait_ms` is over. Versions 13 and later name topics by
-id.
+The response refers to slices of log files; this module reads none. A fetch that finds fewer than `min_bytes`
+waits at its partitions until a tick appends more, or until `max_wait_ms` is over. Versions 13 and later name
+topics by id.
 """
 
 from __future__ import annotations

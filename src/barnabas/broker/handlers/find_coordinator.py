@@ -1,8 +1,7 @@
-"""FindCoordinator: which broker coordinates a group or a transactional id. Makes the topic of the coordinator
-when it is first asked for, and answers when the topic is there.
+"""FindCoordinator: which broker coordinates a group or a transactional id.
 
-Coordinators of share groups are not built: asking for them is refused at once, so that clients stop instead
-of asking for ever.
+The first request for a coordinator creates its topic, and gets its response when the topic exists. Share
+groups have no coordinator here: requests for one are refused at once, so that clients do not retry for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ BATCHED_SINCE = 4
 SHARE_SINCE = 6
 NO_NODE = -1
 
-Place = FindCoordinatorResponse.Coordinator
+CoordinatorResult = FindCoordinatorResponse.Coordinator
 
 
 @handles(FindCoordinatorRequest, "0-6", needs=describe_coordinator("coordinator_keys"))
@@ -35,8 +34,8 @@ def find_coordinator(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     coordinator = coordinator_for(request.key_type, context.broker)
     if coordinator is not None and not (coordinator.is_started and coordinator.topic.exists):
-        return create_then_answer(coordinator, request, context, context.version)
-    return answer(request, context, context.version)
+        return create_then_respond(coordinator, request, context, context.version)
+    return build_response(request, context, context.version)
 
 
 def coordinator_for(key_type: int, broker: Broker) -> Coordinator[Any] | None:
@@ -45,19 +44,21 @@ def coordinator_for(key_type: int, broker: Broker) -> Coordinator[Any] | None:
     return broker.transactions if key_type == TRANSACTION else None
 
 
-async def create_then_answer(
+async def create_then_respond(
     coordinator: Coordinator[Any], request: FindCoordinatorRequest, context: RequestContext, version: int
 ) -> FindCoordinatorResponse:
     await coordinator.started()
     if not coordinator.topic.exists:
-        with suppress(KafkaError):  # logged where it happened: the answer is that there is no coordinator
+        with suppress(KafkaError):  # `create` logs it; the response says that there is no coordinator
             await coordinator.topic.create()
-    return answer(request, context, version)
+    return build_response(request, context, version)
 
 
-def answer(request: FindCoordinatorRequest, context: RequestContext, version: int) -> FindCoordinatorResponse:
+def build_response(
+    request: FindCoordinatorRequest, context: RequestContext, version: int
+) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if version >= BATCHED_SINCE else [request.key]
-    found = [place_of(key, request.key_type, context, version) for key in keys]
+    found = [find(key, request.key_type, context, version) for key in keys]
     if version >= BATCHED_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     [only] = found
@@ -70,7 +71,7 @@ def answer(request: FindCoordinatorRequest, context: RequestContext, version: in
     )
 
 
-def place_of(key: str, key_type: int, context: RequestContext, version: int) -> Place:
+def find(key: str, key_type: int, context: RequestContext, version: int) -> CoordinatorResult:
     try:
         coordinator = coordinator_for(key_type, context.broker)
         if coordinator is None:
@@ -82,10 +83,10 @@ def place_of(key: str, key_type: int, context: RequestContext, version: int) -> 
         leader = coordinator.topic.leader_of(key)
         for node in context.broker.nodes(context.listener):
             if node.id == leader:
-                return Place(key=key, node_id=node.id, host=node.host, port=node.port)
+                return CoordinatorResult(key=key, node_id=node.id, host=node.host, port=node.port)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     except KafkaError as error:
-        return Place(
+        return CoordinatorResult(
             key=key,
             node_id=NO_NODE,
             port=NO_NODE,

@@ -1,7 +1,7 @@
-"""Requests that the controller decides: topics, partitions, configurations, the quorum.
+"""Requests that the controller decides on: topics, partitions, configurations, the quorum.
 
-The broker passes them on as they are. On one node that is a call; between nodes it is the same message in
-an envelope. A controller that is asked directly and is not the active one says so.
+The broker forwards them unchanged: by a call if the active controller is on this node, else in an Envelope.
+A controller that gets such a request directly and is not active responds NOT_CONTROLLER.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ BOTH = "broker controller"
 CONTROLLER = "controller"
 
 
-# From which version on a client understands that its quota is used up (KIP-599); others wait afterwards.
+# Versions since which clients understand THROTTLING_QUOTA_EXCEEDED (KIP-599); others wait afterwards.
 STRICT_SINCE = {CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsRequest: 3}
 
 
 def change_topics(request: Message, context: RequestContext) -> Awaitable[Message]:
-    """Partitions that are made or removed count against a quota of the client."""
+    """Forward a request whose created or deleted partitions count against the client's quota."""
     strict = context.version >= STRICT_SINCE[type(request)]
     mutations = context.broker.quotas.mutating(context.user, context.client_id, strict=strict)
     if mutations is None:
@@ -60,7 +60,7 @@ def to_controller(
 ) -> Awaitable[Any]:
     broker = context.broker
     if context.channel.listener.kind == CONTROLLER:
-        assert broker.own_controller is not None  # who listens there has one
+        assert broker.own_controller is not None  # only controllers have this listener
         return broker.own_controller.handle(request, context.version, charge_mutations)
     return broker.controller.handle(request, context.version, charge_mutations, context)
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single settings changed. Levels of loggers are this broker's own affair; the
+"""IncrementalAlterConfigs: changes single settings. This broker changes the levels of its own loggers; the
 controller decides on everything else.
 """
 

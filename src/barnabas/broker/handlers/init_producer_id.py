@@ -1,5 +1,7 @@
-"""InitProducerId: an id and epoch for an idempotent producer, or for one that takes a transactional id
-and fences whoever had it before. Version 6 (KIP-939, unstable) may ask for transactions without a timeout.
+"""InitProducerId: an id and epoch for an idempotent or transactional producer.
+
+With a transactional id it also fences the earlier producer of that id. Version 6 (KIP-939, unstable) allows
+transactions without a timeout.
 """
 
 from __future__ import annotations
@@ -9,13 +11,13 @@ from collections.abc import Awaitable
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.needs import produce_as
 from barnabas.broker.api.routes import handles
-from barnabas.broker.coordinators.transaction_coordinator import Answer
+from barnabas.broker.coordinators.transaction_coordinator import TransactionResponse
 from barnabas.protocol import ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
 @handles(InitProducerIdRequest, "0-5", needs=produce_as("transactional_id"), unstable_max=6)
-def init_producer_id(request: InitProducerIdRequest, context: RequestContext) -> Answer:
+def init_producer_id(request: InitProducerIdRequest, context: RequestContext) -> TransactionResponse:
     if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
         return refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:

@@ -1,4 +1,4 @@
-"""JoinGroup: a member enters a classic group, and waits until all have."""
+"""JoinGroup: a member joins a classic group; the response waits until all members have joined."""
 
 from __future__ import annotations
 

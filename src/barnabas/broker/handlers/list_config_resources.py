@@ -1,4 +1,4 @@
-"""ListConfigResources: what can be configured, by kind (KIP-1142); version 0 knows client metrics only."""
+"""ListConfigResources: what can be configured, by type (KIP-1142); version 0 lists client metrics only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def list_config_resources(
 
 
 def names(kind: int, image: MetadataImage) -> list[str]:
-    """Topics and brokers are there whether configured or not, the others only where something is set."""
+    """All topics and brokers, configured or not; other resources only where something is set."""
     if kind == ResourceType.TOPIC:
         return list(image.topics.by_name)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):

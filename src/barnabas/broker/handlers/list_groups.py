@@ -1,4 +1,4 @@
-"""ListGroups: the groups that this broker coordinates, by state and type if asked."""
+"""ListGroups: the groups that this broker coordinates, filtered by state and type."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def list_groups(request: ListGroupsRequest, context: RequestContext) -> Message 
     return context.broker.groups.handle_all(request, context, combine)
 
 
-def combine(answers: list[ListGroupsResponse]) -> ListGroupsResponse:
-    """One list; while a shard is still loading, its error instead: a part could be taken for all."""
-    for answer in answers:
-        if answer.error_code:
-            return ListGroupsResponse(error_code=answer.error_code)
-    return ListGroupsResponse(groups=[group for answer in answers for group in answer.groups])
+def combine(responses: list[ListGroupsResponse]) -> ListGroupsResponse:
+    """Combine the lists of all shards. An error of one shard replaces the list, which would be incomplete."""
+    for response in responses:
+        if response.error_code:
+            return ListGroupsResponse(error_code=response.error_code)
+    return ListGroupsResponse(groups=[group for response in responses for group in response.groups])

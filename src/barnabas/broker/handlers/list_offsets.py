@@ -1,4 +1,4 @@
-"""ListOffsets: the first, last or timed offset of partitions that this broker leads."""
+"""ListOffsets: the first offset, the last, or that of a timestamp, of partitions that this broker leads."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ LEADER_EPOCHS_SINCE = 4
 NOT_AVAILABLE_SINCE = 5
 READ_COMMITTED = 1
 
-Asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+RequestedPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 Topic = ListOffsetsResponse.ListOffsetsTopicResponse
-Answer = Topic.ListOffsetsPartitionResponse
+PartitionResponse = Topic.ListOffsetsPartitionResponse
 
 
-AT_ONCE_MAX = 64  # partitions that are not worth pieces
+AT_ONCE_MAX = 64  # partitions; more are done in pieces
 
 
 class Lookup(NamedTuple):
-    """An offset by time, to be looked up in files and put into the answer."""
+    """A timestamp whose offset must be looked up in files, and the result to fill in."""
 
     log: Log
     timestamp: int
-    limit: int  # offsets from here on are not told
-    answer: Answer
+    limit: int  # offsets from here on are not returned
+    result: PartitionResponse
 
 
 @handles(ListOffsetsRequest, "1-11", needs=describe_topics("topics.name"))
@@ -53,7 +53,7 @@ def list_offsets(
     request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     lookups: list[Lookup] = []
-    steps = answer(request, context, lookups)
+    steps = build_response(request, context, lookups)
     if sum(len(topic.partitions) for topic in request.topics) > AT_ONCE_MAX:
         return in_pieces(steps, lookups, context)
     response = at_once(steps)
@@ -70,7 +70,7 @@ async def in_pieces(
 async def with_lookups(
     response: ListOffsetsResponse, lookups: list[Lookup], context: RequestContext
 ) -> ListOffsetsResponse:
-    """A lookup by time reads indexes and unpacks a batch: a thread does."""
+    """Look up timestamps in a thread, since that reads indexes and decompresses a batch."""
     names_epochs = context.version >= LEADER_EPOCHS_SINCE
     await context.broker.threads.reads.run(look_up, lookups, names_epochs)
     return response
@@ -93,18 +93,17 @@ def look_up(lookups: list[Lookup], names_epochs: bool) -> None:
                 found.leader_epoch = place.leader_epoch
 
 
-def answer(
+def build_response(
     request: ListOffsetsRequest, context: RequestContext, lookups: list[Lookup]
 ) -> Steps[ListOffsetsResponse]:
-    """The response without what has to be looked up in files. All else is known to the loop, and to no
-    thread."""
+    """Build the response, and collect timestamps to look up in files. Only the loop may read the rest."""
     version = context.version
     seen = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
     topics = []
     for topic in request.topics:
-        answers = []
+        results = []
         for asked in {each.partition_index: each for each in topic.partitions}.values():
             try:
                 if seen[topic.name, asked.partition_index] > 1:
@@ -115,25 +114,29 @@ def answer(
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = context.broker.partitions.leader(topic.name, asked.partition_index)
                 partition.check_epoch_strictly(asked.current_leader_epoch)
-                answers.append(
+                results.append(
                     one_partition(partition, asked, request.isolation_level, request.replica_id, lookups)
                 )
             except KafkaError as error:
                 code = error.code
                 if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < NOT_AVAILABLE_SINCE:
                     code = ErrorCode.LEADER_NOT_AVAILABLE
-                answers.append(Answer(partition_index=asked.partition_index, error_code=code))
+                results.append(PartitionResponse(partition_index=asked.partition_index, error_code=code))
             yield
         if version < LEADER_EPOCHS_SINCE:
-            for each in answers:
+            for each in results:
                 each.leader_epoch = -1
-        topics.append(Topic(name=topic.name, partitions=answers))
+        topics.append(Topic(name=topic.name, partitions=results))
     return ListOffsetsResponse(topics=topics)
 
 
 def one_partition(
-    partition: Partition, asked: Asked, isolation_level: int, replica_id: int, lookups: list[Lookup]
-) -> Answer:
+    partition: Partition,
+    asked: RequestedPartition,
+    isolation_level: int,
+    replica_id: int,
+    lookups: list[Lookup],
+) -> PartitionResponse:
     log = partition.log
     if replica_id == CONSUMER:
         limit = (
@@ -144,15 +147,15 @@ def one_partition(
     index = asked.partition_index
     if asked.timestamp == LATEST:
         if replica_id == CONSUMER and partition.high_watermark < partition.state.epoch_start_offset:
-            # A new leader that does not know yet what was committed: an older answer may have been larger.
+            # A new leader does not know yet what is committed: an earlier response may have been larger.
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
-        return Answer(partition_index=index, offset=limit, leader_epoch=partition.leader_epoch)
+        return PartitionResponse(partition_index=index, offset=limit, leader_epoch=partition.leader_epoch)
     if asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Answer(
+        return PartitionResponse(
             partition_index=index, offset=log.log_start_offset, leader_epoch=partition.earliest_epoch()
         )
     if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return Answer(partition_index=index, offset=-1)
-    found = Answer(partition_index=index)
+        return PartitionResponse(partition_index=index, offset=-1)
+    found = PartitionResponse(partition_index=index)
     lookups.append(Lookup(log, asked.timestamp, limit, found))
     return found

@@ -1,4 +1,4 @@
-"""ListTransactions: the transactional ids that this broker coordinates, by state, producer, age, pattern."""
+"""ListTransactions: transactional ids that this broker coordinates, by state, producer, age or pattern."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def list_transactions(request: ListTransactionsRequest, context: RequestContext)
 
 
 def nothing(request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """There is not one shard; the request may be wrong nevertheless."""
+    """List no transactions, since there is no shard; an invalid request still gets its error."""
     from barnabas.transactions.listing import listed
 
     return at_once(listed(request, (), 0))
 
 
-def combine(answers: list[ListTransactionsResponse]) -> ListTransactionsResponse:
-    """One list; while a shard is still loading, its error instead: a part could be taken for all."""
+def combine(responses: list[ListTransactionsResponse]) -> ListTransactionsResponse:
+    """Combine the lists of all shards. An error of one shard replaces the list, which would be incomplete."""
     whole = ListTransactionsResponse()
-    for answer in answers:
-        if answer.error_code:
-            return ListTransactionsResponse(error_code=answer.error_code)
-        whole.unknown_state_filters = answer.unknown_state_filters  # all shards know the same states
-        whole.transaction_states += answer.transaction_states
+    for response in responses:
+        if response.error_code:
+            return ListTransactionsResponse(error_code=response.error_code)
+        whole.unknown_state_filters = response.unknown_state_filters  # all shards know the same states
+        whole.transaction_states += response.transaction_states
     return whole

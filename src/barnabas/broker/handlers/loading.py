@@ -1,4 +1,4 @@
-"""Loading all handlers: each module of this folder declares its endpoints when it is imported."""
+"""Imports all handlers: each module of this folder declares its endpoints when it is imported."""
 
 from __future__ import annotations
 

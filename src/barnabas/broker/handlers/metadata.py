@@ -1,7 +1,7 @@
 """Metadata: brokers, topics, partitions and their leaders, by name or by id.
 
-Missing topics are created where allowed, beside the response: it says UNKNOWN_TOPIC_OR_PARTITION, as Apache
-Kafka's does. Clients rely on that: a topic that was just deleted must not look like a new one.
+Missing topics are created where allowed, in the background: this response says UNKNOWN_TOPIC_OR_PARTITION, as
+Apache Kafka's does. Clients rely on that: a topic that was just deleted must not look like a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def metadata(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     missing = names_to_create(request, context)
     throttle_ms = create(missing, context) if missing else 0
-    response = answer(request, context)
+    response = build_response(request, context)
     if throttle_ms:
         response.throttle_time_ms = throttle_ms
         context.channel.mute(throttle_ms)
@@ -61,7 +61,7 @@ def names_to_create(request: MetadataRequest, context: RequestContext) -> list[s
 
 
 def create(names: list[str], context: RequestContext) -> int:
-    """Have valid names created beside this request, and return how long the client's quota throttles it."""
+    """Start to create topics with valid names. Out: how long the client's quota throttles it, in ms."""
     from barnabas.controller.topic_names import reason_invalid
 
     broker = context.broker
@@ -77,7 +77,7 @@ def create(names: list[str], context: RequestContext) -> int:
 
 
 def wanted(request: MetadataRequest, context: RequestContext) -> PackedTopics | Awaitable[PackedTopics]:
-    """The topics of the response; many that nobody asked for since they changed take a while."""
+    """The topics of the response, in the background if many of them must be encoded."""
     broker = context.broker
     image, cache = broker.image, broker.encoded_topics
     form = Form(context.version, request.include_topic_authorized_operations)
@@ -104,7 +104,7 @@ def images_in(topics: Sequence[TopicImage | Topic]) -> list[TopicImage]:
 def named(
     request: MetadataRequest, context: RequestContext, image: MetadataImage
 ) -> Sequence[TopicImage | Topic]:
-    """The topics that the request names, each once; those that are not there as errors."""
+    """The topics that the request names, each once; unknown topics as errors."""
     asked_for = request.topics or ()
     if is_mixed_up(request, context.version):
         return [
@@ -133,8 +133,8 @@ def is_mixed_up(request: MetadataRequest, version: int) -> bool:
     )
 
 
-def answer(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-    """All but the topics."""
+def build_response(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    """Build the response without its topics."""
     broker = context.broker
     if is_mixed_up(request, context.version):
         return MetadataResponse(cluster_id=None, controller_id=NO_CONTROLLER)

@@ -1,4 +1,4 @@
-"""OffsetCommit: how far a group has read is written down."""
+"""OffsetCommit: commits the offsets of a group."""
 
 from __future__ import annotations
 

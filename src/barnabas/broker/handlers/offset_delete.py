@@ -1,4 +1,4 @@
-"""OffsetDelete: committed offsets of some topics are forgotten."""
+"""OffsetDelete: deletes committed offsets of a group, by topic."""
 
 from __future__ import annotations
 

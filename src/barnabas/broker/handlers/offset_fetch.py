@@ -1,4 +1,4 @@
-"""OffsetFetch: how far groups have read, one of them (up to version 7) or several."""
+"""OffsetFetch: the committed offsets of one group (up to version 7) or several."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Combin
     if len(groups) == 1:
         return context.broker.groups.handle(groups[0].group_id, request, context)
 
-    def part(places: list[int]) -> OffsetFetchRequest:
+    def part(indexes: list[int]) -> OffsetFetchRequest:
         return OffsetFetchRequest(
-            groups=[groups[place] for place in places], require_stable=request.require_stable
+            groups=[groups[index] for index in indexes], require_stable=request.require_stable
         )
 
-    split = Split(part, lambda answer: answer.groups, lambda found: OffsetFetchResponse(groups=found))
+    split = Split(part, lambda response: response.groups, lambda found: OffsetFetchResponse(groups=found))
     return context.broker.groups.handle_by_key([group.group_id for group in groups], split, context)

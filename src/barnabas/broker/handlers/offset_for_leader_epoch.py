@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader epoch ended, so that clients and followers find where logs
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, with which clients and followers find where logs
 diverge (KIP-320).
 """
 
@@ -17,31 +17,31 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 from barnabas.runtime.pieces import Steps
 
 Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
-Answer = Topic.EpochEndOffset
+EpochEnd = Topic.EpochEndOffset
 
 
 @handles(OffsetForLeaderEpochRequest, "2-4", needs=describe_topics("topics.topic"))
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Awaitable[OffsetForLeaderEpochResponse]:
-    return context.broker.pieces.run(answer(request, context))
+    return context.broker.pieces.run(build_response(request, context))
 
 
-def answer(
+def build_response(
     request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Steps[OffsetForLeaderEpochResponse]:
-    """Epochs of a log that nobody asked for yet are read from a file."""
+    """Build the response in steps: the first look at the epochs of a log reads a file."""
     topics = []
     for topic in request.topics:
-        answers = []
+        results = []
         for asked in topic.partitions:
             try:
                 partition = context.broker.partitions.leader(topic.topic, asked.partition)
                 partition.check_epoch_strictly(asked.current_leader_epoch)
                 epoch, end_offset = partition.epoch_end(asked.leader_epoch)
-                answers.append(Answer(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset))
+                results.append(EpochEnd(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset))
             except KafkaError as error:
-                answers.append(Answer(partition=asked.partition, error_code=error.code))
+                results.append(EpochEnd(partition=asked.partition, error_code=error.code))
             yield
-        topics.append(Topic(topic=topic.topic, partitions=answers))
+        topics.append(Topic(topic=topic.topic, partitions=results))
     return OffsetForLeaderEpochResponse(topics=topics)

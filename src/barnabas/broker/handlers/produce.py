@@ -1,9 +1,9 @@
-"""Produce: batches into the logs of partitions that this broker leads.
+"""Produce: appends batches to the logs of partitions that this broker leads.
 
-Batches are checked, given their offsets in place and staged; the tick writes them and then answers. With
-acks=0 nothing is answered, and an error closes the connection, which is the only way to tell. Batches of
-transactions are verified first, large ones that have to be read are validated in a thread (`preparing`).
-Versions 13 and later name topics by id.
+Batches are checked, get their offsets in place and are staged; the tick writes them and sends the responses.
+With acks=0 there is no response: an error closes the connection. Batches of transactions are verified first.
+Large batches whose records must be read are validated in a thread (`preparing`). Versions 13 and later name
+topics by id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.produce_layout import Placed
 
 Topic = ProduceResponse.TopicProduceResponse
-Answer = Topic.PartitionProduceResponse
+PartitionResponse = Topic.PartitionProduceResponse
 ACKS = (-1, 0, 1)
 ALL = -1
 TOPIC_IDS_SINCE = 13
@@ -66,9 +66,9 @@ async def when_verified(
     verified: Awaitable[Verified],
     appended: Sequence[Placed],
 ) -> Message | None:
-    """The coordinator has to write first."""
-    answer = append(request, context, await verified, appended)
-    return answer if answer is None or isinstance(answer, Message) else await answer
+    """Append after the transaction coordinator has verified the partitions."""
+    result = append(request, context, await verified, appended)
+    return result if result is None or isinstance(result, Message) else await result
 
 
 async def when_prepared(
@@ -77,7 +77,7 @@ async def when_prepared(
     verified: Verified | None,
     prepared: Awaitable[PreparedBatches],
 ) -> Message | None:
-    """The batches are validated in a thread first."""
+    """Append after a thread has validated the batches."""
     return append_validated(request, context, verified, await prepared)
 
 
@@ -87,7 +87,7 @@ def append(
     verified: Verified | None,
     appended: Sequence[Placed],
 ) -> Message | Awaitable[Message | None] | None:
-    """Append the batches that are not `appended` yet, and answer."""
+    """Append the batches that are not `appended` yet, and respond."""
     try:
         prepared = None
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
@@ -125,7 +125,7 @@ def append_validated(
     failed = False
     done = 0
     for data in request.topic_data:
-        answers = []
+        results = []
         for given in data.partition_data:
             try:
                 if acks not in ACKS:
@@ -157,8 +157,8 @@ def append_validated(
                     log_start = partition.log.log_start_offset
                 if acks == ALL and not partition.state.has_no_followers:
                     waits.append((partition, base_offset))
-                answers.append(
-                    Answer(
+                results.append(
+                    PartitionResponse(
                         index=given.index,
                         base_offset=base_offset,
                         log_append_time_ms=append_time_ms,
@@ -168,15 +168,15 @@ def append_validated(
             except NeedsThread:
                 raise
             except KafkaError as error:
-                if verified is None and not failed and not topics and not answers:
-                    # Nothing is appended yet: the one batch may be that of a transaction without a name.
+                if verified is None and not failed and not topics and not results:
+                    # Nothing is appended yet: a transactional batch may lack its transactional id.
                     refusal = producing.missing_transactional_id(request)
                     if refusal is not None:
                         return refuse_all(request, context, refusal)
                 failed = True
-                answers.append(refused(given.index, error, context, data.name, data.topic_id))
-        if answers:
-            topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=answers))
+                results.append(refused(given.index, error, context, data.name, data.topic_id))
+        if results:
+            topics.append(Topic(name=data.name, topic_id=data.topic_id, partition_responses=results))
     if acks == 0:
         if failed:
             context.channel.refuse("a batch sent with acks=0 was refused")
@@ -191,16 +191,16 @@ def append_validated(
 
 
 def tell_leaders(response: ProduceResponse, context: RequestContext) -> None:
-    """Who leads instead, so that the client need not ask for metadata (KIP-951)."""
+    """Add the current leaders, so that the client need not ask for metadata (KIP-951)."""
     topics = context.broker.image.topics
     leaders: dict[int, None] = {}
     for topic in response.responses:
         known = topics.by_name.get(topic.name) if topic.name else topics.by_id.get(topic.topic_id)
-        for answer in topic.partition_responses:
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and known is not None:
-                found = known.partitions.get(answer.index)
+        for result in topic.partition_responses:
+            if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and known is not None:
+                found = known.partitions.get(result.index)
                 if found is not None:
-                    answer.current_leader = Answer.LeaderIdAndEpoch(
+                    result.current_leader = PartitionResponse.LeaderIdAndEpoch(
                         leader_id=found.leader, leader_epoch=found.leader_epoch
                     )
                     leaders[found.leader] = None
@@ -213,7 +213,7 @@ def tell_leaders(response: ProduceResponse, context: RequestContext) -> None:
 
 
 def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaError) -> Message | None:
-    """Nothing of the request is looked at."""
+    """Refuse all partitions of a request with one error."""
     if request.acks == 0:
         context.channel.refuse(f"a request sent with acks=0 was refused: {error.message}")
         return None
@@ -223,7 +223,7 @@ def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaErr
                 name=data.name,
                 topic_id=data.topic_id,
                 partition_responses=[
-                    Answer(
+                    PartitionResponse(
                         index=given.index,
                         error_code=error.code,
                         base_offset=-1,
@@ -237,18 +237,24 @@ def refuse_all(request: ProduceRequest, context: RequestContext, error: KafkaErr
     )
 
 
-def refused(index: int, error: KafkaError, context: RequestContext, topic: str, topic_id: bytes) -> Answer:
-    answer = Answer(index=index, error_code=error.code, base_offset=-1, error_message=error.message or None)
+def refused(
+    index: int, error: KafkaError, context: RequestContext, topic: str, topic_id: bytes
+) -> PartitionResponse:
+    result = PartitionResponse(
+        index=index, error_code=error.code, base_offset=-1, error_message=error.message or None
+    )
     metrics = context.broker.metrics.topic(topic)
     metrics.failed_produce_requests += 1
     by_the_log = error.code in REFUSED_BY_THE_LOG and not isinstance(error, NotVerified)
     if by_the_log or isinstance(error, RecordsRejected):
         partitions = context.broker.partitions
         found = partitions.get(topic, index) or partitions.get_by_id(topic_id, index)
-        answer.log_start_offset = found.log.log_start_offset if found is not None else -1
+        result.log_start_offset = found.log.log_start_offset if found is not None else -1
     if isinstance(error, RecordsRejected):
-        answer.record_errors = [
-            Answer.BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+        result.record_errors = [
+            PartitionResponse.BatchIndexAndErrorMessage(
+                batch_index=batch_index, batch_index_error_message=message
+            )
             for batch_index, message in error.record_errors
         ]
-    return answer
+    return result

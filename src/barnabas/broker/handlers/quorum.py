@@ -1,8 +1,8 @@
-"""The quorum's own requests, on controllers' listeners: who leads, and the metadata log itself.
+"""Requests of the quorum, on controllers' listeners: elections, and replication of the metadata log.
 
-Vote 0-2 (2 has pre-votes, KIP-996), BeginQuorumEpoch 0-1, EndQuorumEpoch 0-1 (1 names directories and
-endpoints, KIP-853), Fetch 4-18 (17 names the replica's directory, 18 how far it knows the log to be
-committed, KIP-1166), FetchSnapshot 0-1; AddRaftVoter 0-1 and RemoveRaftVoter 0, which brokers pass on, and
+Vote 0-2 (2 has pre-votes, KIP-996), BeginQuorumEpoch 0-1, EndQuorumEpoch 0-1 (1 has directories and
+endpoints, KIP-853), Fetch 4-18 (17 has the replica's directory, 18 the high watermark that it knows,
+KIP-1166), FetchSnapshot 0-1; AddRaftVoter 0-1 and RemoveRaftVoter 0, which brokers forward, and
 UpdateRaftVoter 0.
 """
 

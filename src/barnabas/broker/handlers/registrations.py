@@ -1,7 +1,7 @@
 """BrokerRegistration, BrokerHeartbeat, ControllerRegistration: how nodes join a cluster and stay in it.
 
-BrokerRegistration 0-4, BrokerHeartbeat 0-2, ControllerRegistration 0. They are asked of the active controller
-directly; another one answers NOT_CONTROLLER.
+BrokerRegistration 0-4, BrokerHeartbeat 0-2, ControllerRegistration 0. Nodes send them to the active
+controller; another controller responds NOT_CONTROLLER.
 """
 
 from __future__ import annotations

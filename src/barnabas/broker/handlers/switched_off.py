@@ -1,10 +1,11 @@
-"""APIs of features that this node does not have, answered as Apache Kafka does where they are switched off.
+"""APIs of features that this node lacks, with the responses of Apache Kafka where they are switched off.
 
-Clients probe with SaslHandshake on plaintext listeners, tools ask DescribeAcls at every interval, and
-programs that guess a broker's version look for keys: an API that is not announced, or a connection that is
-closed, makes them fail. Security: no SASL on the listener, no authorizer, no secret for tokens. Share groups
-and streams groups: UNSUPPORTED_VERSION, as with `share.version=0` and `streams.version=0`.
-Message classes are imported when the first request comes, so that a start does not pay for them.
+Clients probe with SaslHandshake on plaintext listeners, tools send DescribeAcls periodically, and programs
+that guess a broker's version look for API keys. They fail if an API is not announced or the connection is
+closed. Security: no SASL on the listener, no authorizer, no secret for tokens. Share groups and streams
+groups: UNSUPPORTED_VERSION, as with `share.version=0` and `streams.version=0`.
+
+Message classes are imported with the first request, so that the start does not wait for them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BOTH = "broker controller"
 BROKER = "broker"
 USER = "User"
 NO_TIME = -1
-REQUESTER_SINCE = 3  # CreateDelegationToken names who asked (KIP-373)
+REQUESTER_SINCE = 3  # the response of CreateDelegationToken has the requester (KIP-373)
 NO_TOKENS = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 NO_AUTHORIZER = {"error_code": ErrorCode.SECURITY_DISABLED, "error_message": "No Authorizer is configured."}
 NO_SHARE_GROUPS = "Share groups are not supported by this broker."
@@ -33,20 +34,20 @@ Build = Callable[[Any, RequestContext, Any], Message]
 """Makes the response from the request, its context and the response's class."""
 
 
-def answers(key: ApiKey, versions: str, need: Need, build: Build, listeners: str = BROKER) -> None:
+def serve_refusal(key: ApiKey, versions: str, need: Need, build: Build, listeners: str = BROKER) -> None:
     def refuse(request: Any, context: RequestContext) -> Message:
         return build(request, context, response_class(key))
 
     handles(key, versions, needs=need, listeners=listeners)(refuse)
 
 
-def as_a_whole(**fields: Any) -> Build:
+def single_error(**fields: Any) -> Build:
     """One error for the whole request."""
     return lambda request, context, response: response(**fields)
 
 
 def unsupported(message: str) -> Build:
-    return as_a_whole(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
+    return single_error(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
 
 
 def acls_not_created(request: Any, context: RequestContext, response: Any) -> Message:
@@ -74,7 +75,7 @@ def token_not_created(request: Any, context: RequestContext, response: Any) -> M
 
 
 def groups_not_described(message: str) -> Build:
-    """The error in each group that was asked for."""
+    """The error in each group of the request."""
 
     def build(request: Any, context: RequestContext, response: Any) -> Message:
         described = [
@@ -99,7 +100,7 @@ def share_offsets_not_described(request: Any, context: RequestContext, response:
 
 
 def share_state_refused(result_name: str) -> Build:
-    """The error in each partition that was asked for."""
+    """The error in each partition of the request."""
 
     def build(request: Any, context: RequestContext, response: Any) -> Message:
         result = getattr(response, result_name)
@@ -124,53 +125,55 @@ def share_state_refused(result_name: str) -> Build:
 
 read_group, describe_groups = needs.read_group("group_id"), needs.describe_groups("group_ids")
 no_share, no_streams = unsupported(NO_SHARE_GROUPS), unsupported(NO_STREAMS_GROUPS)
-no_token_time = as_a_whole(error_code=NO_TOKENS, expiry_timestamp_ms=NO_TIME)
+no_token_time = single_error(error_code=NO_TOKENS, expiry_timestamp_ms=NO_TIME)
 
-answers(
+serve_refusal(
     ApiKey.SASL_HANDSHAKE,
     "0-1",
     needs.NOTHING,
-    as_a_whole(error_code=ErrorCode.ILLEGAL_SASL_STATE),
+    single_error(error_code=ErrorCode.ILLEGAL_SASL_STATE),
     BOTH,
 )
-answers(
+serve_refusal(
     ApiKey.SASL_AUTHENTICATE,
     "0-2",
     needs.NOTHING,
-    as_a_whole(
+    single_error(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",
     ),
     BOTH,
 )
-answers(
+serve_refusal(
     ApiKey.DESCRIBE_ACLS,
     "1-3",
     needs.describe_cluster(),
-    as_a_whole(
+    single_error(
         error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
     ),
     BOTH,
 )
-answers(ApiKey.CREATE_ACLS, "1-3", needs.alter_cluster(), acls_not_created, BOTH)
-answers(ApiKey.DELETE_ACLS, "1-3", needs.alter_cluster(), acls_not_deleted, BOTH)
-answers(ApiKey.CREATE_DELEGATION_TOKEN, "1-3", needs.NOTHING, token_not_created, BOTH)
-answers(ApiKey.RENEW_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
-answers(ApiKey.EXPIRE_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
-answers(ApiKey.DESCRIBE_DELEGATION_TOKEN, "1-3", needs.NOTHING, as_a_whole(error_code=NO_TOKENS), BOTH)
+serve_refusal(ApiKey.CREATE_ACLS, "1-3", needs.alter_cluster(), acls_not_created, BOTH)
+serve_refusal(ApiKey.DELETE_ACLS, "1-3", needs.alter_cluster(), acls_not_deleted, BOTH)
+serve_refusal(ApiKey.CREATE_DELEGATION_TOKEN, "1-3", needs.NOTHING, token_not_created, BOTH)
+serve_refusal(ApiKey.RENEW_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
+serve_refusal(ApiKey.EXPIRE_DELEGATION_TOKEN, "1-2", needs.NOTHING, no_token_time, BOTH)
+serve_refusal(
+    ApiKey.DESCRIBE_DELEGATION_TOKEN, "1-3", needs.NOTHING, single_error(error_code=NO_TOKENS), BOTH
+)
 
-answers(ApiKey.SHARE_GROUP_HEARTBEAT, "1-1", read_group, no_share)
-answers(ApiKey.SHARE_GROUP_DESCRIBE, "1-1", describe_groups, groups_not_described(NO_SHARE_GROUPS))
-answers(ApiKey.SHARE_FETCH, "1-2", read_group, no_share)
-answers(ApiKey.SHARE_ACKNOWLEDGE, "1-2", read_group, no_share)
-answers(
+serve_refusal(ApiKey.SHARE_GROUP_HEARTBEAT, "1-1", read_group, no_share)
+serve_refusal(ApiKey.SHARE_GROUP_DESCRIBE, "1-1", describe_groups, groups_not_described(NO_SHARE_GROUPS))
+serve_refusal(ApiKey.SHARE_FETCH, "1-2", read_group, no_share)
+serve_refusal(ApiKey.SHARE_ACKNOWLEDGE, "1-2", read_group, no_share)
+serve_refusal(
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     "0-1",
     needs.describe_groups("groups.group_id"),
     share_offsets_not_described,
 )
-answers(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "0-0", read_group, no_share)
-answers(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0-0", needs.delete_groups("group_id"), no_share)
+serve_refusal(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "0-0", read_group, no_share)
+serve_refusal(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "0-0", needs.delete_groups("group_id"), no_share)
 for state, last_version, result in (
     (ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, "InitializeStateResult"),
     (ApiKey.READ_SHARE_GROUP_STATE, 0, "ReadStateResult"),
@@ -178,7 +181,7 @@ for state, last_version, result in (
     (ApiKey.DELETE_SHARE_GROUP_STATE, 0, "DeleteStateResult"),
     (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, "ReadStateSummaryResult"),
 ):
-    answers(state, f"0-{last_version}", needs.cluster_action(), share_state_refused(result))
+    serve_refusal(state, f"0-{last_version}", needs.cluster_action(), share_state_refused(result))
 
-answers(ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", read_group, no_streams)
-answers(ApiKey.STREAMS_GROUP_DESCRIBE, "0-0", describe_groups, groups_not_described(NO_STREAMS_GROUPS))
+serve_refusal(ApiKey.STREAMS_GROUP_HEARTBEAT, "0-0", read_group, no_streams)
+serve_refusal(ApiKey.STREAMS_GROUP_DESCRIBE, "0-0", describe_groups, groups_not_described(NO_STREAMS_GROUPS))

@@ -1,4 +1,4 @@
-"""SyncGroup: members of a classic group get their assignments from their leader."""
+"""SyncGroup: members of a classic group get their assignments, which the group leader computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions and PushTelemetry: clients send metrics that somebody subscribed to (KIP-714)."""
+"""GetTelemetrySubscriptions and PushTelemetry: clients push the metrics of their subscriptions (KIP-714)."""
 
 from __future__ import annotations
 

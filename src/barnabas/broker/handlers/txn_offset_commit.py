@@ -1,7 +1,7 @@
-"""TxnOffsetCommit: how far a group has read, written down with the producer's transaction.
+"""TxnOffsetCommit: commits the offsets of a group in a producer's transaction.
 
-The partition that keeps the group's offsets is verified as part of the transaction first, or becomes part of
-it (version 5 and later); then the offsets are pending until the transaction ends.
+The partition that stores the group's offsets is first verified as part of the transaction, or added to it
+(version 5 and later). The offsets are pending until the transaction ends.
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ def level_of(version: int) -> Level:
 async def commit_later(
     request: TxnOffsetCommitRequest, context: RequestContext, host: GroupHost, verified: Awaitable[Verified]
 ) -> Message | None:
-    answer = commit(request, context, host, await verified)
-    return await resolved(answer) if isinstance(answer, Deferred) else answer
+    response = commit(request, context, host, await verified)
+    return await resolved(response) if isinstance(response, Deferred) else response
 
 
 def commit(
     request: TxnOffsetCommitRequest, context: RequestContext, host: GroupHost, verified: Verified
 ) -> Message | Deferred | None:
-    """The host may not be the group's any more, if the coordinator of the transaction took its time."""
+    """Commit after verification; the host may have lost its group while it waited."""
     verification = verified[host.partition]
     try:
         if isinstance(verification, NotVerified):
             raise verification
         refuse = partial(refused, request, context)
-        answer = host.commit_in_transaction(request, context, verification, refuse)
+        response = host.commit_in_transaction(request, context, verification, refuse)
     except KafkaError as error:
         return refused(request, context, error)
-    return host.respond(answer, context)
+    return host.respond(response, context)
 
 
 def refused(request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError) -> Message:
-    """The error for every partition that there is."""
+    """The response with the error for every partition that exists."""
     from barnabas.groups.offsets.transactional_commit import TransactionalCommit
     from barnabas.metadata.steps import at_once
 

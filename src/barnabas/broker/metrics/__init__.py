@@ -1,7 +1,7 @@
-"""Metrics of a broker under Kafka's names: counted where things happen, read when Prometheus asks.
+"""Metrics of a broker under Kafka's names: counted where events happen, read when Prometheus scrapes.
 
-`Metrics` hands out counters that the hot path increments as plain attributes, and keeps callbacks for what
-can be looked up. `serve_metrics` answers GET /metrics on the broker's own loop.
+`Metrics` has counters that the hot path increments as plain attributes, and callbacks for values that are
+looked up at each scrape. `serve_metrics` serves GET /metrics on the broker's event loop.
 """
 
 from barnabas.broker.metrics.counters import ApiMetrics, TopicMetrics

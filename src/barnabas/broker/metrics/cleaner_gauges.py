@@ -1,4 +1,4 @@
-"""What the log cleaner shows: looked up at each scrape, under Kafka's names.
+"""Metrics of the log cleaner, looked up at each scrape, under Kafka's names.
 
 In: the cleaner. Out: callbacks registered with the broker's metrics.
 """

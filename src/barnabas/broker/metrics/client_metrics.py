@@ -1,8 +1,8 @@
-"""Metrics of clients on the broker's own page: a receiver to name in `metric.reporters`
+"""Metrics that clients push, on the broker's own page: a receiver to name in `metric.reporters`
 (`barnabas.broker.metrics.client_metrics:ClientMetrics`).
 
-In: what clients push. Out: one gauge a client and metric, the newest value; totals that come as differences
-are added up. The clients heard of last are kept, a bounded number of them.
+In: payloads of clients. Out: one gauge for each client and metric with the newest value; deltas are added up.
+A bounded number of clients is kept: those that pushed last.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Counters for the hot path: slotted objects whose attributes are incremented where something happens.
+"""Counters for the hot path: slotted objects whose attributes are incremented where events happen.
 
 In: one call for each request, `+=` for bytes and messages. Out: totals, and percentiles from a histogram
 whose buckets are an eighth of a power of two wide, so that a percentile is wrong by at most an eighth.
-Does not know: names, labels, who reads.
+Does not know: names, labels, scrapes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ BUCKETS = 512
 
 
 class ApiMetrics:
-    """How often an API was called, and how long its answers took."""
+    """The number of requests to an API, and how long they took."""
 
     __slots__ = ("buckets", "earlier_buckets", "earlier_count", "total_ns")
 
     def __init__(self) -> None:
         self.total_ns = 0
         self.buckets = [0] * BUCKETS
-        self.earlier_buckets = [0] * BUCKETS  # what `rotate` set aside
+        self.earlier_buckets = [0] * BUCKETS  # the histogram before the last `rotate`
         self.earlier_count = 0  # requests that are in neither histogram any more
 
     def observe(self, duration_ns: int) -> None:
@@ -34,7 +34,7 @@ class ApiMetrics:
         self.buckets[(shift << 3) + (duration_ns >> shift)] += 1
 
     def observe_many(self, duration_ns: int, count: int) -> None:
-        """Several requests that were answered together."""
+        """Count several requests that were responded to together."""
         self.total_ns += duration_ns * count
         shift = max(duration_ns.bit_length() - 4, 0)
         self.buckets[(shift << 3) + (duration_ns >> shift)] += count
@@ -44,21 +44,21 @@ class ApiMetrics:
         return self.earlier_count + sum(self.earlier_buckets) + sum(self.buckets)
 
     def rotate(self) -> None:
-        """Forget the older half of the histogram, so that percentiles tell of now."""
+        """Drop the older histogram, so that percentiles describe recent requests."""
         self.earlier_count += sum(self.earlier_buckets)
         self.earlier_buckets = self.buckets
         self.buckets = [0] * BUCKETS
 
 
 def recent_buckets(apis: Sequence[ApiMetrics]) -> list[int]:
-    """One histogram of what several counters saw of late."""
+    """Combine the recent histograms of several counters."""
     return [
         sum(row) for row in zip(*(b for api in apis for b in (api.buckets, api.earlier_buckets)), strict=True)
     ]
 
 
 def percentiles_ns(buckets: Sequence[int], shares: Sequence[float]) -> list[float]:
-    """The durations below which these shares of all requests stay; 0 when there were none."""
+    """The durations that these shares of all requests stay below; 0 if there were none."""
     total = sum(buckets)
     if total == 0:
         return [0.0] * len(shares)

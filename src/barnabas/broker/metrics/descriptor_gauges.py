@@ -1,4 +1,4 @@
-"""What is shown of descriptors: how many each use may take and has taken, and which connections were refused.
+"""Metrics of file descriptors: the limit and the use of each share, and refused connections.
 
 In: the shares, the listeners. Out: callbacks registered with the metrics. Kafka has none of these.
 """

@@ -1,8 +1,8 @@
-"""GET /metrics on the broker's own loop: as much HTTP as a scrape needs.
+"""GET /metrics on the broker's event loop: as much HTTP as a scrape needs.
 
-In: metrics, an address. Out: an asyncio server; its sockets tell the port when 0 was asked for. Requests,
-their number and their time are bounded; long answers are made in pieces (`runtime.pieces`), so that clients
-of the broker do not wait.
+In: metrics, an address. Out: an asyncio server; its sockets tell the port if 0 was configured. The size, the
+number and the time of requests are bounded. Long responses are built in pieces (`runtime.pieces`), so that
+clients of the broker do not wait.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from barnabas.runtime.pieces import Pieces, Steps
 
 REQUEST_BYTES_MAX = 8192
 REQUEST_SECONDS_MAX = 5.0
-CONNECTIONS_MAX = 16  # that are answered
-REFUSED_MAX = 16  # more that hear that they are too many; all others are closed unread
+CONNECTIONS_MAX = 16  # that are served at a time
+REFUSED_MAX = 16  # more that get status 503; all others are closed unread
 BACKLOG = 16
 LINES_A_STEP = 64
 
@@ -25,7 +25,7 @@ LINES_A_STEP = 64
 async def serve_metrics(
     metrics: Metrics, host: str, port: int, pieces: Pieces | None = None
 ) -> asyncio.Server:
-    """Listen and answer until the returned server is closed; OSError when the address cannot be bound."""
+    """Serve until the returned server is closed. OSError: the address cannot be bound."""
     long_work = pieces if pieces is not None else Pieces(perf_counter)
     open_connections = 0
 
@@ -40,7 +40,7 @@ async def serve_metrics(
                 is_crowded = open_connections > CONNECTIONS_MAX
                 await one_request(metrics, long_work, reader, writer, crowded=is_crowded)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # a scraper that went away, was too slow or talked too much: nobody to answer
+            pass  # the scraper disconnected, was too slow or sent too much
         finally:
             open_connections -= 1
             writer.close()
@@ -79,7 +79,7 @@ async def one_request(
 
 
 def render(metrics: Metrics, now_ms: int) -> Steps[bytes]:
-    """The text of one scrape."""
+    """Build the text of one scrape."""
     text: list[str] = []
     for family in metrics.families(now_ms):
         yield

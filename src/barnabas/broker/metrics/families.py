@@ -1,7 +1,7 @@
-"""Families of samples: what one scrape shows, and its text in Prometheus' exposition format.
+"""Families of samples: what one scrape returns, as text in Prometheus' exposition format.
 
-In: a name, a type, a sentence, and (suffix, labels, value) for each sample. Out: lines.
-Does not know: where values come from, or the network.
+In: a name, a type, a help text, and (suffix, labels, value) for each sample. Out: lines.
+Does not know: where values come from, the network.
 """
 
 from __future__ import annotations
@@ -41,4 +41,4 @@ def number_text(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if isinstance(value, bool) else str(value)  # "False" is no number
+    return str(int(value)) if isinstance(value, bool) else str(value)  # Prometheus does not parse "False"

@@ -1,6 +1,6 @@
-"""What a broker shows besides its counters: looked up at each scrape, under Kafka's names.
+"""Gauges of a broker, looked up at each scrape, under Kafka's names.
 
-In: the broker and its listeners. Out: callbacks registered with its metrics.
+In: the broker and its listeners. Out: callbacks registered with the broker's metrics.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.broker.wire.server import Listener
     from barnabas.storage.logs.log import Log
 
-LATE_BY_MS = 5 * 60 * 1000  # what a coordinator may take to abort a transaction
+LATE_BY_MS = 5 * 60 * 1000  # the time that a coordinator has to abort a transaction
 
 
 def register(broker: Broker, listeners: Sequence[Listener]) -> None:
@@ -24,7 +24,7 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
     partitions = broker.partitions
 
     def of_each_log(value: str) -> Iterable[tuple[dict[str, str], float]]:
-        for partition in list(partitions):  # it is read with pauses
+        for partition in list(partitions):  # a copy, since the caller reads it with pauses
             where = {"topic": partition.topic, "partition": str(partition.index)}
             yield where, LOG_VALUES[value][1](partition.log)
 
@@ -97,7 +97,7 @@ def register(broker: Broker, listeners: Sequence[Listener]) -> None:
 
 
 def with_producers(broker: Broker) -> Iterable[Partition]:
-    """Partitions that somebody has asked for their producers."""
+    """Partitions whose producer state is loaded."""
     return (partition for partition in broker.partitions if partition.log.producers_loaded)
 
 

@@ -1,4 +1,4 @@
-"""What a group coordinator shows: looked up at each scrape, under Kafka's names.
+"""Metrics of the group coordinator, looked up at each scrape, under Kafka's names.
 
 In: the coordinator and its shards. Out: callbacks registered with the broker's metrics.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Labelled = Iterable[tuple[dict[str, str], float]]
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
-COUNTED_MS = 20  # for so long a count holds, which is longer than gauges of one scrape are apart
+COUNTED_MS = 20  # a count is used again for this long, so that all gauges of a scrape share it
 MANAGER = "kafka.coordinator.group", "GroupMetadataManager"
 COORDINATOR = "kafka.server", "group-coordinator-metrics"
 
@@ -60,7 +60,7 @@ def classic_count(groups: GroupCoordinator) -> int:
 
 
 class ClassicCounts:
-    """Counts classic groups once for all gauges of a scrape: there may be tens of thousands."""
+    """Counts classic groups once for all gauges of a scrape, since there may be tens of thousands."""
 
     def __init__(self, groups: GroupCoordinator, clock: Clock) -> None:
         self._groups = groups

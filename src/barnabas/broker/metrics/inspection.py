@@ -1,8 +1,8 @@
-"""A node described for people, as it is at this moment: loop, tasks, tick, waiting responses, queues.
+"""A description of a node's current state for people: event loop, tasks, tick, waiting responses, queues.
 
 In: a node that runs, or is starting. Out: lines of text, bounded in number and length. Objects are described
-by what they hold: numbers as they are, containers by their length, so that a new queue shows by itself. Looks
-only, changes nothing. Does not know: who asked, where lines go.
+by their attributes: numbers as they are, containers by their length, so that a new queue shows by itself.
+Reads only. Does not know: who requested it, where the lines go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LINES_MAX = 400
 LINE_CHARS_MAX = 400
 TASK_KINDS_MAX = 60
-CHANNELS_MAX = 20  # of each listener, those with most in their queues
+CHANNELS_MAX = 20  # of each listener: those with the longest queues
 AWAITS_MAX = 20
 NUMBERS = (bool, int, float)
 
@@ -51,7 +51,7 @@ def all_lines(node: Node, watch: LoopWatch) -> Iterator[str]:
 
 
 def parts_of(broker: Broker, listener: Listener) -> dict[str, object]:
-    """Those whose queues tell what the node is doing."""
+    """The objects whose queues show what the node is doing."""
     found: dict[str, object] = {
         "tick": listener.tick,
         "receive memory": listener.tick.arena,
@@ -71,7 +71,7 @@ def parts_of(broker: Broker, listener: Listener) -> dict[str, object]:
 
 
 def summary(thing: Any) -> str:
-    """What an object holds: its numbers, and how long its containers are; what is empty or 0 is left out."""
+    """An object's numbers, and the lengths of its containers, without those that are 0."""
     found = []
     for name in sorted(attribute_names(thing)):
         value = getattr(thing, name, None)
@@ -81,7 +81,7 @@ def summary(thing: Any) -> str:
         elif isinstance(value, Sized) and not isinstance(value, str | bytes | memoryview):
             try:
                 count = len(value)
-            except Exception:  # whatever it is, others can be described
+            except Exception:  # an attribute without a length must not hide the others
                 continue
             if count:
                 found.append(f"{name.strip('_')} has {count}")
@@ -127,7 +127,7 @@ def api_name(key: int) -> str:
 
 
 def of_tasks() -> Iterator[str]:
-    """Tasks, those that wait at the same place together."""
+    """Tasks, grouped by the line where they wait."""
     tasks = asyncio.all_tasks()
     places = Counter(place_of(task) for task in tasks)
     yield f"tasks: {len(tasks)}"
@@ -136,7 +136,7 @@ def of_tasks() -> Iterator[str]:
 
 
 def place_of(task: asyncio.Task[Any]) -> str:
-    """The coroutine, and the line in code that is not asyncio's where it waits."""
+    """The coroutine of a task, and the line outside of asyncio where it waits."""
     coroutine: Any = task.get_coro()
     name, place = getattr(coroutine, "__qualname__", str(coroutine)), ""
     for _ in range(AWAITS_MAX):

@@ -1,8 +1,7 @@
-"""From Kafka's MBeans to Prometheus: the names that the JMX exporter's example for Kafka gives.
+"""Prometheus names for Kafka's MBeans, as the JMX exporter's example configuration for Kafka builds them.
 
 In: domain, type and name of an MBean (`kafka.server`, `BrokerTopicMetrics`, `BytesInPerSec`). Out: the name
-in small letters, `PerSec` as a counter's `_total`, and the labels' values escaped. docs/metrics.md tells the
-rule to people.
+in lower case, with `_total` instead of `PerSec`, and escaped label values. docs/metrics.md explains the rule.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Loggers as a resource: their levels, shown and changed while running, in Kafka's words for them.
+"""Loggers as a configurable resource: their levels, read and changed while running, with Kafka's names.
 
-In: changes of levels. Out: Python's loggers with those levels, until the process ends; nothing is written
-down, as in Kafka. `root` is the logger that all others inherit from. Does not know: where lines go.
+In: changes of levels. Out: Python's loggers with those levels, until the process ends; as in Kafka, nothing
+is stored. `root` is the logger that all others inherit from. Does not know: where log lines go.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OURS = "barnabas"
 
 
 def known() -> dict[str, logging.Logger]:
-    """Our loggers by name, the root of all among them."""
+    """The loggers of Barnabas by name, and the root logger."""
     found = {ROOT: logging.getLogger()}
     for name, logger in sorted(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and (name == OURS or name.startswith(f"{OURS}.")):
@@ -36,7 +36,7 @@ def known() -> dict[str, logging.Logger]:
 
 
 def levels(names: Collection[str] | None = None) -> dict[str, str]:
-    """The level in force of each logger, its own or inherited."""
+    """The effective level of each logger, its own or inherited."""
     return {
         name: level_name(logger.getEffectiveLevel())
         for name, logger in known().items()
@@ -66,7 +66,7 @@ def check_node(name: str, node_id: int) -> None:
 
 
 def check(changes: Collection[Any]) -> None:
-    """Raise KafkaError unless all changes can be made; each has name, config_operation and value."""
+    """Raise KafkaError unless all changes are valid; each has name, config_operation and value."""
     loggers = known()
     for change in changes:
         operation = change.config_operation
@@ -102,7 +102,7 @@ def check_logger(loggers: dict[str, logging.Logger], name: str) -> None:
 
 
 def apply(changes: Collection[Any]) -> None:
-    """Make changes that were checked."""
+    """Apply changes that `check` accepted."""
     logging.addLevelName(TRACE, "TRACE")
     loggers = known()
     for change in changes:

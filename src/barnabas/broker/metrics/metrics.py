@@ -1,7 +1,7 @@
-"""The metrics of one broker: counters by topic and API, and callbacks for what is looked up at each scrape.
+"""The metrics of one broker: counters by topic and API, and callbacks for values looked up at each scrape.
 
-In: increments on what `topic` and `api` hand out, callbacks registered once. Out: families under Kafka's
-names. Does not know: what the callbacks look at, HTTP.
+In: increments of the counters that `topic` and `api` return, callbacks registered once. Out: families under
+Kafka's names. Does not know: what the callbacks look up, HTTP.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ LabelledValues = Callable[[], Iterable[tuple[Labels, float]]]
 
 
 class Metrics:
-    __slots__ = ("_apis", "_gone", "_lookups", "_rotated_ms", "_topics")
+    __slots__ = ("_apis", "_deleted_topics", "_lookups", "_rotated_ms", "_topics")
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicMetrics] = {}
-        self._gone = TopicMetrics()  # deleted topics: totals of the broker never fall
+        self._deleted_topics = TopicMetrics()  # their counts stay in the broker's totals, which never fall
         self._apis: dict[tuple[int, int], ApiMetrics] = {}
         self._lookups: list[tuple[str, str, str, LabelledValues]] = []
         self._rotated_ms = 0
 
-    # -- for who counts ------------------------------------------------------------------------------
+    # -- counting ------------------------------------------------------------------------------
 
     def topic(self, name: str) -> TopicMetrics:
         found = self._topics.get(name)
@@ -55,10 +55,10 @@ class Metrics:
         return found
 
     def forget_topic(self, name: str) -> None:
-        """A topic that is gone shows no more; what it counted stays in the totals."""
+        """Show a deleted topic no more; its counts stay in the totals."""
         found = self._topics.pop(name, None)
         if found is not None:
-            self._gone.add(found)
+            self._deleted_topics.add(found)
 
     def api(self, key: int, version: int = 0) -> ApiMetrics:
         found = self._apis.get((key, version))
@@ -71,19 +71,19 @@ class Metrics:
         self.gauges(domain, kind, name, help, lambda: [({}, value())])
 
     def gauges(self, domain: str, kind: str, name: str, help: str, values: LabelledValues) -> None:
-        """Show several values with labels, such as the size of each partition's log. What `values` gives is
-        read with pauses: it must not be of something that changes meanwhile."""
+        """Show several values with labels, such as the size of each partition's log. The result of `values`
+        is read with pauses, so it must not depend on a container that may change meanwhile."""
         self._lookups.append((prometheus_name(domain, kind, name), "gauge", help, values))
 
     def counter(self, domain: str, kind: str, name: str, help: str, value: Value) -> None:
         """Show a number that only grows, named `...PerSec` in Kafka."""
         self._lookups.append((counter_name(domain, kind, name), "counter", help, lambda: [({}, value())]))
 
-    # -- for who reads -------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
 
     def families(self, now_ms: int) -> Iterator[Family | None]:
-        """All families, one at a time, so that who writes them out may pause in between; `None` says that a
-        pause is welcome within a long one."""
+        """Yield all families, so that the caller may pause between them, and None within long ones, where it
+        may pause too."""
         yield from self._topic_families()
         yield from self._api_families()
         for name, kind, help, values in list(self._lookups):
@@ -103,7 +103,7 @@ class Metrics:
         for attribute, (name, help) in TOPIC_COUNTERS.items():
             family = Family(counter_name("kafka.server", "BrokerTopicMetrics", name), "counter", help)
             counts = [(topic, getattr(counters, attribute)) for topic, counters in topics]
-            family.add(getattr(self._gone, attribute) + sum(count for _, count in counts))
+            family.add(getattr(self._deleted_topics, attribute) + sum(count for _, count in counts))
             for number, (topic, count) in enumerate(counts, 1):
                 family.add(count, {"topic": topic})
                 if not number % VALUES_A_STEP:
@@ -140,7 +140,7 @@ class Metrics:
 
 
 def request_names(key: int) -> tuple[str, ...]:
-    """How Kafka labels a request; fetches show twice, together and by who fetches."""
+    """Kafka's labels of a request; a fetch has two: all fetches, and those of consumers."""
     try:
         name = "".join(part.capitalize() for part in ApiKey(key).name.split("_"))
     except ValueError:

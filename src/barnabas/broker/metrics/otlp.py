@@ -1,7 +1,7 @@
-"""OTLP metrics, read: names, attributes and numbers out of a MetricsData message of OpenTelemetry.
+"""Reads OTLP metrics: names, attributes and numbers of an OpenTelemetry MetricsData message.
 
 In: protobuf bytes, as Kafka clients send them (KIP-714). Out: one `Point` for each number; histograms and
-whatever else is unknown are skipped. ValueError where the bytes are no message. Does not know: clients.
+unknown fields are skipped. ValueError: the bytes are malformed. Does not know: clients.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Point:
     name: str
     attributes: Attributes
     value: float
-    is_delta: bool  # what came since the last one, not a level or a total
+    is_delta: bool  # the change since the last point, not a level or a total
 
 
 def points(payload: bytes) -> Iterator[Point]:

@@ -1,6 +1,6 @@
-"""What a node shows of the quorum: looked up at each scrape, under Kafka's names.
+"""Metrics of the quorum, looked up at each scrape, under Kafka's names.
 
-In: the node's place in the quorum. Out: callbacks registered with its metrics.
+In: the node's quorum. Out: callbacks registered with the broker's metrics.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def register(broker: Broker) -> None:
 
 
 def state(quorum: Quorum) -> str:
-    """Kafka's word for the role."""
+    """Kafka's name of the role."""
     name = type(quorum.member.role).__name__.lower()
     if name == "elected":
         return "leader"

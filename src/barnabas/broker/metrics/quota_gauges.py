@@ -1,4 +1,4 @@
-"""What quotas show: rates, tokens and waits of limited clients, and how fast connections come.
+"""Metrics of quotas: rates, tokens and throttle times of limited clients, and connection rates.
 
 In: the broker's quotas and connection limits. Out: callbacks registered with its metrics, under Kafka's
 names. Clients without a limit are not measured, as in Kafka without quotas.

@@ -1,6 +1,6 @@
-"""What a broker shows of its replicas: who is in sync, who follows, and how that changes.
+"""Metrics of replicas and their in-sync state, under Kafka's names.
 
-In: the broker. Out: callbacks registered with its metrics, under Kafka's names.
+In: the broker. Out: callbacks registered with the broker's metrics.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Metrics of clients (KIP-714): who is asked for which, how often, and who takes what they send.
+"""Metrics of clients (KIP-714): which clients push which metrics how often, and which receivers get them.
 
 In: subscriptions from the metadata, requests of clients, receivers that `metric.reporters` names as Python
-entry points: `package.module:Name`, made without arguments, with `export_metrics(client, payload)` and, if it
-likes, `attach(metrics)`; a payload is OTLP MetricsData. Out: answers, and payloads handed on. Without a
-receiver the APIs are not announced, and clients send nothing. Does not know: what is in a payload.
+entry points: `package.module:Name`, created without arguments, with `export_metrics(client, payload)` and
+optionally `attach(metrics)`; a payload is OTLP MetricsData. Out: responses, and payloads for the receivers.
+Without a receiver the APIs are not announced, and clients push nothing. Does not know: what is in a payload.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.telemetry")
 REPORTERS = "metric.reporters"
 ALL_METRICS = "*"
-INTERVAL_MS = 300_000  # while nothing is subscribed to
+INTERVAL_MS = 300_000  # of clients without a subscription
 INSTANCES_MAX = 16_384
-UNPACKED_TIMES_MAX = 10  # a payload may be this much larger than telemetry.max.bytes when it is unpacked
-COMPRESSIONS = (4, 3, 1, 2)  # zstd, lz4, gzip, snappy: the order is a preference
+UNPACKED_TIMES_MAX = 10  # a decompressed payload may be this many times telemetry.max.bytes
+COMPRESSIONS = (4, 3, 1, 2)  # zstd, lz4, gzip, snappy, in the order of preference
 RESERVED_IDS = (NULL_UUID, NULL_UUID[:-1] + b"\x01")
 
 
@@ -44,7 +44,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TelemetryClient:
-    """Who sent metrics."""
+    """The client that pushed metrics."""
 
     instance_id: str
     client_id: str
@@ -54,16 +54,16 @@ class TelemetryClient:
 
 
 @dataclass(slots=True)
-class Instance:
-    """A client, what it is to send, and when it did."""
+class ClientInstance:
+    """A client: the metrics that it should push, and when it last did."""
 
     version: int
     subscription_id: int
     metrics: list[str]
     interval_ms: int
-    asked_ms: float = float("-inf")
+    subscribed_ms: float = float("-inf")
     pushed_ms: float = float("-inf")
-    is_ending: bool = False
+    is_terminating: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -73,45 +73,45 @@ class Telemetry:
         self._random_bytes = random_bytes
         self._receivers: list[Receiver] = []
         self._subscriptions: dict[str, Subscription] = {}
-        self._version = 0  # of the subscriptions: clients are asked anew when it changes
-        self._instances: dict[bytes, Instance] = {}
-        self.take_reporters()
-        self.take(broker.image)
+        self._version = 0  # of the subscriptions: when it changes, clients must get theirs again
+        self._instances: dict[bytes, ClientInstance] = {}
+        self.load_reporters()
+        self.apply_subscriptions(broker.image)
 
-    # -- what is configured ----------------------------------------------------------------------
+    # -- configuration ----------------------------------------------------------------------
 
     @property
     def has_receivers(self) -> bool:
         return bool(self._receivers)
 
-    def take_reporters(self) -> None:
+    def load_reporters(self) -> None:
         self._receivers = list(receivers(self._broker.settings[REPORTERS]))
         for receiver in self._receivers:
             attach = getattr(receiver, "attach", None)
             if attach is not None:
                 attach(self._broker.metrics)
 
-    def take(self, image: MetadataImage) -> None:
-        """Put the subscriptions of the metadata in force."""
+    def apply_subscriptions(self, image: MetadataImage) -> None:
+        """Apply the subscriptions of the metadata."""
         found = {}
         for resource, values in image.configs.by_resource.items():
             if resource.type == ResourceType.CLIENT_METRICS:
                 try:
                     found[resource.name] = subscription(resource.name, values)
                 except (SettingsError, KeyError) as error:
-                    log.warning("subscription %s is not in force: %s", resource.name, error)
+                    log.warning("the subscription %s is invalid and ignored: %s", resource.name, error)
         self._subscriptions = found
         self._version += 1
 
-    # -- what clients ask and send ---------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------
 
     def subscribe(self, instance_id: bytes, context: RequestContext) -> GetTelemetrySubscriptionsResponse:
         if instance_id == NULL_UUID:
             instance_id = self._random_bytes(16)
         instance, now_ms = self._instance(instance_id, context), self._now_ms()
-        if now_ms - max(instance.asked_ms, instance.pushed_ms) < instance.interval_ms:
+        if now_ms - max(instance.subscribed_ms, instance.pushed_ms) < instance.interval_ms:
             raise too_early(instance_id)
-        instance.asked_ms = now_ms
+        instance.subscribed_ms = now_ms
         return GetTelemetrySubscriptionsResponse(
             client_instance_id=instance_id,
             subscription_id=instance.subscription_id,
@@ -130,22 +130,24 @@ class Telemetry:
         try:
             self._check_push(instance_id, instance, request)
         finally:
-            instance.is_ending = instance.is_ending or request.terminating
+            instance.is_terminating = instance.is_terminating or request.terminating
         if request.metrics:
-            self._hand_on(instance_id, request, context)
+            self._export(instance_id, request, context)
 
-    def _check_push(self, instance_id: bytes, instance: Instance, request: PushTelemetryRequest) -> None:
+    def _check_push(
+        self, instance_id: bytes, instance: ClientInstance, request: PushTelemetryRequest
+    ) -> None:
         now_ms = self._now_ms()
-        if instance.is_ending:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "the client said that it would end")
-        is_early = instance.asked_ms <= instance.pushed_ms and (
+        if instance.is_terminating:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the client has sent its last metrics already")
+        is_early = instance.subscribed_ms <= instance.pushed_ms and (
             now_ms - instance.pushed_ms < instance.interval_ms
         )
         if is_early and not request.terminating:
             raise too_early(instance_id)
         instance.pushed_ms = now_ms
         if request.subscription_id != instance.subscription_id:
-            raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, "the subscription has changed: ask again")
+            raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, "the subscription has changed: get it again")
         if request.compression_type not in (0, *COMPRESSIONS):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {request.compression_type} is unknown"
@@ -153,7 +155,7 @@ class Telemetry:
         if len(request.metrics) > self._broker.settings["telemetry.max.bytes"]:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, "more than telemetry.max.bytes")
 
-    def _hand_on(self, instance_id: bytes, request: PushTelemetryRequest, context: RequestContext) -> None:
+    def _export(self, instance_id: bytes, request: PushTelemetryRequest, context: RequestContext) -> None:
         from barnabas.records.compression import Compression, decompress
 
         limit = self._broker.settings["telemetry.max.bytes"] * UNPACKED_TIMES_MAX
@@ -168,32 +170,32 @@ class Telemetry:
             payload = bytes(decompress(Compression(request.compression_type), request.metrics, limit))
             for receiver in self._receivers:
                 receiver.export_metrics(client, payload)
-        except Exception as error:  # a receiver is somebody else's code
-            log.warning("metrics of client %s were not taken: %s", client.client_id, error)
-            raise KafkaError(ErrorCode.INVALID_RECORD, "the metrics could not be taken") from error
+        except Exception as error:  # receivers are code of other packages
+            log.warning("a receiver failed on metrics of the client %s: %s", client.client_id, error)
+            raise KafkaError(ErrorCode.INVALID_RECORD, "a receiver could not process the metrics") from error
 
-    def _instance(self, instance_id: bytes, context: RequestContext) -> Instance:
+    def _instance(self, instance_id: bytes, context: RequestContext) -> ClientInstance:
         found = self._instances.get(instance_id)
         if found is not None and found.version == self._version:
             return found
         attributes = found.attributes if found is not None else attributes_of(instance_id, context)
-        new = self._asked_of(instance_id, attributes)
+        new = self._new_instance(instance_id, attributes)
         if found is not None:
-            new.is_ending = found.is_ending
+            new.is_terminating = found.is_terminating
         self._instances.pop(instance_id, None)
         while len(self._instances) >= INSTANCES_MAX:
             self._instances.pop(next(iter(self._instances)))
         self._instances[instance_id] = new
         return new
 
-    def _asked_of(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
+    def _new_instance(self, instance_id: bytes, attributes: Mapping[str, str]) -> ClientInstance:
         matching = [each for each in self._subscriptions.values() if each.matches(attributes)]
         metrics = sorted({metric for each in matching for metric in each.metrics})
         if ALL_METRICS in metrics:
             metrics = [ALL_METRICS]
         interval_ms = min((each.interval_ms for each in matching), default=INTERVAL_MS)
         mark = zlib.crc32(f"{metrics}{interval_ms}".encode() + instance_id)
-        return Instance(
+        return ClientInstance(
             version=self._version,
             subscription_id=mark - (1 << 32) if mark >= 1 << 31 else mark,
             metrics=metrics,
@@ -224,8 +226,8 @@ def receivers(names: Iterable[str]) -> Iterable[Receiver]:
             continue
         try:
             found = getattr(import_module(module), attribute)()
-        except Exception as error:  # a reporter is somebody else's code
-            log.error("%s of %s cannot be made: %s", name, REPORTERS, error)
+        except Exception as error:  # receivers are code of other packages
+            log.error("cannot create %s, named in %s: %s", name, REPORTERS, error)
             continue
         if callable(getattr(found, "export_metrics", None)):
             yield found

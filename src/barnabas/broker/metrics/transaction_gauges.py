@@ -1,4 +1,4 @@
-"""What a transaction coordinator shows: looked up at each scrape, under Kafka's names.
+"""Metrics of the transaction coordinator, looked up at each scrape, under Kafka's names.
 
 In: the coordinator and its shards. Out: callbacks registered with the broker's metrics.
 """

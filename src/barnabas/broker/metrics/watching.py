@@ -1,9 +1,9 @@
-"""To see inside a process: crashes, slow callbacks, unforeseen errors, and a dump of its state on SIGUSR1.
+"""Diagnostics of a process: crashes, slow callbacks, unexpected errors, and a dump of its state on SIGUSR1.
 
 In: a node and its loop. Out: log lines and metrics. `faulthandler` writes the stacks of all threads to
-standard error on a crash, and on SIGUSR1 at once, also while a callback holds the loop; the rest of the dump
-follows when the loop comes to it. Not for simulations, which have a handler of their own.
-Does not know: what a node is made of (see `inspection`).
+standard error on a crash, and on SIGUSR1 at once, also while a callback blocks the loop; the rest of the dump
+follows when the loop runs again. Not for simulations, which have a handler of their own.
+Does not know: what a node consists of (see `inspection`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Watching:
         self._has_signals = threading.current_thread() is threading.main_thread()
 
     def start(self) -> None:
-        """Before the node is started: what happens then is seen, too."""
+        """Start before the node, so that its start is watched too."""
         if self._loop.get_exception_handler() is None:
             self._loop.set_exception_handler(self._callback_failed)
         self.watch.start()
@@ -44,11 +44,11 @@ class Watching:
     def stop(self) -> None:
         self.watch.stop()
 
-    def show(self) -> None:
-        """The node has started: its metrics tell of the loop, its log of what holds it."""
+    def register_metrics(self) -> None:
+        """Register metrics of the loop, and log slow callbacks from now on; the node has started."""
         self.watch.logs_slow_callbacks = (
             self._has_signals
-        )  # else names are missing, and the lag alone is shown
+        )  # needs a signal; without it only the lag is measured
         metrics, kind, watch = self._node.broker.metrics, ("barnabas.server", "EventLoop"), self.watch
         metrics.gauge(
             *kind,
@@ -70,16 +70,16 @@ class Watching:
         )
 
     def dump(self) -> None:
-        """Write what the node does at this moment to the log."""
+        """Write the current state of the node to the log."""
         from barnabas.broker.metrics.inspection import lines_of  # rarely needed
 
-        log.warning("state of the node, as asked for by %s:", DUMP_SIGNAL.name)
+        log.warning("state of the node, requested by %s:", DUMP_SIGNAL.name)
         for line in lines_of(self._node, self.watch):
             log.warning("  %s", line)
         log.warning("end of the state")
 
     def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback or a task has raised, and nobody else noticed: logged, counted, and the node goes on."""
+        """Log and count an exception of a callback or task that nothing else caught; the node continues."""
         error, message = context.get("exception"), context.get("message") or "a callback failed"
         if isinstance(error, OSError) and "transport" in context:
             log.info("a connection failed: %s (%s)", error, message)
@@ -96,9 +96,9 @@ class Watching:
 
 
 def enable_faulthandler() -> None:
-    """After the loop's own handler of the signal, which is called behind it."""
+    """Enable `faulthandler`. Call it after the loop has set its handler of the signal, which is chained."""
     try:
         faulthandler.enable(sys.stderr)
         faulthandler.register(DUMP_SIGNAL, sys.stderr, all_threads=True, chain=True)
     except (AttributeError, ValueError, OSError) as error:  # standard error is no file
-        log.info("no stacks are written on faults: %s", error)
+        log.info("cannot write stacks on faults: %s", error)

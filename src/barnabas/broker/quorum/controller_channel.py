@@ -1,9 +1,9 @@
-"""The way to the active controller: a call where it is this node's own, else a request to where it is.
+"""Requests to the active controller: a call if it is on this node, else a request over the network.
 
-In: controller requests, of this broker itself (`send`) or of its clients (`handle`, which puts them into an
-Envelope as Kafka does). Out: the controller's answers. Who leads is what the quorum knows; NOT_CONTROLLER and
-broken connections are tried again until patience ends.
-Does not know: what is asked.
+In: requests of this broker (`send`) or of its clients (`handle`, which puts them into an Envelope, as Kafka
+does). Out: the controller's responses. The quorum knows which node leads. NOT_CONTROLLER and broken
+connections are retried until the timeout.
+Does not know: what the requests mean.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from barnabas.quorum.quorum import Quorum
     from barnabas.raft.leader_hint import LeaderHint
 
-Ask = Callable[[Address, float], Coroutine[Any, Any, Any]]
+AskRemote = Callable[[Address, float], Coroutine[Any, Any, Any]]
 AskOwn = Callable[["Controller"], Awaitable[Any]]
 RETRY_MS = 50
-PATIENCE_MS = 30_000  # as `request.timeout.ms`: then whoever waits has given up
+REQUEST_TIMEOUT_MS = 30_000  # as `request.timeout.ms`: clients stop waiting then
 PRINCIPAL_VERSION = 0
 OWN_LANE, FORWARD_LANE = "controller", "forward"
 
@@ -44,14 +44,14 @@ class ControllerChannel:
         quorum: Quorum,
         connections: Connections,
         controller: Controller | None,
-        request_timeout_ms: int = PATIENCE_MS,
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> None:
         self._quorum = quorum
         self._connections = connections
         self._controller = controller  # this node's own, active or not
         self._timeout_ms = request_timeout_ms
-        self._waiting: dict[asyncio.Future[None], None] = {}  # for whoever leads to lead on
-        # Waits until this broker has applied what its own controller decided, where clients may expect that.
+        self._waiting: dict[asyncio.Future[None], None] = {}  # resolved when the leader changes
+        # Waits until this broker has applied what its own controller decided, as clients expect.
         self.when_applied: Callable[[], Awaitable[None]] | None = None
         quorum.on_leader_change.append(self._leader_changed)
 
@@ -69,14 +69,14 @@ class ControllerChannel:
     def kraft_version(self) -> int:
         return self._quorum.kraft_version
 
-    async def send(self, request: Message, *, patience_ms: float | None = None, lane: str = OWN_LANE) -> Any:
-        """The active controller's answer to this node's own request. Without one in time the answer says so:
+    async def send(self, request: Message, *, timeout_ms: float | None = None, lane: str = OWN_LANE) -> Any:
+        """Send a request of this node to the active controller. After the timeout the response has the error
         REQUEST_TIMED_OUT."""
-        return await self._until_answered(
+        return await self._retry(
             request,
             lambda controller: controller.handle(request),
             lambda address, left_ms: self._connections.ask(address, request, left_ms, lane),
-            patience_ms,
+            timeout_ms,
         )
 
     async def handle(
@@ -86,8 +86,8 @@ class ControllerChannel:
         charge_mutations: Callable[[int], None] = unlimited,
         context: RequestContext | None = None,
     ) -> Any:
-        """The controller's answer to a client's request, in the version that the client spoke. A controller
-        that loses its office meanwhile answers nobody: the next one is asked."""
+        """Send a client's request to the active controller, in the version that the client used. If the
+        controller changes meanwhile, the next one gets the request."""
 
         async def forward(address: Address, left_ms: float) -> Any:
             if context is None:  # the broker asks for itself
@@ -95,45 +95,44 @@ class ControllerChannel:
             return await self._forward(address, request, context, left_ms)
 
         async def ask_own(controller: Controller) -> Any:
-            answer = await controller.handle(request, version, charge_mutations)
+            response = await controller.handle(request, version, charge_mutations)
             if self.when_applied is not None:
                 await self.when_applied()
-            return answer
+            return response
 
-        return await self._until_answered(request, ask_own, forward, None)
+        return await self._retry(request, ask_own, forward, None)
 
-    async def _until_answered(
-        self, request: Message, ask_own: AskOwn, ask: Ask, patience_ms: float | None
+    async def _retry(
+        self, request: Message, ask_own: AskOwn, ask_remote: AskRemote, timeout_ms: float | None
     ) -> Any:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (self._timeout_ms if patience_ms is None else patience_ms) / 1000
+        deadline = loop.time() + (self._timeout_ms if timeout_ms is None else timeout_ms) / 1000
         while True:
-            answer = await self._try(ask_own, ask, max(deadline - loop.time(), 0.001) * 1000)
-            if answer is not None:
-                return answer
+            response = await self._try(ask_own, ask_remote, max(deadline - loop.time(), 0.001) * 1000)
+            if response is not None:
+                return response
             if loop.time() + RETRY_MS / 1000 >= deadline:
                 error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the active controller could not be reached")
                 return refusal(request, error)
             await asyncio.sleep(RETRY_MS / 1000)
 
-    async def _try(self, ask_own: AskOwn, ask: Ask, left_ms: float) -> Any:
-        """The answer, or None where trying again may help."""
+    async def _try(self, ask_own: AskOwn, ask_remote: AskRemote, left_ms: float) -> Any:
+        """Return the response, or None if a retry may help."""
         controller = self._controller
         if controller is not None and controller.is_active:
-            answer = await ask_own(controller)
+            response = await ask_own(controller)
         else:
             leading = self._quorum.leader_hint
             if leading.leader_id < 0 or not leading.host:
                 return None
             try:
-                answer = await self._while_leading(ask(Address(leading.host, leading.port), left_ms))
+                response = await self._while_leading(ask_remote(Address(leading.host, leading.port), left_ms))
             except PeerUnreachable:
                 return None
-        return None if is_not_controller(answer) else answer
+        return None if is_not_controller(response) else response
 
     async def _while_leading(self, asking: Coroutine[Any, Any, Any]) -> Any:
-        """The answer of the active controller, for as long as it is that: one that was paused answers never,
-        or late."""
+        """Wait for the response while the node leads. A node that was paused may respond late or never."""
         task = asyncio.ensure_future(asking)
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[over] = None
@@ -141,7 +140,7 @@ class ControllerChannel:
             await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise PeerUnreachable("another controller is the active one now")
+            raise PeerUnreachable("another controller is active now")
         finally:
             task.cancel()
             self._waiting.pop(over, None)
@@ -163,22 +162,22 @@ class ControllerChannel:
             request_principal=principal(context.user),
             client_host_address=packed(context.host),
         )
-        answer = await self._connections.ask(address, envelope, left_ms, lane=FORWARD_LANE)
-        if answer.error_code == ErrorCode.NOT_CONTROLLER:
-            raise PeerUnreachable("it is not the active controller any more")
-        if answer.error_code != ErrorCode.NONE:
-            return refusal(request, KafkaError(ErrorCode(answer.error_code)), version)
-        return decode_response(answer.response_data or b"", apis.response_class(key), key, version)
+        response = await self._connections.ask(address, envelope, left_ms, lane=FORWARD_LANE)
+        if response.error_code == ErrorCode.NOT_CONTROLLER:
+            raise PeerUnreachable("the node is not the active controller any more")
+        if response.error_code != ErrorCode.NONE:
+            return refusal(request, KafkaError(ErrorCode(response.error_code)), version)
+        return decode_response(response.response_data or b"", apis.response_class(key), key, version)
 
 
 def principal(user: str) -> bytes:
-    """A user as Kafka's default principal is written: the version, then the fields."""
+    """Encode a user as Kafka's default principal: the version, then the fields."""
     data = DefaultPrincipalData(type="User", name=user, token_authenticated=False)
     return PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(PRINCIPAL_VERSION)
 
 
 def packed(host: str) -> bytes:
-    """An address as bytes; clients without one (a socket in the file system) come from here."""
+    """An address as bytes; the loopback address for clients without one (Unix sockets)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.inet_pton(family, host.partition("%")[0])

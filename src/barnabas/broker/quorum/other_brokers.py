@@ -1,8 +1,8 @@
-"""Requests to other brokers of the cluster: markers of transactions, questions to their coordinators.
+"""Requests to other brokers of the cluster: markers of transactions, and verifications.
 
-In: a broker id, a request. Out: the answer; KafkaError NETWORK_EXCEPTION where there is none. Connections are
-made by need, to the listener that brokers use among themselves.
-Does not know: what is asked.
+In: a broker id, a request. Out: the response; KafkaError NETWORK_EXCEPTION if there is none. Connections go
+to the inter-broker listener and are opened when needed.
+Does not know: what the requests mean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OtherBrokers:
         self._connections = Connections(f"broker-{broker.node_id}", self._timeout_ms)
 
     async def ask(self, broker_id: int, request: Message, lane: str) -> Any:
-        """The answer of a broker. Requests of different lanes do not wait for each other."""
+        """Send a request and return the response. Requests of different lanes do not wait for each other."""
         registered = self._broker.image.cluster.brokers.get(broker_id)
         listener = self._broker.settings.inter_broker_listener_name
         endpoint = registered.listeners.get(listener) if registered is not None else None

@@ -1,7 +1,7 @@
-"""Connections to other nodes: one for each address and lane, made by need, made again when broken.
+"""Connections to other nodes: one for each address and lane, opened when needed, reopened when broken.
 
-In: addresses, requests. Out: answers, in the newest version that both sides know, or `PeerUnreachable`.
-Does not know: what is asked, whom to ask next.
+In: addresses, requests. Out: responses, in the newest version that both sides support, or `PeerUnreachable`.
+Does not know: what the requests mean, which node to try next.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Connections:
                 return await connection.send(request, apis.response_class(key), timeout_ms=timeout_ms)
         except (ClientError, TimeoutError, ProtocolError, KafkaError) as error:
             self._drop(address, lane)
-            raise PeerUnreachable(str(error) or "no answer in time") from None
+            raise PeerUnreachable(str(error) or "no response in time") from None
 
     async def version_for(self, address: Address, request: type[Message], lane: str = "") -> int:
-        """The version that `ask` would use."""
+        """Return the version that `ask` would use."""
         try:
             return (await self._connection(address, lane)).version_for(request)
         except (ClientError, ProtocolError, KafkaError) as error:
@@ -77,7 +77,7 @@ class Connections:
             self._open[at] = done.result()
 
     def _drop(self, address: Address, lane: str) -> None:
-        """After a failure nothing is known of what may still come: the next request has a new connection."""
+        """Close a connection after a failure: a late response could be taken for that of the next request."""
         found = self._open.pop((address, lane), None)
         if found is not None:
             self._close(found)

@@ -1,8 +1,8 @@
-"""A node's seat in the quorum: its copy of the metadata, its controller if any, the way to the active one.
+"""A node's seat in the quorum: its metadata log, its controller if any, the controller channel.
 
 In: settings, the node's identity, its disk and clock. Out: `log`, `quorum`, `channel`, `controller`, started
-and stopped in order. A node that is its own quorum leads when `start` returns; others are as new as a leader
-was.
+and stopped in order. When `start` returns, a node that is its own quorum leads it; other nodes have caught up
+with the leader.
 Does not know: partitions, clients.
 """
 
@@ -64,7 +64,8 @@ class QuorumSeat:
         self.channel = ControllerChannel(self.quorum, self._connections, self.controller)
 
     async def start(self) -> None:
-        """Returns when the metadata here is as new as a leader's; on a node of its own, when it leads."""
+        """Return when this node has caught up with the leader; a node that is its own quorum, when it
+        leads."""
         controller, quorum = self.controller, self.quorum
         if controller is not None:
             controller.serve_with(AddRaftVoterRequest, lambda request: quorum.voter_changes.add(request))
@@ -89,7 +90,7 @@ class QuorumSeat:
         self._activating.add_done_callback(activated)
 
     async def _register(self) -> None:
-        """Tell the active controller where this one listens, once in its life."""
+        """Register the listeners of this controller with the active one, once for each start."""
         controller = self.controller
         assert controller is not None
         while True:
@@ -101,8 +102,8 @@ class QuorumSeat:
                 await self.channel.send(controller.registration())
             await asyncio.sleep(REGISTER_MS / 1000)
 
-    async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
-        """Returns when the committed metadata here is so."""
+    async def wait_until(self, holds: Callable[[MetadataImage], bool]) -> None:
+        """Return when `holds` is true for the committed metadata here."""
         if holds(self.log.image):
             return
         reached = asyncio.Event()
@@ -118,7 +119,7 @@ class QuorumSeat:
             self.log.remove_listener(look)
 
     async def stop(self) -> None:
-        """Decides nothing and follows nobody any more."""
+        """Stop the controller, and leave the quorum."""
         if self._registering is not None:
             self._registering.cancel()
             await asyncio.wait([self._registering])
@@ -134,7 +135,7 @@ class QuorumSeat:
 
 
 def activated(done: asyncio.Future[object]) -> None:
-    """The first decisions of an active controller are committed, or it is not active any more."""
+    """Log why a controller did not become active."""
     error = done.exception() if not done.cancelled() else None
     if error is not None and not isinstance(error, asyncio.CancelledError):
         log.warning("the controller did not become active: %s", str(error) or repr(error))

@@ -1,6 +1,6 @@
-"""The cluster as clients of one listener see it: which nodes there are, and where they can be reached.
+"""The cluster as clients of one listener see it: its nodes and their addresses.
 
-In: the metadata image. Out: nodes with the address of the listener that the client came by.
+In: the metadata image. Out: nodes with their address on the client's listener.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BrokerAddress(NamedTuple):
 
 
 def brokers(image: MetadataImage, listener: str, *, with_fenced: bool = False) -> list[BrokerAddress]:
-    """Brokers that have this listener; those that are fenced only if asked for."""
+    """Brokers with this listener; fenced ones only with `with_fenced`."""
     return [
         BrokerAddress(broker.id, at.host, at.port, broker.rack, broker.fenced)
         for broker in image.cluster.brokers.values()
@@ -39,7 +39,7 @@ def controllers(image: MetadataImage, listener: str) -> list[BrokerAddress]:
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration) -> list[int]:
-    """Replicas on brokers that are not there, or in a log directory that is not."""
+    """Replicas on fenced or missing brokers, or in an offline log dir."""
     alive = image.cluster.brokers
     offline = []
     for replica, directory in zip(partition.replicas, partition.directories, strict=True):
@@ -50,5 +50,5 @@ def offline_replicas(image: MetadataImage, partition: PartitionRegistration) -> 
 
 
 def has_directory(log_dirs: tuple[bytes, ...], directory: bytes) -> bool:
-    """Whether a directory id is one of the broker's, or one of the reserved ones that mean no failure."""
+    """Whether a directory id is one of the broker's, or a reserved id that means no failure."""
     return not log_dirs or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) or directory in log_dirs

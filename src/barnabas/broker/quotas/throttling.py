@@ -17,7 +17,7 @@ from barnabas.protocol import ApiKey, Message
 
 if TYPE_CHECKING:
     from barnabas.broker.api.context import RequestContext
-    from barnabas.broker.api.routes import Answer, Endpoint, Handler
+    from barnabas.broker.api.routes import Endpoint, Handler, HandlerResult
     from barnabas.broker.quotas.client_quotas import ClientQuotas
 
 NO_ACKS = 0
@@ -33,7 +33,7 @@ class Guard:
         quotas = self._quotas
         is_produce = endpoint.key == ApiKey.PRODUCE
 
-        def guarded(request: Any, context: RequestContext) -> Answer | Deferred:
+        def guarded(request: Any, context: RequestContext) -> HandlerResult | Deferred:
             channel, user, client_id = context.channel, context.user, context.client_id
             wait_ms = quotas.produced(user, client_id, channel.request_size) if is_produce else 0
             started = perf_counter_ns()
@@ -46,7 +46,7 @@ class Guard:
         return guarded
 
 
-def throttled(answer: Any, context: RequestContext, wait_ms: int) -> Answer | Deferred:
+def throttled(answer: Any, context: RequestContext, wait_ms: int) -> HandlerResult | Deferred:
     """The answer with the time in it, whenever it comes; the connection waits from then on."""
     channel = context.channel
     if isinstance(answer, Message):

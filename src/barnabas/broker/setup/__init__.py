@@ -1,1 +1,1 @@
-"""Before the first start: formatting log dirs, first credentials, the key of secrets."""
+"""Before the first start: formatting of log dirs, first credentials, the key of secrets."""

@@ -1,9 +1,8 @@
-"""Formatting: an empty folder becomes a node's, as Apache Kafka's storage tool does it.
+"""Formatting: prepares empty folders as the log dirs of a node, as Apache Kafka's storage tool does.
 
-In: the node's settings, a cluster id, the levels and users to begin with. Out: `meta.properties` and
-`bootstrap.checkpoint` in every log dir, the first voters in the metadata dir of a dynamic quorum; lines to
-print. Wrong requests and dirs of another cluster are a `FormatError` with one sentence, and nothing is
-written then.
+In: the node's settings, a cluster id, the first feature levels and users. Out: `meta.properties` and
+`bootstrap.checkpoint` in every log dir, and the first voters of a dynamic quorum in the metadata dir; lines
+to print. An invalid request, or a dir of another cluster, raises `FormatError`, and nothing is written.
 Does not know: command lines, running nodes.
 """
 
@@ -29,12 +28,12 @@ from barnabas.storage.files.names import META_PROPERTIES, METADATA_TOPIC
 
 
 class FormatError(Exception):
-    """Why a folder was not formatted, for a person to read."""
+    """Why nothing was formatted; the message is printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormatRequest:
-    """What may be asked for beyond the cluster id; the names are those of the tool's flags."""
+    """Options of a formatting; the names are those of the tool's flags."""
 
     release_version: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +57,7 @@ def format_directories(
     random_bytes: Callable[[int], bytes],
     disk: Disk = REAL_DISK,
 ) -> list[str]:
-    """Formats every log dir that is not formatted yet; one line a dir."""
+    """Format every log dir that is not formatted yet. Out: one line for each."""
     _check_quorum(settings, request)
     try:
         level = bootstrap_level(request.release_version, request.features)
@@ -73,7 +72,7 @@ def format_directories(
         return ["All of the log directories are already formatted."]
     bootstrap = snapshot_files.encode(records, level, 0, Membership(), 0, now_ms)
     lines = []
-    # The metadata dir last: a node that finds its metadata dir formatted finds all of them so.
+    # The metadata dir comes last: if it is formatted, all dirs are.
     for path in sorted(empty, key=lambda path: path == settings.metadata_log_dir):
         is_metadata = path == settings.metadata_log_dir and settings.is_controller
         directory_id = meta_properties.random_directory_id(random_bytes(16))
@@ -98,7 +97,7 @@ def format_directories(
 
 
 def holds_nothing(disk: Disk, path: str) -> bool:
-    """Whether a folder is not there, is empty, or holds what a formatting left that was not finished."""
+    """Whether a folder is missing, empty, or holds only files of an interrupted formatting."""
     if not disk.exists(path):
         return True
     if not disk.is_directory(path):
@@ -112,14 +111,14 @@ def holds_nothing(disk: Disk, path: str) -> bool:
 
 
 def make_folder(disk: Disk, path: str) -> None:
-    """A folder whose name outlives a loss of power, as what will be synced in it does."""
+    """Make a folder, and sync its parent, so that the folder survives a power loss."""
     if not disk.exists(path):
         disk.makedirs(path)
         disk.sync_directory(path.rstrip("/").rpartition("/")[0] or "/")
 
 
 def _check_quorum(settings: BrokerSettings, request: FormatRequest) -> None:
-    """Static and dynamic voters exclude each other, and a controller must know which it has."""
+    """Raise FormatError if static and dynamic voters are mixed, or a controller has neither."""
     if settings.voters:
         if request.is_dynamic:
             raise FormatError(
@@ -151,7 +150,7 @@ def _check_quorum(settings: BrokerSettings, request: FormatRequest) -> None:
 
 
 def _unformatted(disk: Disk, settings: BrokerSettings, cluster_id: str, ignore_formatted: bool) -> list[str]:
-    """The dirs to format. Formatted ones must be of this cluster and node, and be allowed to be there."""
+    """The dirs to format. FormatError: a formatted dir is of another cluster or node, or is not allowed."""
     paths = [path.rstrip("/") or "/" for path in settings.log_dirs]
     metadata_dir = settings.metadata_log_dir
     if metadata_dir not in paths:
@@ -204,7 +203,7 @@ def _standalone_voter(settings: BrokerSettings, directory_id: bytes) -> Voter:
 
 
 def _store_voters(disk: Disk, path: str, voters: Sequence[Voter], now_ms: int) -> None:
-    """The voters that a dynamic quorum begins with: a snapshot of nothing but them."""
+    """Write the first voters of a dynamic quorum: a snapshot that holds only them."""
     directory = f"{path}/{METADATA_TOPIC}-0"
     disk.makedirs(directory, exist_ok=True)
     membership = Membership(1, VoterSet.of(voters))

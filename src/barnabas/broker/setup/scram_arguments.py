@@ -1,8 +1,8 @@
-"""`--add-scram` of the format tool: `SCRAM-SHA-256=[name=alice,password=secret]` becomes a credential record.
+"""`--add-scram`: turns `SCRAM-SHA-256=[name=alice,password=secret]` into a credential record.
 
-In: the argument. Out: a UserScramCredentialRecord; ValueError with Kafka's sentence for a wrong one. The
-password is forgotten at once: only what proves it is kept (RFC 5802).
-Does not know: the exchange in which the credential is used.
+In: the argument. Out: a UserScramCredentialRecord; ValueError with Kafka's message for an invalid argument.
+The record does not hold the password, only keys derived from it (RFC 5802).
+Does not know: how a client authenticates with the credential.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The key that seals secrets: from the settings, or a file beside the metadata that only its owner reads.
+"""The key that encrypts secrets: from the settings, or a file that only its owner can read.
 
-In: settings, the disk, random bytes. Out: keys for `settings.secrets`, the one to seal with first. The file
-is made when the first secret is set on a node that has no `barnabas.secret.key`.
+In: settings, the disk, random bytes. Out: keys for `settings.secrets`; the first one encrypts. The file is
+created when the first secret is set on a node without `barnabas.secret.key`.
 """
 
 from __future__ import annotations

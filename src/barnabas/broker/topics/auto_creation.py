@@ -1,8 +1,8 @@
-"""Topics that clients create by asking for their metadata (`auto.create.topics.enable`).
+"""Topics that clients create by requesting their metadata (`auto.create.topics.enable`).
 
-In: names that nobody has. Out: CreateTopics requests to the controller, beside the requests that asked: as in
-Apache Kafka the client is told UNKNOWN_TOPIC_OR_PARTITION and finds the topic a moment later. A name is asked
-for once at a time, however many clients want it.
+In: names of missing topics. Out: CreateTopics requests to the controller, in the background: as in Apache
+Kafka the client's response says UNKNOWN_TOPIC_OR_PARTITION, and it finds the topic a moment later. Several
+clients that want the same topic cause one request.
 Does not know: responses, quotas.
 """
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.broker")
 
 ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-NAMES_MAX = 10_000  # being created at a time; clients ask again for others
-LOGGED_MAX = 10  # refused names of one request that the log shows
+NAMES_MAX = 10_000  # being created at a time; clients retry the others
+LOGGED_MAX = 10  # refused names of one request that get a log line
 
 
 class AutoCreation:
@@ -35,12 +35,12 @@ class AutoCreation:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """Those that nobody has asked the controller for yet, as many as may be asked for at a time."""
+        """The names that are not being created yet, up to the limit."""
         free = NAMES_MAX - len(self._names)
         return [name for name in dict.fromkeys(names) if name not in self._names][: max(free, 0)]
 
     def begin(self, names: Sequence[str]) -> None:
-        """Ask the controller for these topics, with the broker's defaults."""
+        """Start to create these topics with the broker's defaults."""
         self._names.update(names)
         task = self._broker.loop.create_task(self._create(names))
         self._tasks.add(task)
@@ -55,13 +55,13 @@ class AutoCreation:
         try:
             response = await self._broker.controller.handle(request)
         except Exception as error:
-            log.warning("topics that clients asked for were not created: %s", error)
+            log.warning("could not create topics that clients requested: %s", error)
         else:
             assert isinstance(response, CreateTopicsResponse)
             refused = [each for each in response.topics if each.error_code not in ALREADY_THERE]
             for each in refused[:LOGGED_MAX]:
                 code = ErrorCode(each.error_code).name
-                log.warning("topic %s was not created: %s %s", each.name, code, each.error_message)
+                log.warning("could not create the topic %s: %s %s", each.name, code, each.error_message)
         finally:
             self._names.difference_update(names)
 

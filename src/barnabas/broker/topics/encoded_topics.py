@@ -1,9 +1,9 @@
-"""Topics as Metadata responses tell them, encoded once and kept until they change.
+"""Topics of Metadata responses, encoded once and kept until they change.
 
-In: topics of an image, the version of a response. Out: their bytes, encoded in steps where they are not known
-yet; `encoder`, which puts them into a response. A topic's bytes hold for as long as the image has the same
-`TopicImage` and the brokers are the same, since offline replicas follow from both.
-Does not know: which topics a client asked for, and may see.
+In: topics of an image, the version of a response. Out: their bytes, encoded in steps if they are not cached;
+`encoder`, which puts them into a response. The bytes of a topic are valid while the image has the same
+`TopicImage` and the same brokers, since offline replicas depend on both.
+Does not know: which topics a client requested or may see.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Partition = Topic.MetadataResponsePartition
 Write = Callable[[Any], object]
 FLEXIBLE_SINCE = 9
 OPERATIONS_SINCE, CLUSTER_OPERATIONS_UNTIL, ERROR_CODE_SINCE = 8, 10, 13
-FORMS_MAX = 4  # versions that are kept: clients of a cluster speak few
+FORMS_MAX = 4  # cached at a time: clients of a cluster use few versions
 PARTITIONS_A_STEP = 16
 TOPICS_A_STEP = 64
 
 
 class Form(NamedTuple):
-    """Everything besides the topic that its bytes depend on."""
+    """What the bytes of a topic depend on besides the topic."""
 
     version: int
     wants_operations: bool
 
 
 class PackedTopics(list[Any]):
-    """The topics of a response, encoded already; as a list it is empty."""
+    """The encoded topics of a response. As a list it is empty."""
 
     def __init__(self, topic_count: int, data: bytes) -> None:
         self.topic_count = topic_count
@@ -58,7 +58,7 @@ class EncodedTopics:
         self._all: dict[Form, tuple[TopicsImage, PackedTopics]] = {}
 
     def missing(self, topics: Iterable[TopicImage], form: Form, image: MetadataImage) -> int:
-        """How many partitions would have to be encoded."""
+        """How many partitions of these topics are not cached."""
         known = self._known(form, image)
         count = 0
         for topic in topics:
@@ -68,7 +68,7 @@ class EncodedTopics:
         return count
 
     def all_packed(self, form: Form, image: MetadataImage) -> PackedTopics | None:
-        """All topics of the image, if they are known in this form."""
+        """All topics of the image, if they are cached in this form."""
         self._known(form, image)
         found = self._all.get(form)
         return found[1] if found is not None and found[0] is image.topics else None
@@ -82,7 +82,7 @@ class EncodedTopics:
     def pack(
         self, topics: Iterable[TopicImage | Topic], form: Form, image: MetadataImage
     ) -> Steps[PackedTopics]:
-        """Topics one behind the other; what is none of the image (an error) is encoded as it is."""
+        """Encode topics of the image with the cache, and others (errors) without."""
         parts: list[bytes] = []
         for topic in topics:
             if isinstance(topic, TopicImage):
@@ -130,7 +130,7 @@ class EncodedTopics:
         )
         tail_bytes = 4 * (version >= OPERATIONS_SINCE) + (version >= FLEXIBLE_SINCE)
         data = splice(encoded(head, version), tail_bytes, len(topic.partitions), b"".join(parts), version)
-        if image.cluster is self._cluster:  # else it was made of an older image than the others
+        if image.cluster is self._cluster:  # else it was encoded from an older image
             known[topic.id] = topic, data
         return data
 
@@ -148,7 +148,7 @@ def partition_of(index: int, found: PartitionRegistration, image: MetadataImage)
 
 
 def encoder(version: int) -> Callable[[MetadataResponse, Write], None]:
-    """As the codec's, for responses whose topics may be packed."""
+    """Make an encoder like the codec's, for responses whose topics may be `PackedTopics`."""
     plain = codec(MetadataResponse, version).encode
     tail_bytes = 4 * (OPERATIONS_SINCE <= version <= CLUSTER_OPERATIONS_UNTIL)
     tail_bytes += 2 * (version >= ERROR_CODE_SINCE) + (version >= FLEXIBLE_SINCE)
@@ -166,7 +166,7 @@ def encoder(version: int) -> Callable[[MetadataResponse, Write], None]:
 
 
 def splice(empty: bytes, tail_bytes: int, count: int, items: bytes, version: int) -> bytes:
-    """Put items into an array that was encoded without any; so many bytes follow it."""
+    """Put encoded items into an array that was encoded empty, `tail_bytes` before the end."""
     at = len(empty) - tail_bytes
     if version >= FLEXIBLE_SINCE:
         return b"".join((empty[: at - 1], varint(count + 1), items, empty[at:]))
@@ -185,7 +185,7 @@ def encoder_of(cls: type[Struct], version: int) -> Callable[[Any, Write], None]:
     source = EncodeSource(version, version >= FLEXIBLE_SINCE)
 
     def explain(struct: Struct, error: Exception) -> None:
-        """The exception that is raised next says why."""
+        """Add nothing: the exception that follows says why."""
 
     found: Callable[[Any, Write], None]
     found = compile_function(source, source.function(cls), f"<encode {cls.__name__} {version}>", explain)

@@ -1,1 +1,1 @@
-"""Upkeep: retention, cleaning, syncing, log dirs that fail, partitions that move between log dirs."""
+"""Background work on logs: retention, cleaning, syncing, failed log dirs, moves between log dirs."""

@@ -1,9 +1,8 @@
-"""Who does the cleaning: a process of its own, or a thread where the disk is not the real one.
+"""Workers that clean logs: a process, or a thread where the disk is not the real one.
 
-In: a `CleaningJob`, and what to do with each segment that is ready. Out: the statistics of the pass. The
-process is started with the first job and let go when there was none for a while, so that a broker at rest
-has none; it ends with the broker whatever happens. Does not know: which log, where segments go,
-checkpoints.
+In: a `CleaningJob`, and a function that places each cleaned segment. Out: the statistics of the pass. The
+process starts with the first job and stops after a while without jobs; it always ends with the broker.
+Does not know: which log, where segments go, checkpoints.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ MODULE = "barnabas.storage.compaction.worker"
 LINE_BYTES_MAX = 16 << 20
 IDLE_MS_MAX = 30_000
 
-Place = Callable[[CleanedGroup], Awaitable[bool]]
+PlaceSegment = Callable[[CleanedGroup], Awaitable[bool]]
 
 
 class Uncleanable(Exception):
-    """The log holds what cannot be cleaned."""
+    """The log has data that cannot be cleaned."""
 
 
 class Abandoned(Exception):
-    """The pass ended early: the log is gone, the broker stops, or the process died."""
+    """The pass ended early: the log was deleted, the broker stops, or the process died."""
 
 
 class Worker(Protocol):
-    async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
-        """Clean a log. `place` puts a segment where it belongs; False from it ends the pass. `Uncleanable`,
-        `Abandoned`, or `OSError` when the disk failed."""
+    async def clean(self, job: CleaningJob, place: PlaceSegment) -> CleaningStats:
+        """Clean a log. `place` replaces old segments with a cleaned one; if it returns False, the pass ends.
+        Raises `Uncleanable`, `Abandoned`, or `OSError` when the disk failed."""
 
-    async def rest(self, now_ms: int) -> None:
-        """There was nothing to do."""
+    async def idle(self, now_ms: int) -> None:
+        """Note that there was nothing to do."""
 
     async def stop(self) -> None:
-        """End the pass that is going on, if any: it answers with `Abandoned`. The next may begin after."""
+        """End the current pass, if any: its `clean` raises `Abandoned`. Another may begin afterwards."""
 
 
 class ProcessWorker:
-    """The real thing: see `storage.compaction.worker` for what is said."""
+    """Cleans in a process; `storage.compaction.worker` describes the messages."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
@@ -61,13 +60,13 @@ class ProcessWorker:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
-    async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
+    async def clean(self, job: CleaningJob, place: PlaceSegment) -> CleaningStats:
         self._idle_since_ms = None
         if self._process is None or self._process.returncode is not None:
             await self._start()
-        await self._say(job.encode())
+        await self._send_line(job.encode())
         while True:
-            kind, content = await self._hear()
+            kind, content = await self._receive()
             if kind == "done":
                 return CleaningStats(**content)
             if kind == "failed":
@@ -77,10 +76,10 @@ class ProcessWorker:
                 raise Uncleanable(content)
             if not await place(CleanedGroup(tuple(content["base_offsets"]), content["size"])):
                 await self.stop()
-                raise Abandoned("the log was changed by others")
-            await self._say("next")
+                raise Abandoned("the log was changed meanwhile")
+            await self._send_line("next")
 
-    async def rest(self, now_ms: int) -> None:
+    async def idle(self, now_ms: int) -> None:
         if self._process is None:
             return
         if self._idle_since_ms is None:
@@ -101,28 +100,28 @@ class ProcessWorker:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-P",  # nothing is imported from where the broker happens to run
+                "-P",  # import nothing from the current directory
                 "-m",
                 MODULE,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LINE_BYTES_MAX,
             )
-        except OSError as error:  # no process, no descriptors: nothing is wrong with the log or its disk
+        except OSError as error:  # a shortage of processes or descriptors: the log and its disk are fine
             raise Abandoned(f"the cleaner's process cannot be started: {error}") from error
         log.debug("the cleaner's process is %d", self._process.pid)
 
-    async def _say(self, line: str) -> None:
+    async def _send_line(self, line: str) -> None:
         process = self._process
         if process is None or process.stdin is None or process.stdin.is_closing():
-            return  # stopped or dead: `_hear` says so
+            return  # stopped or dead: `_receive` raises
         try:
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # died: `_hear` says so
+            pass  # dead: `_receive` raises
 
-    async def _hear(self) -> tuple[str, Any]:
+    async def _receive(self) -> tuple[str, Any]:
         process = self._process
         line = b""
         if process is not None:
@@ -137,14 +136,14 @@ class ProcessWorker:
 
 
 class ThreadWorker:
-    """For a disk that other processes cannot see: a step a segment, through the thread port."""
+    """Cleans in threads, one step for each segment, on a disk that other processes cannot see."""
 
     def __init__(self, threads: Threads, disk: Disk) -> None:
         self._threads = threads
         self._disk = disk
         self._stopped = False
 
-    async def clean(self, job: CleaningJob, place: Place) -> CleaningStats:
+    async def clean(self, job: CleaningJob, place: PlaceSegment) -> CleaningStats:
         from barnabas.storage.compaction.cleaner import Cleaner
         from barnabas.storage.logs.context import LogContext
 
@@ -158,9 +157,9 @@ class ThreadWorker:
             if group is None:
                 return cleaner.stats
             if not await place(group):
-                raise Abandoned("the log was changed by others")
+                raise Abandoned("the log was changed meanwhile")
 
-    async def rest(self, now_ms: int) -> None:
+    async def idle(self, now_ms: int) -> None:
         pass
 
     async def stop(self) -> None:
@@ -172,5 +171,5 @@ def _next_group(groups: Generator[CleanedGroup, None, None]) -> CleanedGroup | N
         return next(groups, None)
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # as in the process: whatever a damaged log makes of us
+    except Exception as error:  # as in the process: a damaged log may raise anything
         raise Uncleanable(f"{type(error).__name__}: {error}") from error

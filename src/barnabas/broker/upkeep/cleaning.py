@@ -1,8 +1,8 @@
-"""The log cleaners of a broker: as many as `log.cleaner.threads`, each on the look-out for dirty logs.
+"""The log cleaners of a broker: as many as `log.cleaner.threads`, each looking for dirty logs.
 
-In: settings, which may change while they run; topics that are deleted. Out: `LogCleaner`s that run, pause for
-`log.cleaner.backoff.ms` when there was nothing to do, and are gone before the logs are closed. They are made,
-and what they need is imported, when there is the first log that they might clean.
+In: settings, which may change while they run; topics that are deleted. Out: running `LogCleaner`s, which
+pause for `log.cleaner.backoff.ms` when there was nothing to do and end before the logs are closed. They are
+created, with the imports that they need, when the first log might need cleaning.
 Does not know: how a log is chosen and cleaned.
 """
 
@@ -26,8 +26,8 @@ log = logging.getLogger("barnabas.cleaner")
 
 FIRST_LOOK_MS_MAX = 1_000
 PARTITIONS_A_STEP = 64
-PAUSE_MS_MIN = 1  # a backoff of 0 must let others run
-WATCHED = ("log.cleaner.backoff.ms", "log.cleaner.threads")  # the others are read when they are needed
+PAUSE_MS_MIN = 1  # so that a backoff of 0 does not block the loop
+WATCHED = ("log.cleaner.backoff.ms", "log.cleaner.threads")  # other settings are read at each use
 
 
 class Cleaning:
@@ -47,20 +47,20 @@ class Cleaning:
             self._start_tasks()
 
     def _start_tasks(self) -> None:
-        """As many as are wanted; those that are too many end by themselves."""
+        """Start missing cleaners. Surplus cleaners end by themselves."""
         for index in range(self._broker.settings["log.cleaner.threads"]):
             if index not in self._tasks:
                 self._tasks[index] = self._broker.loop.create_task(self._run(index))
 
     @property
     def dead_count(self) -> int:
-        """Cleaners that should be there and are not."""
+        """The number of cleaners that should run and do not."""
         settings = self._broker.settings
         wanted: int = settings["log.cleaner.threads"] if settings["log.cleaner.enable"] else 0
         return max(wanted - len(self._tasks), 0)
 
     async def stop(self) -> None:
-        """End what is going on, so that logs can be closed."""
+        """End all passes, so that logs can be closed."""
         self._stopping = True
         self._changed.set()
         for cleaner in list(self._cleaners.values()):
@@ -86,20 +86,20 @@ class Cleaning:
                 await self._cleaners.pop(index).stop()
 
     async def _clean_one(self, index: int) -> bool:
-        """Whether a log was cleaned."""
+        """Clean one log, if any is dirty. Out: whether a log was cleaned."""
         cleaner = self._cleaners.get(index) or await self._make_cleaner(index)
         if cleaner is None:
             return False
         try:
-            return await cleaner.clean_filthiest()
+            return await cleaner.clean_dirtiest()
         except Exception as error:
             if not is_shortage(error):
                 raise
-            log.warning("cleaner %d has to wait: %s", index, error)
+            log.warning("cleaner %d waits because of a shortage: %s", index, error)
             return False
 
     async def _make_cleaner(self, index: int) -> LogCleaner | None:
-        """A cleaner, if there is anything at all that might have to be cleaned."""
+        """Create a cleaner if any log might need cleaning."""
         if not await self._broker.pieces.run(self._has_work()) or self._stopping:
             return None
         from barnabas.broker.upkeep.log_cleaner import LogCleaner
@@ -121,7 +121,7 @@ class Cleaning:
         return backoff_ms
 
     async def _pause(self, duration_ms: int) -> None:
-        """Until the time is over, or the settings are others."""
+        """Wait until the time is over, or the settings change."""
         if self._stopping:
             return
         self._changed.clear()
@@ -130,10 +130,11 @@ class Cleaning:
         except TimeoutError:
             pass
 
-    # -- what others do to logs --------------------------------------------------------------------
+    # -- metadata --------------------------------------------------------------------
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Topics are gone: nobody must take what was clean of them for a part of others of that name."""
+        """Forget the checkpoints of deleted topics, so that new topics of the same name do not inherit
+        them."""
         if delta.topics is None:
             return
         gone = {topic.name for topic in delta.topics.deleted.values()}

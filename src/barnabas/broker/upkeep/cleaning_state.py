@@ -1,8 +1,7 @@
-"""How far every log is clean, which logs cannot be cleaned, and what the last passes came to.
+"""The state of cleaning: how far every log is clean, which logs cannot be cleaned, the last results.
 
 In: results of passes. Out: `cleaner-offset-checkpoint` in each log dir, in Kafka's format; numbers for the
-metrics. An entry follows its log when that moves to another dir. Does not know:
-how logs are chosen and cleaned.
+metrics. An entry moves to another dir with its log. Does not know: how logs are chosen and cleaned.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ log = logging.getLogger("barnabas.cleaner")
 class CleaningState:
     def __init__(self, log_dirs: LogDirs) -> None:
         self._log_dirs = log_dirs
-        self._clean_to: dict[TopicPartition, int] | None = None  # until somebody asks
+        self._clean_to: dict[TopicPartition, int] | None = None  # loaded at first use
         self._uncleanable: dict[TopicPartition, None] = {}
         self.last_look_ms = 0
         self.max_dirty_ratio = 0.0
@@ -41,14 +40,14 @@ class CleaningState:
         self._loaded()[where] = offset
 
     def truncated(self, where: TopicPartition, offset: int) -> None:
-        """What was behind `offset` is gone; what comes there now is dirty."""
+        """Note a truncation: records from `offset` on will be dirty."""
         known = self._loaded().get(where)
         if known is not None and known > offset:
             self._loaded()[where] = offset
 
     def forget(self, topics: Container[str]) -> bool:
-        """These topics are gone; whether anything was known of them, so that `store` has something to write.
-        Looks at what is known: of most partitions that is nothing, however many are deleted at once."""
+        """Forget deleted topics. Out: whether a checkpoint changed, so that `store` must run. The cost
+        depends on the number of known checkpoints, not of deleted partitions."""
         for where in [each for each in self._uncleanable if each.topic in topics]:
             del self._uncleanable[where]
         known = self._loaded()
@@ -58,8 +57,8 @@ class CleaningState:
         return bool(gone)
 
     def store(self) -> None:
-        """Write the checkpoints of all dirs; slow, for a thread."""
-        known = dict(self._loaded())  # in one step: the loop goes on to change it
+        """Write the checkpoints of all dirs. Slow: call it in a thread."""
+        known = dict(self._loaded())  # copied in one step, since the loop may change it
         for directory in self._log_dirs.online():
             offsets = {where: known[where] for where in list(directory.logs) if where in known}
             try:
@@ -94,14 +93,14 @@ class CleaningState:
         return where in self._uncleanable
 
     def mark_uncleanable(self, where: TopicPartition, reason: str) -> None:
-        log.error("%s cannot be cleaned and is left alone from now on: %s", where, reason)
+        log.error("%s cannot be cleaned, the cleaner skips it from now on: %s", where, reason)
         self._uncleanable[where] = None
 
     def uncleanable(self) -> list[TopicPartition]:
         return list(self._uncleanable)
 
     def dirty_bytes(self, where: TopicPartition) -> int:
-        """Of a log that may not be looked into: whole segments, but for the active one."""
+        """Dirty bytes of a log, without reading it: whole segments, except the active one."""
         found = self._log_dirs.logs.get(where)
         if found is None:
             return 0

@@ -1,9 +1,9 @@
-"""A log cleaner: finds the dirtiest compacted log and has it cleaned by its worker, one log at a time.
+"""A log cleaner: finds the dirtiest compacted log and cleans it with its worker, one log at a time.
 
-In: the partitions, their settings and last stable offsets, how far they are clean. Out: logs whose closed
-segments hold the last record of each key, and `CleaningState` up to date. Settings are read anew for each
-look. A log that cannot be cleaned is marked and left alone until it is gone. Does not know: how a log is
-cleaned (see `storage.compaction`), when to look, other cleaners.
+In: the partitions, their settings and last stable offsets, and how far they are clean. Out: logs whose closed
+segments hold the last record of each key, and an updated `CleaningState`. Settings are read for each pass. A
+log that cannot be cleaned is marked and skipped until it is deleted. Does not know: how a log is cleaned (see
+`storage.compaction`), when to look, other cleaners.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class LogCleaner:
         self._stopping = False
         self.current: TopicPartition | None = None
 
-    async def clean_filthiest(self) -> bool:
-        """Whether a log was cleaned."""
+    async def clean_dirtiest(self) -> bool:
+        """Clean the dirtiest log that is due. Out: whether a log was cleaned."""
         now_ms = self._broker.clock.now_ms()
         chosen = await self._choose(now_ms)
         if chosen is None:
-            await self._worker.rest(now_ms)
+            await self._worker.idle(now_ms)
             return False
         found, cleanable = chosen
         if self._stopping or not found.claim_for_cleaning():
-            return False  # too late, or others were quicker
+            return False  # the cleaner stops, or another one claimed the log
         self.current = found.topic_partition
         try:
             return await self._clean(found, cleanable, now_ms)
@@ -60,11 +60,11 @@ class LogCleaner:
             found.release()
 
     async def abandon(self) -> None:
-        """Give up the log that is being cleaned."""
+        """End the current pass."""
         await self._worker.stop()
 
     async def stop(self) -> None:
-        """Give up the log that is being cleaned, and begin with no other."""
+        """End the current pass, and begin no other."""
         self._stopping = True
         await self._worker.stop()
 
@@ -80,7 +80,7 @@ class LogCleaner:
                 and len(found.segments) > 1
                 and not found.is_claimed
                 and found.truncation is None
-                and found.topic_partition not in self._broker.log_dirs.future_logs  # it moves
+                and found.topic_partition not in self._broker.log_dirs.future_logs  # being moved
                 and not self._state.is_uncleanable(found.topic_partition)
             ):
                 checkpoint = self._state.checkpoint(found.topic_partition)
@@ -119,7 +119,7 @@ class LogCleaner:
         truncations = found.truncations
 
         async def place(group: CleanedGroup) -> bool:
-            # Once the log was cut, segments of the same names may hold something else.
+            # After a truncation, segments of the same names may hold other records.
             return found.truncations == truncations and await self._place(found, group, now_ms)
 
         try:
@@ -131,9 +131,9 @@ class LogCleaner:
                 self._state.mark_uncleanable(where, str(error))
         except Abandoned as error:
             if not self._stopping:
-                log.info("cleaning of %s was given up: %s", where, error)
+                log.info("cleaning of %s ended early: %s", where, error)
         except OSError as error:
-            if self._is_here(found):  # else deleted under the cleaner's hands
+            if self._is_here(found):  # else it was deleted during the pass
                 log.error("%s", found.context.failure("clean", found.directory, error).message)
         except KafkaError as error:
             log.error("cleaning of %s failed: %s", where, error.message)
@@ -144,7 +144,7 @@ class LogCleaner:
         return False
 
     async def _place(self, found: Log, group: CleanedGroup, now_ms: int) -> bool:
-        """A segment is ready: put it where those were that it stands for."""
+        """Replace the old segments of a group with the cleaned one."""
         old = [segment for segment in found.segments if segment.base_offset in group.base_offsets]
         if self._stopping or not self._is_here(found) or len(old) != len(group.base_offsets):
             return False
@@ -160,7 +160,7 @@ class LogCleaner:
     async def _done(self, found: Log, cleanable: Cleanable, stats: CleaningStats) -> None:
         where = found.topic_partition
         self._state.last_stats = stats
-        if where not in self._broker.log_dirs.future_logs:  # else a copy was begun that is not as clean
+        if where not in self._broker.log_dirs.future_logs:  # else a copy was begun, which is not as clean
             self._state.clean_to(where, stats.end_offset)
             await self._broker.threads.run(self._state.store)
         log.info(
@@ -178,7 +178,7 @@ class LogCleaner:
             log.warning("%s held %d records without a key: they are gone", where, stats.invalid_records)
 
     async def _clear(self, found: Log) -> None:
-        """Remove what a pass that did not end has left."""
+        """Remove the files of a pass that ended early."""
         if self._is_here(found):
             try:
                 await self._broker.threads.run(remove_cleaned, found)
@@ -206,13 +206,14 @@ def remove_cleaned(found: Log) -> None:
 def look_at_all(
     looks: list[tuple[Log, int | None, int]], now_ms: int
 ) -> tuple[list[tuple[Log, Cleanable]], list[tuple[TopicPartition, str]]]:
-    """In a thread: indexes may have to be read. What can be cleaned, and what never can, with the reason."""
+    """Assess logs; in a thread, since it reads indexes. Out: cleanable logs, and uncleanable ones with
+    reasons."""
     found, uncleanable = [], []
     for each, checkpoint, last_stable_offset in looks:
         try:
             cleanable = assess(each, checkpoint, last_stable_offset, now_ms)
         except (OSError, Shortage, MemoryError):
-            continue  # gone meanwhile, or its disk is: whoever reads or writes it next will say so
+            continue  # deleted meanwhile, or its disk failed: the next read or write reports that
         except (KafkaError, CorruptLog, ValueError) as error:
             uncleanable.append((each.topic_partition, str(error)))
         else:

@@ -1,9 +1,9 @@
-"""Moves between log dirs: a partition is copied while it is written to, then the copy takes its place.
+"""Moves between log dirs: a partition is copied while it is in use, then the copy replaces it.
 
 In: AlterReplicaLogDirs, copies that a restart interrupted. Out: `-future` folders that become the partition's
-own. Copying runs in threads, as fast as `replica.alter.log.dirs.io.max.bytes.per.second` allows. When little
-is missing, the controller is told where the partition will lie; then, in one go on the loop, the rest is
-copied and the logs change places.
+own. Threads copy, at most at `replica.alter.log.dirs.io.max.bytes.per.second`. When little is missing, the
+broker reports the new dir to the controller. Then, in one turn of the loop, it copies the rest and swaps the
+logs.
 Does not know: the files (see `storage.future_logs` and `storage.copying`).
 """
 
@@ -30,7 +30,7 @@ log = logging.getLogger("barnabas.directories")
 CHUNK_BYTES = 1 << 20
 RETRY_MS = 100
 CLOSING_S_MAX = 5.0
-PREFERRED_MAX = 100_000  # partitions that are not there yet
+PREFERRED_MAX = 100_000  # partitions that do not exist here yet
 MARK_BYTES = len(".") + 32 + len(names.FUTURE_FOLDER)
 
 
@@ -44,15 +44,14 @@ class LogDirMoves:
         self._turns = asyncio.Semaphore(count)
 
     def resume(self) -> None:
-        """Go on with what was being copied when the node stopped."""
+        """Continue copies that were under way when the node stopped."""
         for where in list(self._broker.log_dirs.future_logs):
             partition = self._broker.partitions.get(*where)
             if partition is not None:
                 self._begin(where, partition)
 
     async def close(self) -> None:
-        """Stop copying; the next start goes on. Threads end what they have begun: the copies will be
-        closed."""
+        """Stop copying; the next start continues. Waits for the threads, since the copies are closed next."""
         self._is_closing = True
         tasks = list(self._tasks.values())
         if tasks:
@@ -63,7 +62,7 @@ class LogDirMoves:
     # -- requests ----------------------------------------------------------------------------------
 
     def alter(self, where: TopicPartition, path: str) -> None:
-        """The partition should lie in the dir at `path`; KafkaError when it cannot."""
+        """Move a partition to the dir at `path`. KafkaError: that is not possible."""
         broker = self._broker
         directory = self._destination(where, path)
         if broker.partitions.is_offline(*where):
@@ -71,10 +70,10 @@ class LogDirMoves:
         partition = broker.partitions.get(*where)
         future = broker.log_dirs.future_logs.get(where)
         if partition is None:
-            raise self._not_here(where, directory)
+            raise self._not_created_yet(where, directory)
         if future is not None:
             if broker.log_dirs.dir_of(future) is directory:
-                if where not in self._tasks:  # it had come to an end that was none
+                if where not in self._tasks:  # its copy had failed
                     self._begin(where, partition)
                 return
             self._cancel(where)
@@ -82,17 +81,17 @@ class LogDirMoves:
             return
         if directory.is_cordoned:
             raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{path} is cordoned: it takes no partitions"
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{path} is cordoned: it accepts no partitions"
             )
         if len(broker.log_dirs.online()) < len(broker.log_dirs.dirs):
             raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, "a log dir is offline: it may hold this partition too"
+                ErrorCode.KAFKA_STORAGE_ERROR, "a log dir is offline and may hold this partition too"
             )
         future_logs.create(broker.log_dirs, partition.log, directory, broker.clock.now_ms())
         self._begin(where, partition)
 
-    def _not_here(self, where: TopicPartition, directory: LogDir) -> KafkaError:
-        """The partition will be made where it was asked to be."""
+    def _not_created_yet(self, where: TopicPartition, directory: LogDir) -> KafkaError:
+        """Remember the dir for a partition that this broker does not have yet. Out: the error to respond."""
         preferred = self._broker.log_dirs.preferred
         if len(preferred) < PREFERRED_MAX:
             preferred[where] = directory
@@ -129,7 +128,7 @@ class LogDirMoves:
         if self._tasks.get(where) is task:
             del self._tasks[where]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s could not be moved: %s", where, error)
+            log.error("could not move %s: %s", where, error)
 
     async def _move(self, where: TopicPartition, partition: Partition) -> None:
         log_dirs = self._broker.log_dirs
@@ -137,13 +136,13 @@ class LogDirMoves:
         source.is_moving = True
         try:
             async with self._turns:
-                while source.is_claimed and self._goes_on(where, partition, copy):
-                    await asyncio.sleep(RETRY_MS / 1000)  # compaction may be at it
+                while source.is_claimed and self._should_continue(where, partition, copy):
+                    await asyncio.sleep(RETRY_MS / 1000)  # the cleaner may use it
                 await self._copy(where, partition, copy)
         finally:
             source.is_moving = where in log_dirs.future_logs
             if log_dirs.logs.get(where) is source and not self._is_closing:
-                # It stays: the controller may have heard otherwise.
+                # The partition stays, and the controller may have been told of the new dir.
                 broker, here = self._broker, log_dirs.dir_of(source).id
                 broker.directories.note(partition.topic_id, partition.index, here)
 
@@ -151,23 +150,23 @@ class LogDirMoves:
         broker, log_dirs = self._broker, self._broker.log_dirs
         directory = log_dirs.dir_of(copy)
         is_assigned = False
-        while self._goes_on(where, partition, copy):
+        while self._should_continue(where, partition, copy):
             await self._catch_up(where, partition, copy)
             await broker.threads.run(copy.sync)
-            if not self._goes_on(where, partition, copy):
+            if not self._should_continue(where, partition, copy):
                 return
             if not is_assigned:
                 await broker.directories.assign(partition.topic_id, partition.index, directory.id)
                 is_assigned = True
-            elif self._change_places(where, partition, copy):
-                log.info("%s lies in %s now", where, directory.path)
+            elif self._swap(where, partition, copy):
+                log.info("moved %s to %s", where, directory.path)
                 await broker.threads.run(future_logs.sync_name, log_dirs, copy)
                 return
             else:
                 await asyncio.sleep(RETRY_MS / 1000)
 
-    def _goes_on(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
-        """Neither was the partition deleted, nor did a dir fail, nor is the copy unwanted by now."""
+    def _should_continue(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
+        """Whether the copy is still wanted: neither log was deleted or replaced, and no dir failed."""
         log_dirs = self._broker.log_dirs
         if self._is_closing or log_dirs.future_logs.get(where) is not copy:
             return False
@@ -176,7 +175,7 @@ class LogDirMoves:
     async def _catch_up(self, where: TopicPartition, partition: Partition, copy: Log) -> None:
         """Copy until less than a chunk is missing."""
         broker = self._broker
-        while self._goes_on(where, partition, copy):
+        while self._should_continue(where, partition, copy):
             rate: int = broker.settings["replica.alter.log.dirs.io.max.bytes.per.second"]
             now_ms = broker.clock.now_ms()
             if rate == 0 or partition.log.truncation is not None:
@@ -189,9 +188,9 @@ class LogDirMoves:
                 return
             await asyncio.sleep(copied / rate)
 
-    def _change_places(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
-        """The rest, and the exchange; nothing else happens on the loop meanwhile. False when it has to be
-        tried again: too much was written since, or somebody works on the log's segments."""
+    def _swap(self, where: TopicPartition, partition: Partition, copy: Log) -> bool:
+        """Copy the rest and swap the logs, in one turn of the loop. False: retry, since too much was written
+        meanwhile, or other work holds the log's segments."""
         source = partition.log
         if source.truncation is not None or not source.claim():
             return False
@@ -199,13 +198,13 @@ class LogDirMoves:
             self._replicas.write_all()
             now_ms = self._broker.clock.now_ms()
             if copying.shared_end(source, copy) < copy.end_offset:
-                return False  # the log was cut: a thread cuts the copy
+                return False  # the log was truncated: a thread truncates the copy
             copying.copy_some(source, copy, CHUNK_BYTES, now_ms)
             if copy.end_offset < source.end_offset:
                 return False
             copying.complete(source, copy)
             if copy.recovery_point < source.recovery_point:
-                copy.sync()  # what was promised to be durable stays so; it is less than a chunk
+                copy.sync()  # what was durable stays durable; it is less than a chunk
             partition.log = future_logs.promote(self._broker.log_dirs, where, now_ms)
             return True
         finally:

@@ -1,10 +1,10 @@
-"""Which log dirs are offline or cordoned, and that the controller hears of it.
+"""Offline and cordoned log dirs, and their reports to the controller.
 
 In: paths that could not be written or read, from any thread; `cordoned.log.dirs`. Out: partitions of a failed
-dir that answer KAFKA_STORAGE_ERROR while the others go on; dirs' ids for the next heartbeat. Without its
-metadata log, without any log dir, or when the controller does not hear of a failure
-(`log.dir.failure.timeout.ms`), a node cannot go on.
-Does not know: what failed; what a controller does about it.
+dir that respond KAFKA_STORAGE_ERROR while the others work; ids of dirs for the next heartbeat. A node stops
+if its metadata log or its last log dir failed, or if the controller does not learn of a failure within
+`log.dir.failure.timeout.ms`.
+Does not know: what failed; how the controller reacts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CORDONED = "cordoned.log.dirs"
 
 
 class LogDirStates:
-    """`stop(error)` ends the node."""
+    """`stop(error)` stops the node."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LogDirStates:
     # -- failures ----------------------------------------------------------------------------------
 
     def disk_failed(self, path: str, reason: str, number: int) -> None:
-        """From any thread."""
+        """Report a failed path. May be called from any thread."""
         if not self.is_closed:
             self._broker.loop.call_soon_threadsafe(self._fail, path, reason, number)
 
@@ -63,31 +63,31 @@ class LogDirStates:
         log_dirs = self._broker.log_dirs
         directory = log_dirs.dir_with_path(path)
         if directory is None and f"{path}/".startswith(f"{self._metadata_path}/") and not self.is_closed:
-            self._end(f"the metadata log's dir has failed: {reason}")
+            self._stop_node(f"the metadata log's dir has failed: {reason}")
         if directory is None or directory.failure is not None or self.is_closed:
             return
         if number == errno.ENOENT and log_dirs.context.disk.exists(f"{directory.path}/{META_PROPERTIES}"):
-            return  # a file that somebody deleted; the disk is there
+            return  # a file was deleted; the disk works
         self._take_offline(directory, reason)
 
     def _take_offline(self, directory: LogDir, reason: str) -> None:
         self._replicas.write_all()
         if directory.path == self._metadata_path:
             directory.failure = reason
-            self._end(f"the metadata log's dir has failed: {reason}")
+            self._stop_node(f"the metadata log's dir has failed: {reason}")
             return
         try:
             gone = self._broker.log_dirs.fail(directory, reason)
         except StorageError as error:
-            self._end(str(error))
+            self._stop_node(str(error))
             return
         for where in gone:
             self._replicas.take_offline(where)
         log.error("%d partitions are offline with %s", len(gone), directory.path)
-        self._tell(directory)
+        self._report(directory)
 
-    def _tell(self, directory: LogDir) -> None:
-        """Until the controller knows, clients are sent to a leader that cannot serve."""
+    def _report(self, directory: LogDir) -> None:
+        """Report a failed dir. Until the controller knows, clients are sent to a leader that cannot serve."""
         lifecycle = self._lifecycle
         lifecycle.offline_log_dirs.append(directory.id)
         count = len(lifecycle.offline_log_dirs)
@@ -95,10 +95,10 @@ class LogDirStates:
 
         def check() -> None:
             if lifecycle.offline_log_dirs_reported < count and not self.is_closed:
-                self._end(f"the controller could not be told that {directory.path} has failed")
+                self._stop_node(f"the controller could not be told that {directory.path} has failed")
 
         timeout_ms: int = self._broker.settings["log.dir.failure.timeout.ms"]
         self._broker.loop.call_later(timeout_ms / 1000, check)
 
-    def _end(self, reason: str) -> None:
+    def _stop_node(self, reason: str) -> None:
         self._stop(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))

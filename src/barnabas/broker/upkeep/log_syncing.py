@@ -1,6 +1,6 @@
-"""Syncing a log beside the loop: planned and noted on the loop, waited for by a thread.
+"""Syncs of logs in threads: the loop plans a sync and notes its result.
 
-In: a log, a pool of threads. Out: the log's recovery point where it belongs, or KAFKA_STORAGE_ERROR.
+In: a log, a pool of threads. Out: the new recovery point of the log, or KAFKA_STORAGE_ERROR.
 Does not know: when a sync is due.
 """
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from barnabas.storage.logs.log import Log
     from barnabas.storage.logs.syncing import SyncWork
 
-LOGS_A_THREAD = 64  # whose folders are made durable by one call to a thread
+LOGS_A_THREAD = 64  # whose folders one call to a thread syncs
 
 
 async def sync_log(threads: Threads, log: Log, offset: int | None = None, now_ms: int | None = None) -> None:
-    """Make everything below `offset` durable (default: all that is written)."""
+    """Sync everything below `offset` (default: all that is written)."""
     work = log.begin_sync(offset, now_ms)
     try:
         await threads.run(work.run)
@@ -30,8 +30,7 @@ async def sync_log(threads: Threads, log: Log, offset: int | None = None, now_ms
 
 
 def sync_names(threads: Threads, logs: Iterable[Log]) -> WaitingSteps[None]:
-    """Make the folders of logs durable where they are not. KafkaError: the first that could not be; the
-    others are durable all the same."""
+    """Sync the folders of logs that need it. KafkaError: the first failure; the other folders are synced."""
     errors: list[KafkaError] = []
     dirty: list[Log] = []
     for log in logs:
@@ -47,7 +46,7 @@ def sync_names(threads: Threads, logs: Iterable[Log]) -> WaitingSteps[None]:
 
 
 def sync_some(threads: Threads, logs: list[Log], errors: list[KafkaError]) -> WaitingSteps[None]:
-    """A part of them, by one call to a thread."""
+    """Sync some folders with one call to a thread."""
     works = [(log, log.begin_folder_sync()) for log in logs]
     if not works:
         return

@@ -1,8 +1,7 @@
-"""What a broker does from time to time: checkpoints, due syncs, retention, removal of what was deleted,
-expiry of producers.
+"""Periodic work of a broker: checkpoints, due syncs, retention, deleted files, expiry of producers.
 
-In: intervals from the settings. Out: calls to storage, in threads where they are slow. One task at a time
-for each duty, so none piles up; a failure is logged and tried again next time.
+In: intervals from the settings. Out: calls to storage, in threads where they are slow. Each duty has one
+task, so runs of it never overlap. A failure is logged, and the next run retries.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.maintenance")
 Duty = Callable[[], Awaitable[None]]
 DELETE_CHECK_MS = 1_000
-INTERVAL_MS_MAX = 24 * 3600 * 1000  # longer ones mean never
+INTERVAL_MS_MAX = 24 * 3600 * 1000  # longer intervals mean never
 
 
 class Maintenance:
@@ -58,8 +57,7 @@ class Maintenance:
         ]
 
     async def stop(self) -> None:
-        """What a duty has begun in a thread is ended first: two must not write the same checkpoint at
-        once."""
+        """Wait for running duties, since two threads must not write the same checkpoint."""
         self._stopping.set()
         self._retention.is_stopping = True
         if self._tasks:
@@ -73,7 +71,7 @@ class Maintenance:
                 await duty()
             except (KafkaError, OSError) as error:
                 log.error("%s failed: %s", getattr(duty, "__name__", duty), error)
-            except Exception:  # a shortage of memory or threads among them: the next time may do better
+            except Exception:  # a shortage of memory or threads, for example: the next run may succeed
                 log.exception("%s failed", getattr(duty, "__name__", duty))
 
     async def _stops_within(self, duration_ms: int) -> bool:
@@ -94,7 +92,7 @@ class Maintenance:
         await self._store(names.LOG_START_OFFSET_CHECKPOINT, log_start_offsets)
 
     async def checkpoint_high_watermarks(self) -> None:
-        """Of most partitions nothing is written, at most times: the same file need not be written again."""
+        """Write the high watermarks, unless none has changed."""
         self._marks_written = await self._store(
             names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, unless=self._marks_written
         )
@@ -113,7 +111,7 @@ class Maintenance:
                 yield where, partition.high_watermark
 
     async def sync_due(self) -> None:
-        """`flush.ms`: logs that were written and not synced for that long."""
+        """Sync logs that were not synced for `flush.ms` after a write."""
         now_ms = self._broker.clock.now_ms()
         due: list[Log] = []
 
@@ -139,7 +137,7 @@ class Maintenance:
         await self._broker.pieces.run(self._broker.partitions.in_steps(do))
 
     async def remove_deleted(self) -> None:
-        """Files and folders that were deleted, after `file.delete.delay.ms`."""
+        """Remove deleted files and folders after `file.delete.delay.ms`."""
         graveyard, now_ms = self._broker.log_dirs.context.graveyard, self._broker.clock.now_ms()
         due_ms = graveyard.next_due_ms()
         if due_ms is not None and due_ms <= now_ms:

@@ -1,8 +1,8 @@
-"""Retention of all partitions: what is over leaves, every `log.retention.check.interval.ms`.
+"""Retention of all partitions: deletes expired segments every `log.retention.check.interval.ms`.
 
 In: the partitions with their high watermarks. Out: segments taken out of logs, files renamed for removal.
-Which segments are over is looked up in threads, some logs at a time; taking them out is a new list on the
-loop. A log that somebody else works on (compaction, a move) has its turn the next time.
+Threads look up expired segments, for some logs at a time; the loop takes the segments out with a new list. A
+log that other work holds (compaction, a move) waits for the next round.
 Does not know: the rules (see `storage.retention`), when to run.
 """
 
@@ -31,7 +31,7 @@ class Retention:
         self.is_stopping = False
 
     async def run(self) -> None:
-        """One round over all partitions."""
+        """Apply retention to all partitions once."""
         partitions = list(self._broker.partitions)
         for first in range(0, len(partitions), LOGS_AT_A_TIME):
             if self.is_stopping:
@@ -47,7 +47,7 @@ class Retention:
                 for partition, count, truncations in zip(claimed, counts, cuts, strict=True):
                     try:
                         await self._delete(partition, count, truncations, now_ms)
-                    except KafkaError as error:  # the others have their turn all the same
+                    except KafkaError as error:  # continue with the others
                         log.error("retention of %s failed: %s", partition, error.message)
             finally:
                 for each in claims:
@@ -64,7 +64,7 @@ class Retention:
         if not count or self._broker.log_dirs.logs.get(found.topic_partition) is not found:
             return  # nothing to do, or deleted meanwhile
         if found.truncation is not None or found.truncations != truncations:
-            return  # what was looked at may be gone: the next round looks again
+            return  # the count may be wrong now: the next round counts again
         # Records of a transaction that may still be committed stay, however old.
         count = min(count, retention.count_below(found, partition.last_stable_offset))
         gone = retention.detach_oldest(found, count)
@@ -74,7 +74,7 @@ class Retention:
 
 
 def count_expired(found: Log, now_ms: int, upper_offset: int) -> int:
-    """A log whose files cannot be looked at has none; whoever reads or writes it next will say so."""
+    """Count expired segments; none if files cannot be read, which the next read or write reports."""
     try:
         return retention.count_expired(found, now_ms, upper_offset)
     except KafkaError:

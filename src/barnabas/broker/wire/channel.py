@@ -203,7 +203,7 @@ class Channel(asyncio.BufferedProtocol):
         context.version = version
         self._route = route
         started = perf_counter_ns()
-        if len(frame) > LARGE_FRAME_BYTES and route.is_of_elements:
+        if len(frame) > LARGE_FRAME_BYTES and route.has_many_elements:
             data = bytes(frame)
             self._frame = memoryview(data)
             self._wait(route, correlation_id, handle_large(route, data, position, context), started)

@@ -1,7 +1,7 @@
-"""The door for clients' metrics: shut, and free of cost, until somebody is there to take them.
+"""Creates `Telemetry` when clients' metrics have a receiver.
 
-In: the settings, changes of metadata. Out: `Telemetry`, made when `metric.reporters` names a receiver or a
-client asks all the same. Does not know: what comes through.
+In: the settings, changes of metadata. Out: `Telemetry`, created when `metric.reporters` names a receiver or
+when a client sends a request for it anyway. Does not know: the metrics.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 REPORTERS = "metric.reporters"
 
 
-class ClientMetricsDoor:
+class LazyTelemetry:
     def __init__(self, broker: Broker, random_bytes: Callable[[int], bytes]) -> None:
         self._broker = broker
         self._random_bytes = random_bytes
         self._telemetry: Telemetry | None = None
-        self.is_open = False
+        self.is_enabled = False
         self._reporters_changed(broker.settings, broker.settings)
         broker.dynamic.on_change((REPORTERS,), self._reporters_changed)
 
@@ -41,11 +41,11 @@ class ClientMetricsDoor:
         if self._telemetry is None or delta.configs is None:
             return
         if any(resource.type == ResourceType.CLIENT_METRICS for resource in delta.configs.resources):
-            self._telemetry.take(image)
+            self._telemetry.apply_subscriptions(image)
 
     def _reporters_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
         if self._telemetry is not None:
-            self._telemetry.take_reporters()
+            self._telemetry.load_reporters()
         elif any(":" in name for name in after[REPORTERS]):
             self.telemetry()
-        self.is_open = self._telemetry is not None and self._telemetry.has_receivers
+        self.is_enabled = self._telemetry is not None and self._telemetry.has_receivers

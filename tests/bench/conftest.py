@@ -1,4 +1,4 @@
-"""The benchmark lies beside the package: make it importable. (An `__init__.py` here would hide `bench`.)"""
+"""Makes `bench`, which is not part of the package, importable. (An `__init__.py` here would hide it.)"""
 
 import sys
 from pathlib import Path

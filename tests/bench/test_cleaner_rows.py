@@ -27,7 +27,7 @@ def test_the_load_has_keys_that_repeat() -> None:
     assert len(set(keys)) < len(keys)
 
 
-def test_a_floor_of_its_own_is_held_against_our_value_alone() -> None:
+def test_a_floor_of_our_own_applies_to_our_value_alone() -> None:
     good = Result(ROWS["cleaner-p99"], [1.5, 1.6, 9.0], [1.1, 1.1, 1.1])
     bad = Result(ROWS["cleaner-p99"], [2.5], [100.0])
     assert (good.holds, bad.holds) == (True, False)

@@ -1,4 +1,4 @@
-"""A tiny round of the phases that a cluster with many partitions goes through; no time is judged."""
+"""A tiny round of the phases of a cluster with many partitions; no assertion depends on times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tiny round of the benchmark on our broker alone: it runs to its end and reports; no time is judged."""
+"""A tiny round of the benchmark on our broker alone: it completes and reports; times do not matter."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def results() -> dict[str, Result]:
     return {result.row.name: result for result in found}
 
 
-def test_every_row_asked_for_has_a_value_of_our_broker_and_none_of_apache_kafka(
+def test_every_requested_row_has_a_value_of_our_broker_and_none_of_apache_kafka(
     results: dict[str, Result],
 ) -> None:
     assert all(len(result.ours) == 1 and result.ours[0] > 0 for result in results.values())
@@ -40,7 +40,7 @@ def compared(name: str, ours: list[float], theirs: list[float]) -> Result:
     return Result(ROWS[name], ours, theirs)
 
 
-def test_the_ratio_is_the_median_of_the_rounds_and_is_held_against_the_floor() -> None:
+def test_the_ratio_is_the_median_of_the_rounds_and_is_compared_with_the_floor() -> None:
     more = compared("produce-880k", [20.0, 30.0, 90.0], [10.0, 10.0, 10.0])
     assert (more.ratio, more.holds) == (3.0, True)
     less = compared("latency-p50", [9.0, 9.0, 1.0], [10.0, 10.0, 10.0])
@@ -58,6 +58,6 @@ def test_the_page_shows_each_row_with_ratio_spread_floor_and_verdict(tmp_path: P
     assert "<svg" in (tmp_path / "plot.svg").read_text()
 
 
-def test_an_unknown_row_is_refused_with_the_names_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_of_an_unknown_row_lists_the_known_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["produce-9k"]) == 2
     assert "no such row: produce-9k; there are produce-880k" in capsys.readouterr().err

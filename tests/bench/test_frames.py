@@ -1,4 +1,4 @@
-"""The prepared requests are what the protocol says, read back with the package's own codecs."""
+"""The prepared requests follow the protocol: the package's own codecs read them back."""
 
 import struct
 
@@ -75,7 +75,7 @@ def test_the_offset_of_a_fetch_is_patched_in_place() -> None:
     )
 
 
-def test_list_offsets_asks_for_the_end_of_every_partition() -> None:
+def test_list_offsets_requests_the_end_of_every_partition() -> None:
     request = ListOffsetsRequest.decode(
         body(frames.list_offsets({"a": 2, "b": 1})), frames.LIST_OFFSETS_VERSION
     )

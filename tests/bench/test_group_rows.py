@@ -1,4 +1,4 @@
-"""A tiny round of the rows about groups on our broker alone, and their frames read back by the package."""
+"""A tiny round of the rows about groups on our broker alone; the package's codecs read their frames back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES += ["commits-pipelined", "commits-groups", "group-memory"]
 
 
 def body(frame: bytes) -> bytes:
-    """What follows size and header (version 1)."""
+    """The body of a frame after size and header (version 1)."""
     return frame[4 + len(RequestHeader(client_id="bench").encode(1)) :]
 
 
@@ -44,7 +44,7 @@ def test_requests_are_those_of_the_protocol() -> None:
     assert fetch.topics is not None and fetch.topics[0].partition_indexes == [3]
 
 
-def test_answers_are_read() -> None:
+def test_responses_are_read() -> None:
     member = JoinGroupResponse.JoinGroupResponseMember(member_id="b", metadata=b"xyz")
     answer = JoinGroupResponse(generation_id=4, protocol_name="range", leader="b", member_id="b")
     answer.members = [JoinGroupResponse.JoinGroupResponseMember(member_id="a"), member]

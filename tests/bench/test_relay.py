@@ -1,4 +1,4 @@
-"""The relay that a produce is measured against: every record goes through all of its processes."""
+"""The relay that a produce is compared with: every record passes all of its processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bench.generator import Plan
 from bench import frames, generator, relay
 
 
-def test_every_record_is_answered_once() -> None:
+def test_every_record_gets_one_response() -> None:
     load = frames.produce("latency", frames.batch_of(1), 2, acks=-1)
     with relay.relay() as port:
         found = generator.run(port, load.frames, Plan(1, 1, requests=500, seconds=60))

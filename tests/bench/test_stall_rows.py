@@ -1,4 +1,4 @@
-"""A tiny round of the rows about waiting for others' work, on our broker alone; no time is judged."""
+"""A tiny round of the rows about stalls, on our broker alone; no assertion depends on times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_row_has_a_value() -> None:
     assert all(len(result.ours) == 1 and result.ours[0] > 0 for result in found)
 
 
-def test_turns_of_a_watched_loop_are_noted_with_their_processor_time() -> None:
+def test_turns_of_a_watched_loop_are_recorded_with_their_processor_time() -> None:
     with tempfile.TemporaryDirectory() as folder:
         turns = Path(folder) / "turns"
         broker = Barnabas(prefix=[sys.executable, str(Path(loop_watch.__file__)), str(turns)])
@@ -35,7 +35,7 @@ def test_turns_of_a_watched_loop_are_noted_with_their_processor_time() -> None:
     assert all(turn.wall_ms > 0 and turn.cpu_ms >= 0 and turn.delayed_ms >= 0 for turn in found)
 
 
-def test_waits_before_the_disturbance_are_no_part_of_it() -> None:
+def test_waits_before_the_disturbance_do_not_count() -> None:
     stage = stalls.Stage.__new__(stalls.Stage)
     stage.idle_s, stage.settle_s, stage._turns = 2.0, 1.0, None
     waits = [Wait(9.0, 0.001), Wait(9.5, 0.003), Wait(9.98, 0.050), Wait(10.5, 0.020), Wait(12.0, 0.002)]

@@ -1,4 +1,4 @@
-"""A tiny round of the rows about transactions on our broker alone; their frames read back by the package."""
+"""A tiny round of the rows about transactions on our broker alone; the codecs read their frames back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES += ["transaction-loop", "transaction-fetch"]
 
 
 def body(frame: bytes, header_version: int = 1) -> bytes:
-    """What follows size and header."""
+    """The body of a frame after size and header."""
     return frame[4 + len(RequestHeader(client_id="bench").encode(header_version)) :]
 
 
@@ -48,7 +48,7 @@ def test_requests_are_those_of_the_protocol() -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 9)
 
 
-def test_answers_are_read() -> None:
+def test_responses_are_read() -> None:
     init = InitProducerIdResponse(error_code=51, producer_id=7, producer_epoch=3)
     assert wire.initialized(bytes(4) + init.encode(1)) == (51, 7, 3)
     end = EndTxnResponse(error_code=51, producer_id=7, producer_epoch=4)
@@ -58,7 +58,7 @@ def test_answers_are_read() -> None:
     assert wire.produce_error(bytes(5) + ProduceResponse(responses=[topic]).encode(12), "topic") == 51
 
 
-def test_records_of_a_fetch_are_found_behind_aborted_transactions() -> None:
+def test_records_of_a_fetch_are_found_after_the_aborted_transactions() -> None:
     records = bytearray(frames.batch_of(3).content + frames.batch_of(2).content)
     batch.assign(records, len(frames.batch_of(3).content), 3, 0)
     topic = FetchResponse.FetchableTopicResponse(topic="topic")

@@ -46,20 +46,20 @@ def end_when_reader_closes() -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    gone = False
+    has_closed = False
 
-    def reader_gone() -> None:
-        nonlocal gone
-        gone = True
+    def on_reader_closed() -> None:
+        nonlocal has_closed
+        has_closed = True
         loop.remove_reader(descriptor)
         task.cancel()
 
     # The write end of a pipe becomes readable only when its reader has closed.
-    loop.add_reader(descriptor, reader_gone)
+    loop.add_reader(descriptor, on_reader_closed)
     try:
         yield
     except asyncio.CancelledError:
-        if not gone:
+        if not has_closed:
             raise
         task.uncancel()
         raise BrokenPipeError from None

@@ -288,9 +288,9 @@ async def delete_offsets(
     }
     worst: KafkaError | None = None
     try:
-        answered = await admin.delete_offsets(group, partitions)
-        worst = next((error for error in answered.values() if error is not None), None)
-        results |= answered
+        deleted = await admin.delete_offsets(group, partitions)
+        worst = next((error for error in deleted.values() if error is not None), None)
+        results |= deleted
     except KafkaError as error:
         worst = error
         results |= dict.fromkeys(partitions, error)

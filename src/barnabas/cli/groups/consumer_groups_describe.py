@@ -57,29 +57,29 @@ STATE_COLUMNS: Columns = {
     "TARGET-ASSIGNMENT-EPOCH": 25,
     "#MEMBERS": LAST,
 }
-LONG_OFFSETS = {"LEADER-EPOCH"}
-LONG_MEMBERS = {"CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"}
-LONG_STATE = {"GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"}
+VERBOSE_OFFSETS = {"LEADER-EPOCH"}
+VERBOSE_MEMBERS = {"CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"}
+VERBOSE_STATE = {"GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"}
 
 
 async def describe(options: argparse.Namespace, groups: Iterable[str], admin: Admin, out: Output) -> None:
     described = await admin.describe_groups(groups)
-    for answer in described.values():
-        if isinstance(answer, KafkaError):
-            raise answer
+    for result in described.values():
+        if isinstance(result, KafkaError):
+            raise result
     for _, group in sorted(described.items()):
         assert isinstance(group, GroupDescription)
         if options.members:
             note_state(group, out)
-            show(member_table(group, long=options.verbose), out)
+            show(member_table(group, verbose=options.verbose), out)
         elif options.state is not None:
             note_state(group, out)
-            show(state_table(group, long=options.verbose), out)
+            show(state_table(group, verbose=options.verbose), out)
         else:
             rows = await offset_rows(group, admin)
             note_state(group, out)
             if rows:
-                show(table(OFFSET_COLUMNS, rows, () if options.verbose else LONG_OFFSETS), out)
+                show(table(OFFSET_COLUMNS, rows, () if options.verbose else VERBOSE_OFFSETS), out)
 
 
 def note_state(group: GroupDescription, out: Output) -> None:
@@ -141,16 +141,16 @@ def position_cells(where: TopicPartition, committed: Committed, end: int | None)
     return [where.topic, str(where.partition), *map(number, (epoch, offset, end, lag))]
 
 
-def member_table(group: GroupDescription, *, long: bool) -> list[str]:
+def member_table(group: GroupDescription, *, verbose: bool) -> list[str]:
     members = sorted(group.members, key=lambda member: member.member_id)
-    hidden = set() if long else set(LONG_MEMBERS)
+    hidden = set() if verbose else set(VERBOSE_MEMBERS)
     if all(member.instance_id is None for member in members):
         hidden.add("GROUP-INSTANCE-ID")
-    if not long or not any(member.is_classic for member in members):
+    if not verbose or not any(member.is_classic for member in members):
         hidden.add("UPGRADED")
     lines = table(MEMBER_COLUMNS, [member_row(group, member) for member in members], hidden)
     return (
-        lines if long else [f"{line} " for line in lines]
+        lines if verbose else [f"{line} " for line in lines]
     )  # Kafka's short table ends each line with a space
 
 
@@ -178,7 +178,7 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
     return ";".join(f"{name}:{','.join(map(str, found))}" for name, found in topics.items()) or MISSING
 
 
-def state_table(group: GroupDescription, *, long: bool) -> list[str]:
+def state_table(group: GroupDescription, *, verbose: bool) -> list[str]:
     node = group.coordinator
     row = (
         group.group_id,
@@ -189,4 +189,4 @@ def state_table(group: GroupDescription, *, long: bool) -> list[str]:
         number(group.target_epoch),
         str(len(group.members)),
     )
-    return table(STATE_COLUMNS, [row], () if long else LONG_STATE)
+    return table(STATE_COLUMNS, [row], () if verbose else VERBOSE_STATE)

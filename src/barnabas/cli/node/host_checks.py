@@ -49,7 +49,7 @@ def examine(facts: HostFacts) -> list[Finding]:
     return [finding for check in CHECKS for finding in check(facts)]
 
 
-def judged(
+def verdict_on(
     check: str, found: str, wanted: str, is_good: bool, change: str, why: str, *, bad: bool = False
 ) -> Finding:
     verdict = Verdict.GOOD if is_good else Verdict.BAD if bad else Verdict.ADVICE
@@ -57,7 +57,7 @@ def judged(
 
 
 def unknown(check: str, wanted: str) -> Finding:
-    return Finding(check, "cannot be found out here", wanted, Verdict.UNKNOWN)
+    return Finding(check, "unknown on this machine", wanted, Verdict.UNKNOWN)
 
 
 def open_files(facts: HostFacts) -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def open_files(facts: HostFacts) -> Iterator[Finding]:
     if facts.open_files is None:
         yield unknown("file descriptors", shown)
         return
-    yield judged(
+    yield verdict_on(
         "file descriptors",
         "unlimited" if facts.open_files >= UNLIMITED else str(facts.open_files),
         shown,
@@ -80,7 +80,7 @@ def open_files(facts: HostFacts) -> Iterator[Finding]:
 
 def processes(facts: HostFacts) -> Iterator[Finding]:
     if facts.processes is not None:
-        yield judged(
+        yield verdict_on(
             "processes and threads",
             "unlimited" if facts.processes >= UNLIMITED else str(facts.processes),
             f">= {PROCESSES_MIN}",
@@ -94,7 +94,7 @@ def memory_maps(facts: HostFacts) -> Iterator[Finding]:
     if facts.map_count is None:
         yield unknown("memory maps", f">= {MAP_COUNT_MIN}")
         return
-    yield judged(
+    yield verdict_on(
         "memory maps",
         str(facts.map_count),
         f">= {MAP_COUNT_MIN}",
@@ -109,7 +109,7 @@ def swapping(facts: HostFacts) -> Iterator[Finding]:
     if facts.swappiness is None:
         yield unknown("swappiness", f"<= {SWAPPINESS_MAX}")
     else:
-        yield judged(
+        yield verdict_on(
             "swappiness",
             str(facts.swappiness),
             f"<= {SWAPPINESS_MAX}",
@@ -118,7 +118,7 @@ def swapping(facts: HostFacts) -> Iterator[Finding]:
             "a broker whose own memory is swapped out stalls",
         )
     if facts.swap_used_bytes is not None:
-        yield judged(
+        yield verdict_on(
             "swap in use",
             size(facts.swap_used_bytes),
             "none",
@@ -131,7 +131,7 @@ def swapping(facts: HostFacts) -> Iterator[Finding]:
 def write_back(facts: HostFacts) -> Iterator[Finding]:
     background, dirty = facts.dirty_background_ratio, facts.dirty_ratio
     if background is not None:
-        yield judged(
+        yield verdict_on(
             "write-back starts at",
             f"{background} %",
             f"<= {DIRTY_BACKGROUND_MAX} %",
@@ -140,7 +140,7 @@ def write_back(facts: HostFacts) -> Iterator[Finding]:
             "the kernel should write pages to the disk steadily, not in bursts",
         )
     if dirty is not None:
-        yield judged(
+        yield verdict_on(
             "writers wait at",
             f"{dirty} %",
             f"{DIRTY_MIN} to {DIRTY_MAX} %",
@@ -163,7 +163,7 @@ def socket_buffers(facts: HostFacts) -> Iterator[Finding]:
             continue
         setting, _, is_max = name.partition(" ")
         value = f"'4096 65536 {SOCKET_BUFFER_MIN}'" if is_max else str(SOCKET_BUFFER_MIN)
-        yield judged(
+        yield verdict_on(
             name,
             size(found),
             f">= {size(SOCKET_BUFFER_MIN)}",
@@ -172,7 +172,7 @@ def socket_buffers(facts: HostFacts) -> Iterator[Finding]:
             "a connection moves at most one buffer per round trip, which slows distant followers and mirrors",
         )
     if facts.accept_queue is not None:
-        yield judged(
+        yield verdict_on(
             "net.core.somaxconn",
             str(facts.accept_queue),
             f">= {ACCEPT_QUEUE_MIN}",
@@ -185,7 +185,7 @@ def socket_buffers(facts: HostFacts) -> Iterator[Finding]:
 def data_folder(facts: HostFacts) -> Iterator[Finding]:
     where = f"data in {facts.folder}"
     if facts.folder_writable is not None:
-        yield judged(
+        yield verdict_on(
             where,
             "writable" if facts.folder_writable else "not writable",
             "writable",
@@ -198,7 +198,7 @@ def data_folder(facts: HostFacts) -> Iterator[Finding]:
         yield file_system(facts)
     if facts.mount_options is not None:
         spares = {"noatime", "nodiratime", "relatime"} & set(facts.mount_options)
-        yield judged(
+        yield verdict_on(
             "mount options",
             ",".join(facts.mount_options),
             "noatime",
@@ -209,7 +209,7 @@ def data_folder(facts: HostFacts) -> Iterator[Finding]:
         )
     for name, share in (("space left", facts.disk_free_share), ("inodes left", facts.inodes_free_share)):
         if share is not None:
-            yield judged(
+            yield verdict_on(
                 name,
                 f"{share:.0%}",
                 f">= {FREE_SHARE_MIN:.0%}",
@@ -219,7 +219,7 @@ def data_folder(facts: HostFacts) -> Iterator[Finding]:
                 bad=share < FREE_SHARE_BAD,
             )
     if facts.sync_ms is not None:
-        yield judged(
+        yield verdict_on(
             "time of an fsync",
             f"{facts.sync_ms:.1f} ms",
             f"<= {SYNC_MS_MAX:.0f} ms",
@@ -240,7 +240,7 @@ def file_system(facts: HostFacts) -> Finding:
             "format a disk for it with xfs",
             "brokers are known to run well on xfs and ext4",
         )
-    return judged(
+    return verdict_on(
         "file system",
         f"{kind} at {facts.mount_point}",
         " or ".join(GOOD_FILE_SYSTEMS),
@@ -255,7 +255,7 @@ def clock(facts: HostFacts) -> Iterator[Finding]:
     if facts.clock_synchronised is None:
         yield unknown("clock", "synchronised")
     else:
-        yield judged(
+        yield verdict_on(
             "clock",
             "synchronised" if facts.clock_synchronised else "not synchronised",
             "synchronised",
@@ -264,7 +264,7 @@ def clock(facts: HostFacts) -> Iterator[Finding]:
             "retention, timestamps and transaction timeouts depend on the clock",
         )
     if facts.clock_source is not None:
-        yield judged(
+        yield verdict_on(
             "clock source",
             facts.clock_source,
             "tsc, or the hypervisor's",
@@ -276,7 +276,7 @@ def clock(facts: HostFacts) -> Iterator[Finding]:
 
 def huge_pages(facts: HostFacts) -> Iterator[Finding]:
     if facts.huge_pages is not None:
-        yield judged(
+        yield verdict_on(
             "transparent huge pages",
             facts.huge_pages,
             "madvise or never",
@@ -288,7 +288,7 @@ def huge_pages(facts: HostFacts) -> Iterator[Finding]:
 
 def accelerators(facts: HostFacts) -> Iterator[Finding]:
     missing = ", ".join(facts.missing_accelerators)
-    yield judged(
+    yield verdict_on(
         "compiled packages",
         f"without {missing}" if missing else "all there",
         "all there",

@@ -1,1 +1,1 @@
-"""Tools for pipelines: everything that is done with a pipeline's file."""
+"""The tool for pipelines: all commands on a pipeline's file."""

@@ -1,7 +1,7 @@
-"""pipeline: everything that is done with a pipeline's file, from `init` to `destroy`.
+"""pipeline: all commands on a pipeline's file, from `init` to `destroy`.
 
-In: a command and the file (`pipeline.yaml` where none is named). Out: what the command says. Problems of the
-file are told all at once, with their lines, before anything is started.
+In: a command and the file (default: `pipeline.yaml`). Out: the output of the command. If the file has
+problems, the tool prints all of them, with their lines, before it starts anything.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def add_arguments(parser: ToolParser) -> None:
     def with_file(name: str, summary: str) -> argparse.ArgumentParser:
         """A command that takes the file as its only argument."""
         found = command(name, summary)
-        found.add_argument("place", nargs="?", metavar="FILE", help="the same as --file")
+        found.add_argument("place", nargs="?", metavar="FILE", help="same as --file")
         return found
 
     init = with_file("init", "write a first file")

@@ -107,7 +107,7 @@ def once(pipeline: Pipeline, out: Output) -> int:
 
 def backfill(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
-    known(pipeline, "sources", options.source)
+    check_name(pipeline, "sources", options.source)
     start, end = moment(options.start, "--from"), moment(options.end, "--to")
     if start >= end:
         raise UsageError(f"--from {options.start} is not before --to {options.end}")
@@ -117,12 +117,12 @@ def backfill(options: argparse.Namespace, out: Output) -> int:
 
         return read_again(spark, pipeline, options.source, start, end)
 
-    return rewritten(pipeline, f"backfill {options.source}", body, out)
+    return run_rewrite(pipeline, f"backfill {options.source}", body, out)
 
 
 def replay(options: argparse.Namespace, out: Output) -> int:
     pipeline = load(options.file)
-    known(pipeline, "sources", options.source)
+    check_name(pipeline, "sources", options.source)
 
     def body(spark: Any) -> RewriteResult:
         from barnabas.pipeline.ingest.replay import replay as carry_again
@@ -130,7 +130,7 @@ def replay(options: argparse.Namespace, out: Output) -> int:
         first, last = options.from_batch, options.to_batch
         return carry_again(spark, pipeline, options.source, first, last, rebuild=options.rebuild)
 
-    return rewritten(pipeline, f"replay {options.source}", body, out)
+    return run_rewrite(pipeline, f"replay {options.source}", body, out)
 
 
 def release(options: argparse.Namespace, out: Output) -> int:
@@ -144,10 +144,10 @@ def release(options: argparse.Namespace, out: Output) -> int:
 
         return let_in(spark, pipeline, options.table, options.rule)
 
-    return rewritten(pipeline, f"release {options.table}", body, out)
+    return run_rewrite(pipeline, f"release {options.table}", body, out)
 
 
-def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult], out: Output) -> int:
+def run_rewrite(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult], out: Output) -> int:
     from barnabas.pipeline.run.rewriting import rewrite
 
     with errors_as_one_line(), progress_bar(what) as say:
@@ -161,7 +161,7 @@ def rewritten(pipeline: Pipeline, what: str, body: Callable[[Any], RewriteResult
     return 0
 
 
-def known(pipeline: Pipeline, part: str, name: str) -> None:
+def check_name(pipeline: Pipeline, part: str, name: str) -> None:
     names = [each.name for each in getattr(pipeline, part)]
     if name not in names:
         raise UsageError(f"there is no {name} in {part}: there are {', '.join(names)}")
@@ -187,7 +187,7 @@ def destroy(options: argparse.Namespace, out: Output) -> int:
     if not state_folder(pipeline).is_dir():
         raise ToolError(f"{root} has no {state_folder(pipeline).name}: it is not the lake of a pipeline")
     with errors_as_one_line(), LakeLock(state_folder(pipeline), "destroy"):
-        if not options.yes and not agreed(root, pipeline):
+        if not options.yes and not is_confirmed(root, pipeline):
             out.line("nothing was deleted")
             return 1
         drop_views(pipeline)
@@ -208,7 +208,7 @@ def drop_views(pipeline: Pipeline) -> None:
         store.close()
 
 
-def agreed(root: Path, pipeline: Pipeline) -> bool:
+def is_confirmed(root: Path, pipeline: Pipeline) -> bool:
     """Ask; whether the person typed the pipeline's name."""
     size = sum(each.stat().st_size for each in root.rglob("*") if each.is_file())
     print(f"This deletes {root} with all its tables ({size / 1e6:,.1f} MB) and its views.")

@@ -1,4 +1,4 @@
-"""The pipeline's file, for all commands: read, checked, its problems told all at once.
+"""Reads and checks the pipeline's file, for all commands.
 
 In: a path. Out: a pipeline, or a ToolError with every problem on a line of its own.
 """

@@ -1,6 +1,6 @@
-"""`pipeline query`: a view as a table, filtered and ordered where it is served, with how fresh it is.
+"""`pipeline query`: print the rows and the freshness of a view. The store filters and sorts them.
 
-In: options; the serving process where one runs, else the store. Out: a table, or JSON.
+In: options; the serving process if it runs, else the store. Out: a table, or JSON.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def query(options: argparse.Namespace, out: Output) -> int:
         with open_queries(pipeline) as serving:
             if options.view is None and options.sql is None:
                 return list_views(serving, options, out)
-            answer = asked(serving, options)
+            answer = run_query(serving, options)
     except (ServingError, StoreError, UnknownView, BadRequest) as error:
         raise ToolError(str(error)) from error
     if options.json:
@@ -44,7 +44,7 @@ def query(options: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def asked(serving: ViewQueries, options: argparse.Namespace) -> Any:
+def run_query(serving: ViewQueries, options: argparse.Namespace) -> Any:
     if options.sql is not None:
         return serving.sql(options.sql, options.as_of)
     parameters = [("filter", each) for each in options.filter]

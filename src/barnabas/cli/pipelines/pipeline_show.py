@@ -1,5 +1,4 @@
-"""Commands of `pipeline` that change nothing but a file of their own: init, validate, plan, status, lineage,
-report.
+"""The commands of `pipeline` that do not change the lake: init, validate, plan, status, lineage, report.
 
 In: options. Out: lines, tables, pages. None of them starts Spark.
 """
@@ -49,8 +48,8 @@ def validate(options: argparse.Namespace, out: Output) -> int:
         (len(pipeline.staging) + len(pipeline.trusted) + len(pipeline.refined), "table"),
         (len(pipeline.views), "view"),
     ]
-    told = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in counts)
-    out.line(f"{options.file}: no problems: {told}")
+    shown = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for number, name in counts)
+    out.line(f"{options.file}: no problems: {shown}")
     return 0
 
 

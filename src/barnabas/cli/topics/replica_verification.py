@@ -160,9 +160,9 @@ async def one_round(
     for where, brokers in comparison.replicas.items():
         for broker in brokers:
             by_broker.setdefault(broker, {})[where] = comparison.positions[where]
-    gone = [broker for broker in by_broker if broker not in cluster.topology.nodes]
-    if gone:
-        raise ToolError(f"broker {gone[0]} is not in the cluster: its replicas cannot be read")
+    missing = [broker for broker in by_broker if broker not in cluster.topology.nodes]
+    if missing:
+        raise ToolError(f"broker {missing[0]} is not in the cluster: its replicas cannot be read")
     results = await asyncio.gather(
         *(
             read_replicas(

@@ -54,7 +54,7 @@ def test_many_partitions_out_of_range_are_repaired_by_few_requests(world: World)
             assert not any(each.error_code for each in deleted.topics[0].partitions)
         assert not away.is_up
         await stage.until(lambda: away.is_up, 2 * AWAY_S, "the follower is back")
-        await stage.become_whole()
+        await stage.wait_until_whole()
 
         for partition in partitions_of(away):
             assert partition.log.log_start_offset == partition.log.end_offset > 0

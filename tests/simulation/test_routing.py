@@ -6,7 +6,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
-from barnabas.simulation.world.routing import ANY, Role, Target, has_lost_its_way, hint_in, target_of
+from barnabas.simulation.world.routing import ANY, Role, Target, hint_in, needs_new_route, target_of
 
 
 def test_records_go_to_leaders_and_the_rest_to_coordinators_or_anybody() -> None:
@@ -42,7 +42,7 @@ def test_a_refusal_tells_that_and_who_leads_instead() -> None:
     )
     taken = ProduceResponse(responses=[topic(partition_responses=[part()])])
 
-    assert has_lost_its_way(refused)
+    assert needs_new_route(refused)
     assert hint_in(refused) == (3, 7)
-    assert not has_lost_its_way(taken)
+    assert not needs_new_route(taken)
     assert hint_in(taken) is None

@@ -50,7 +50,7 @@ def test_votes_are_kept_when_there_are_descriptors_again() -> None:
 
             await stage.until(lambda: leader_of(stage) > 0, PATIENCE_S, "somebody leads again")
             await create_topic(stage, "orders", 1)
-            await stage.become_whole()
+            await stage.wait_until_whole()
             assert [node.lives for node in others] == lives
 
         world.run(history(), 600)

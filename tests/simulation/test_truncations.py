@@ -83,8 +83,8 @@ class Divided:
         self.old_leader = self.leader(TOPIC)
         address = stage.cluster.brokers[self.old_leader]
         place = SHAPE.ids.index(self.old_leader)
-        happening = stage._happening([])
-        happening.schedule([Fault(0.0, Kind.ISOLATE, 6.0, place + len(SHAPE.ids))])
+        injector = stage._fault_injector([])
+        injector.schedule([Fault(0.0, Kind.ISOLATE, 6.0, place + len(SHAPE.ids))])
         await asyncio.sleep(0.05)
         for _ in range(5):
             await self.ask(produced(TOPIC, b"lost", 1), ProduceResponse, address)
@@ -115,9 +115,9 @@ class Divided:
         registration = image.topics.partition(topic, 0) if image is not None else None
         return registration.leader if registration is not None else -1
 
-    async def become_whole(self) -> None:
+    async def wait_until_whole(self) -> None:
         self.gate.open()
-        await self.stage.become_whole()
+        await self.stage.wait_until_whole()
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_what_only_an_old_leader_has_is_cut_off(divided: Callable[[Check], None]
     async def check(history: Divided) -> None:
         cut = history.partition(TOPIC).log
         assert (cut.end_offset, cut.truncation is None) == (1, False)
-        await history.become_whole()
+        await history.wait_until_whole()
         assert history.partition(TOPIC).log.end_offset == 2
 
     divided(check)
@@ -194,7 +194,7 @@ def test_another_leader_is_followed_when_the_log_is_whole(divided: Callable[[Che
         await asyncio.sleep(1.0)
         assert partition.log.end_offset == 1
         assert partition.log.truncation is not None
-        await history.become_whole()
+        await history.wait_until_whole()
 
     divided(check)
 
@@ -212,7 +212,7 @@ def test_a_topic_is_deleted_and_made_again_while_its_log_is_cut(divided: Callabl
         await asyncio.sleep(1.0)
         assert history.leader(TOPIC) >= 0, "it was made"
         assert history.find(TOPIC) is None, "its folder is not free yet"
-        await history.become_whole()
+        await history.wait_until_whole()
         assert await history.produce(TOPIC, b"new", acks=-1)
 
         made = history.partition(TOPIC)
@@ -235,7 +235,7 @@ def test_a_node_that_stops_waits_for_its_truncations(divided: Callable[[Check], 
         history.gate.open()
         assert await stopping
         await history.stage.until(lambda: node.lives > lives and node.is_up, PATIENCE_S, "it is back")
-        await history.become_whole()
+        await history.wait_until_whole()
 
     divided(check)
 
@@ -249,7 +249,7 @@ def test_a_node_that_is_killed_within_a_truncation_cuts_its_log_again(
         history.stage.world.loop.call_soon(node.kill)
         history.gate.is_open = True
         await history.stage.until(lambda: node.lives > lives and node.is_up, PATIENCE_S, "it is back")
-        await history.stage.become_whole()
+        await history.stage.wait_until_whole()
         assert history.partition(TOPIC).log.end_offset == 2
 
     divided(check)

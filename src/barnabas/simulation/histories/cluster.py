@@ -87,7 +87,7 @@ class ClusterHistory(RecordsHistory):
 
     async def settle(self) -> None:
         """A leader that is new may not show yet what the last one has acknowledged."""
-        await self._cluster_stage.become_whole()
+        await self._cluster_stage.wait_until_whole()
 
     def _is_as_told(self) -> bool:
         image = self._cluster_stage.cluster.image()

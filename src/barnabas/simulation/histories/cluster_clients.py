@@ -17,7 +17,7 @@ SECONDS = 6.0
 FAULTS_MAX = 7
 
 
-class OnACluster:
+class ClusterMixin:
     """What a history of one node needs to be one of a cluster: put it in front of that history's class."""
 
     def __init__(self, seed: int) -> None:
@@ -54,12 +54,12 @@ class OnACluster:
         }
 
 
-class ClusterGroupsHistory(OnACluster, GroupsHistory):
+class ClusterGroupsHistory(ClusterMixin, GroupsHistory):
     name = "cluster-groups"
     seconds = 14.0  # sessions end, and rebalances, after the last fault has begun
 
 
-class ClusterTransactionsHistory(OnACluster, TransactionsHistory):
+class ClusterTransactionsHistory(ClusterMixin, TransactionsHistory):
     name = "cluster-transactions"
     inputs_max = 30  # as many as loops process while faults happen
     pause_s = 0.1
@@ -67,4 +67,4 @@ class ClusterTransactionsHistory(OnACluster, TransactionsHistory):
 
     async def settle(self) -> None:
         """A leader that is new may not show yet what the last one has acknowledged."""
-        await self._cluster_stage.become_whole()
+        await self._cluster_stage.wait_until_whole()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from barnabas.simulation.histories.stage import Happening, Machines, Stage
+from barnabas.simulation.histories.stage import FaultInjector, Machines, Stage
 from barnabas.simulation.world.client import Job, SimulatedClient
 from barnabas.simulation.world.cluster import Shape, SimulatedCluster
 from barnabas.simulation.world.cluster_checks import ClusterChecks
@@ -117,7 +117,7 @@ class ClusterStage(Stage):
     def _client(self, name: str, job: Job) -> SimulatedClient:
         return RoutedClient(self.world, self.cluster.brokers, name, job)
 
-    def _happening(self, clients: Sequence[SimulatedClient]) -> Happening:
+    def _fault_injector(self, clients: Sequence[SimulatedClient]) -> FaultInjector:
         return Faults(self.world, list(self.cluster.nodes.values()), clients)
 
     async def open(self) -> None:
@@ -126,11 +126,11 @@ class ClusterStage(Stage):
         await self.until(self.has_all_brokers, 30, "all brokers are in service")
         self.world.start(self.checks.run())
 
-    async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
+    async def inject_faults(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
         administrators = [self.add(name, job) for name, job in self.administrators.items()]
-        await super().suffer(faults, seconds, [*clients, *administrators])
+        await super().inject_faults(faults, seconds, [*clients, *administrators])
 
-    async def become_whole(self) -> None:
+    async def wait_until_whole(self) -> None:
         """When faults are over and nobody moves anything any more."""
         await self.until(self.is_whole, CALM_S, "all replicas are in sync again")
         await self.until(self._are_equal, CALM_S, "all replicas are equal")

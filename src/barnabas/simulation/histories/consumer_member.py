@@ -90,7 +90,7 @@ class ConsumerMember:
     async def _answered(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         code = ErrorCode(answer.error_code)
         if code in FORGOTTEN:
-            self._begin_anew()
+            self._rejoin()
         elif code:
             await asyncio.sleep(RETRY_S)
         elif answer.assignment is not None:
@@ -128,11 +128,11 @@ class ConsumerMember:
         if code is ErrorCode.NONE and has_any and self._group.is_trusted:
             self._group.ownership.good_commit(me, sent_s)
         if code in FORGOTTEN:
-            self._begin_anew()
+            self._rejoin()
         elif code in COORDINATOR_ERRORS:
             await asyncio.sleep(RETRY_S)
 
-    def _begin_anew(self) -> None:
+    def _rejoin(self) -> None:
         self._group.ownership.rejoin(self._me)
         self._epoch = 0
         self._is_full = True
@@ -147,4 +147,4 @@ class ConsumerMember:
         await asyncio.sleep(self._client.rng.expovariate(1.0))
         self._member_id = uuids.to_text(self._client.rng.randbytes(16))
         self._me = self._group.ownership.join(f"{self._client.host}/{self._client.lives}/{self._member_id}")
-        self._begin_anew()
+        self._rejoin()

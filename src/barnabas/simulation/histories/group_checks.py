@@ -98,10 +98,10 @@ class Ownership:
         for partition in partitions:
             for other in self._members:
                 if other is not member and partition in other.owned:
-                    self._take_away(other, member, partition)
+                    self._reassign(other, member, partition)
             member.owned.add(partition)
 
-    def _take_away(self, owner: Member, member: Member, partition: int) -> None:
+    def _reassign(self, owner: Member, member: Member, partition: int) -> None:
         silent_s = self._now() - owner.last_good_s
         if not owner.has_left and silent_s < self._session_s:
             raise Wrong(

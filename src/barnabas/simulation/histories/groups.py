@@ -81,7 +81,7 @@ class GroupsHistory:
         stage.node.on_power_loss.append(self._lost_power)
         if self.growth:
             stage.add("administrator", self._grow)
-        await stage.suffer(faults, self.seconds, workers)
+        await stage.inject_faults(faults, self.seconds, workers)
         for group in self.groups:
             group.is_calm = True
         for group in self.groups:

@@ -99,7 +99,7 @@ class RecordsHistory:
         producers = [stage.add(f"producer-{index}", self._produce) for index in range(self.producers)]
         readers = [stage.add(f"reader-{index}", self._read) for index in range(self.readers)]
         others = [stage.add(name, job) for name, job in self.others().items()]
-        await stage.suffer(faults, self.seconds, [*producers, *readers, *others])
+        await stage.inject_faults(faults, self.seconds, [*producers, *readers, *others])
         self._is_over = True
         names = {client.host for client in producers}
         await stage.until(lambda: names <= self._done, SECONDS_TO_RECOVER, "producers end their last batch")

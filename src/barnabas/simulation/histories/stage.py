@@ -86,10 +86,10 @@ class Machines(Protocol):
     async def supervise(self) -> None: ...
 
 
-class Happening(Protocol):
+class FaultInjector(Protocol):
     def schedule(self, faults: Plan) -> None: ...
 
-    def mend(self) -> None: ...
+    def repair_all(self) -> None: ...
 
 
 class Stage:
@@ -110,7 +110,7 @@ class Stage:
     def _client(self, name: str, job: Job) -> SimulatedClient:
         return SimulatedClient(self.world, [Address(*self._one.bootstrap)], name, job)
 
-    def _happening(self, clients: Sequence[SimulatedClient]) -> Happening:
+    def _fault_injector(self, clients: Sequence[SimulatedClient]) -> FaultInjector:
         return Faults(self.world, [self._one], clients)
 
     async def open(self) -> None:
@@ -122,12 +122,12 @@ class Stage:
         self.clients.append(client)
         return client
 
-    async def suffer(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
+    async def inject_faults(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
         """Let the faults happen, and then no more of them."""
-        happening = self._happening(clients)
-        happening.schedule(faults)
+        injector = self._fault_injector(clients)
+        injector.schedule(faults)
         await asyncio.sleep(seconds)
-        self.world.loop.call_soon(happening.mend)
+        self.world.loop.call_soon(injector.repair_all)
         await asyncio.sleep(0)
         self.faults_are_over = True
         await self.until(lambda: self.node.is_up, 60, "the node is up again")

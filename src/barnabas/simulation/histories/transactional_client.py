@@ -72,7 +72,7 @@ class TransactionalProducer:
         self._sequences: dict[tuple[str, int], int] = {}
         self._added: set[object] = set()
 
-    async def begin_anew(self) -> None:
+    async def initialize(self) -> None:
         """Find the coordinator, fence whoever was here before."""
         await self._client.ask_until_answered(
             FindCoordinatorRequest(coordinator_keys=[self._id], key_type=TRANSACTION),

@@ -98,7 +98,7 @@ class TransactionsHistory:
             for rival in range(self.rivals)
         ]
         reader = stage.add("reader", self._read)
-        await stage.suffer(faults, SECONDS, [*workers, reader])
+        await stage.inject_faults(faults, SECONDS, [*workers, reader])
         self._is_over = True
         if self._is_trusted:
             names = {client.host for client in workers}
@@ -111,7 +111,7 @@ class TransactionsHistory:
         else:
             # The coordinator may have lost transactions that partitions still know, which hang then, as they
             # would in Apache Kafka. Others must go on.
-            stage.add("newcomer", self._come_anew)
+            stage.add("newcomer", self._run_newcomer)
             await stage.until(lambda: "newcomer" in self._done, SECONDS_TO_RECOVER, "a newcomer commits")
         outcomes = [transaction.outcome for transaction in self.transactions.all]
         return {
@@ -143,7 +143,7 @@ class TransactionsHistory:
             while not self._is_over:
                 try:
                     producer = self._producer(client, transactional_id)
-                    await producer.begin_anew()
+                    await producer.initialize()
                     while not self._is_over:
                         await self._write(client, producer)
                         await asyncio.sleep(client.rng.expovariate(1 / self.pause_s))
@@ -160,9 +160,9 @@ class TransactionsHistory:
             await producer.write(OUTPUT, client.rng.randrange(self.outputs), values)
         await producer.end(transaction, commits=client.rng.random() < COMMIT_CHANCE)
 
-    async def _come_anew(self, client: SimulatedClient) -> None:
+    async def _run_newcomer(self, client: SimulatedClient) -> None:
         producer = self._producer(client, client.host)
-        await producer.begin_anew()
+        await producer.initialize()
         await self._write(client, producer)
         self._done.add(client.host)
 
@@ -201,7 +201,7 @@ class TransactionsHistory:
             while True:
                 try:
                     producer = self._producer(client, f"loop-{index}")
-                    await producer.begin_anew()
+                    await producer.initialize()
                     if await self._transform(client, producer, index):
                         break
                 except Fenced:

@@ -24,7 +24,7 @@ FREE_BYTES = 100  # that a full disk still has, times the fault's number
 DURATION_S_MEAN = 1.0
 DURATION_S_MAX = 20.0
 CLOCK_JUMP_MS = 40_000
-Way = tuple[str, str]  # from a host to another
+Direction = tuple[str, str]  # from a host to another
 
 
 class Kind(Enum):
@@ -108,7 +108,8 @@ def plan(
 
 class Faults:
     """Over one node or several, chosen by a fault's number. Everything runs as callbacks of the harness; what
-    is still broken at the end is mended by `mend`. Two faults that overlap on one link end with the first."""
+    is still broken at the end is mended by `repair_all`. Two faults that overlap on one link end with the
+    first."""
 
     def __init__(
         self, world: World, nodes: Sequence[SimulatedNode], clients: Sequence[SimulatedClient]
@@ -120,9 +121,9 @@ class Faults:
     def schedule(self, faults: Plan) -> None:
         start = self._world.loop.time()
         for fault in faults:
-            self._world.loop.call_at(start + fault.at_s, self._happen, fault)
+            self._world.loop.call_at(start + fault.at_s, self._inject, fault)
 
-    def _happen(self, fault: Fault) -> None:
+    def _inject(self, fault: Fault) -> None:
         node, other = self._chosen(fault)
         self._world.trace.note("fault", str(fault), node.host)
         if node.process is not None and node.process.is_alive:
@@ -143,11 +144,11 @@ class Faults:
         elif fault.kind in (Kind.RESET_NODES, Kind.RESET_ALL):
             network.reset_connections(node.host)
         elif fault.kind in (Kind.CUT_NODES, Kind.CUT_NODES_ONE_WAY, Kind.ISOLATE):
-            self._cut(fault, self._ways(fault, node, other))
+            self._cut(fault, self._directions(fault, node, other))
         elif fault.kind is Kind.SLOW_NODES:
             self._slow(fault, [(node.host, other.host), (other.host, node.host)])
         elif self._clients:
-            self._happen_to(self._clients[fault.number % len(self._clients)], node, fault)
+            self._inject_into_client(self._clients[fault.number % len(self._clients)], node, fault)
 
     def _chosen(self, fault: Fault) -> tuple[SimulatedNode, SimulatedNode]:
         """The node that a fault's number means, and another one where there is one."""
@@ -158,14 +159,14 @@ class Faults:
         behind = 1 + fault.number // count % (count - 1)
         return self._nodes[first], self._nodes[(first + behind) % count]
 
-    def _ways(self, fault: Fault, node: SimulatedNode, other: SimulatedNode) -> list[Way]:
+    def _directions(self, fault: Fault, node: SimulatedNode, other: SimulatedNode) -> list[Direction]:
         here, there = node.host, other.host
         if fault.kind is Kind.CUT_NODES_ONE_WAY:
             return [(here, there)]
         others = [there] if fault.kind is Kind.CUT_NODES else [each.host for each in self._nodes]
         return [way for each in others if each != here for way in ((here, each), (each, here))]
 
-    def _happen_to(self, client: SimulatedClient, node: SimulatedNode, fault: Fault) -> None:
+    def _inject_into_client(self, client: SimulatedClient, node: SimulatedNode, fault: Fault) -> None:
         here, there = client.host, node.host
         if fault.kind is Kind.PAUSE_CLIENT:
             client.process.pause()
@@ -177,16 +178,16 @@ class Faults:
         elif fault.kind is Kind.SLOW:
             self._slow(fault, [(here, there), (there, here)])
         else:
-            ways = [(here, there)] if fault.kind is not Kind.CUT_FROM else []
-            self._cut(fault, ways + ([(there, here)] if fault.kind is not Kind.CUT_TO else []))
+            directions = [(here, there)] if fault.kind is not Kind.CUT_FROM else []
+            self._cut(fault, directions + ([(there, here)] if fault.kind is not Kind.CUT_TO else []))
 
-    def _cut(self, fault: Fault, ways: Sequence[Way]) -> None:
-        for way in ways:
+    def _cut(self, fault: Fault, directions: Sequence[Direction]) -> None:
+        for way in directions:
             self._world.network.cut(*way)
             self._later(fault, partial(self._world.network.heal, *way))
 
-    def _slow(self, fault: Fault, ways: Sequence[Way]) -> None:
-        for way in ways:
+    def _slow(self, fault: Fault, directions: Sequence[Direction]) -> None:
+        for way in directions:
             link = self._world.network.link(*way)
             link.set_speed(SLOW_DELAY_MS, SLOW_BYTES_PER_S)
             self._later(fault, partial(link.set_speed, None, None))
@@ -194,13 +195,13 @@ class Faults:
     def _later(self, fault: Fault, work: Callable[[], None]) -> None:
         self._world.loop.call_later(fault.duration_s, work)
 
-    def mend(self) -> None:
+    def repair_all(self) -> None:
         """No fault lasts any longer. For a callback of the harness."""
         self._world.trace.note("mend")
         network = self._world.network
         for node in self._nodes:
             node.resume()
-            node.mend_disk()
+            node.repair_disk()
             node.disk.stop_at(-1)
         for client in self._clients:
             client.process.resume()
@@ -233,6 +234,6 @@ NODE_FAULTS: dict[Kind, Callable[[SimulatedNode, Fault], None]] = {
 }
 MENDED_LATER: dict[Kind, Callable[[SimulatedNode], None]] = {
     Kind.PAUSE: SimulatedNode.resume,
-    Kind.FULL: SimulatedNode.mend_disk,
-    Kind.FAILING: SimulatedNode.mend_disk,
+    Kind.FULL: SimulatedNode.repair_disk,
+    Kind.FAILING: SimulatedNode.repair_disk,
 }

@@ -75,7 +75,7 @@ def live(
     """Live through the history of one seed."""
     history = make(seed)
     plan: Plan = list(history.faults if faults is None else faults)
-    with Uncollected(), World(seed) as world:
+    with PausedCollection(), World(seed) as world:
         world.trace.on_line = on_line
         verdict, reason, details, counts = Verdict.GOOD, "", "", {}
         try:
@@ -107,7 +107,7 @@ def live(
         )
 
 
-class Uncollected:
+class PausedCollection:
     """No garbage is collected meanwhile, but when a history is over (see `World.run`): it is quicker, and
     what destructors have to tell is told at the same moment each time."""
 

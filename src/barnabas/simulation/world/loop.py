@@ -128,13 +128,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                     continue
                 self.steps += 1
                 self._steps_at_moment += 1
-                self._take(step)
+                self._run_step(step)
             if self._stopping:
                 break
             if self._steps_at_moment > STEPS_AT_ONE_MOMENT_MAX:
                 raise Stuck(f"{self._steps_at_moment} steps without time going on")
 
-    def _take(self, step: Step) -> None:
+    def _run_step(self, step: Step) -> None:
         try:
             step._context.run(step._callback, *step._args)
         except (SystemExit, KeyboardInterrupt):
@@ -149,7 +149,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """There are no other threads to wake this one."""
 
-    def begin_anew(self) -> None:
+    def reset_stuck(self) -> None:
         """A program that was stuck may be unwound."""
         self._steps_at_moment = 0
 
@@ -170,7 +170,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self._ready.extend(others)
             for step in mine:
                 if not step._cancelled:
-                    self._take(step)
+                    self._run_step(step)
         for task in process.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._scheduled[:] = [timer for timer in self._scheduled if timer[2].process is not process]

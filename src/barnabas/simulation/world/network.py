@@ -143,9 +143,9 @@ class Network:
     def heal(self, source: str, target: str) -> None:
         link = self.link(source, target)
         link.is_cut = False
-        self._go_on(link)
+        self._resume_link(link)
 
-    def _go_on(self, link: Link) -> None:
+    def _resume_link(self, link: Link) -> None:
         waiting, link.waiting = link.waiting, {}
         for end in waiting:
             end.pump()
@@ -177,7 +177,7 @@ class Network:
         self._down.discard(host)
         for (_, target), link in self._links.items():
             if target == host:
-                self._go_on(link)
+                self._resume_link(link)
 
     def is_up(self, host: str) -> bool:
         return host not in self._down

@@ -212,7 +212,7 @@ class SimulatedNode:
         self.disk.failures.append(Failure(frozenset({"write", "sync"})))
         self._disk_was_bad = True
 
-    def mend_disk(self) -> None:
+    def repair_disk(self) -> None:
         self.disk.capacity_bytes = UNLIMITED_BYTES
         self.disk.failures.clear()
 

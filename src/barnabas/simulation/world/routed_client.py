@@ -17,14 +17,14 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.simulation.world.client import Job, R, SimulatedClient
-from barnabas.simulation.world.routing import Role, Target, has_lost_its_way, hint_in, target_of
+from barnabas.simulation.world.routing import Role, Target, hint_in, needs_new_route, target_of
 from barnabas.simulation.world.world import World
 
 GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 LOOK_TIMEOUT_MS = 1_500
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     address: Address
     leader_epoch: int = -1
 
@@ -32,12 +32,12 @@ class Way(NamedTuple):
 class RoutedClient(SimulatedClient):
     def __init__(self, world: World, brokers: Mapping[int, Address], name: str, job: Job) -> None:
         self._brokers = dict(brokers)
-        self._ways: dict[Target, Way] = {}
+        self._routes: dict[Target, Route] = {}
         self._epochs: dict[Target, int] = {}  # the newest of each leader: who knows older ones is behind
         super().__init__(world, list(self._brokers.values()), name, job)
 
     def _start(self) -> None:
-        self._ways.clear()  # a new process knows nothing
+        self._routes.clear()  # a new process knows nothing
         self._epochs.clear()
         super()._start()
 
@@ -51,7 +51,7 @@ class RoutedClient(SimulatedClient):
         version_max: int | None = None,
     ) -> R | None:
         target = target_of(request)
-        way = await self._way_to(target)
+        way = await self._route_to(target)
         if way is None:
             return None
         if isinstance(request, FetchRequest):  # so that who does not lead in this epoch refuses (KIP-320)
@@ -60,12 +60,12 @@ class RoutedClient(SimulatedClient):
             way.address, request, response, purpose=purpose, timeout_ms=timeout_ms, version_max=version_max
         )
         if answer is None:
-            self._ways.pop(target, None)
-        elif has_lost_its_way(answer):
-            self._ways.pop(target, None)
+            self._routes.pop(target, None)
+        elif needs_new_route(answer):
+            self._routes.pop(target, None)
             hint = hint_in(answer)
             if hint is not None and hint[0] in self._brokers and self._is_new(target, hint[1]):
-                self._ways[target] = Way(self._brokers[hint[0]], hint[1])
+                self._routes[target] = Route(self._brokers[hint[0]], hint[1])
         return answer
 
     async def ask_at(
@@ -88,10 +88,10 @@ class RoutedClient(SimulatedClient):
     def any_broker(self) -> Address:
         return self.rng.choice(list(self._brokers.values()))
 
-    async def _way_to(self, target: Target) -> Way | None:
+    async def _route_to(self, target: Target) -> Route | None:
         if target.role is Role.ANY:
-            return Way(self.any_broker())
-        known = self._ways.get(target)
+            return Route(self.any_broker())
+        known = self._routes.get(target)
         if known is not None:
             return known
         if target.role is Role.LEADER:
@@ -99,7 +99,7 @@ class RoutedClient(SimulatedClient):
         else:
             found = await self._coordinator(target)
         if found is not None:
-            self._ways[target] = found
+            self._routes[target] = found
         return found
 
     def _is_new(self, target: Target, leader_epoch: int) -> bool:
@@ -109,7 +109,7 @@ class RoutedClient(SimulatedClient):
         self._epochs[target] = leader_epoch
         return True
 
-    async def _leader(self, target: Target) -> Way | None:
+    async def _leader(self, target: Target) -> Route | None:
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=target.name)], allow_auto_topic_creation=False
         )
@@ -120,10 +120,10 @@ class RoutedClient(SimulatedClient):
             if each.partition_index == target.partition and each.error_code == ErrorCode.NONE:
                 leader = self._brokers.get(each.leader_id)
                 is_known = leader is not None and self._is_new(target, each.leader_epoch)
-                return Way(leader, each.leader_epoch) if leader is not None and is_known else None
+                return Route(leader, each.leader_epoch) if leader is not None and is_known else None
         return None
 
-    async def _coordinator(self, target: Target) -> Way | None:
+    async def _coordinator(self, target: Target) -> Route | None:
         kind = GROUP if target.role is Role.GROUP else TRANSACTION
         answer = await self.ask_at(
             self.any_broker(),
@@ -134,4 +134,4 @@ class RoutedClient(SimulatedClient):
         if answer is None or not answer.coordinators or answer.coordinators[0].error_code:
             return None
         coordinator = self._brokers.get(answer.coordinators[0].node_id)
-        return None if coordinator is None else Way(coordinator)
+        return None if coordinator is None else Route(coordinator)

@@ -90,7 +90,7 @@ def target_of(request: Message) -> Target:
     return ANY
 
 
-def has_lost_its_way(answer: Message) -> bool:
+def needs_new_route(answer: Message) -> bool:
     return any(code in LOST_THE_WAY for code in codes_in(answer))
 
 

@@ -71,7 +71,7 @@ class World:
         logger.propagate = self._propagates
         self.loop.set_exception_handler(lambda loop, context: None)
         self._main = None
-        self.loop.begin_anew()
+        self.loop.reset_stuck()
         self.loop.run_until_complete(self._end())
         self.loop.close()
 

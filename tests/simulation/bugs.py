@@ -123,7 +123,7 @@ def forget_the_sequences_of_producers(patch: pytest.MonkeyPatch) -> None:
 def skip_the_replay(patch: pytest.MonkeyPatch) -> None:
     def start(host: CoordinatorHost[Any]) -> None:
         host.partition.before_write = host.journal.flush
-        host.partition.on_lost = host.lose
+        host.partition.on_lost = host.reload_after
         host.partition.wait(host._advanced)
         host._activate()
 

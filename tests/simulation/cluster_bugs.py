@@ -15,7 +15,7 @@ import pytest
 
 from barnabas.broker.broker import Broker
 from barnabas.broker.coordinators.host import CoordinatorHost
-from barnabas.broker.fetch import follower_fetch, reading
+from barnabas.broker.fetch import follower_fetch, partition_data
 from barnabas.broker.partitions.partition import Partition
 from barnabas.broker.replicas.leader_fetcher import LeaderFetcher
 from barnabas.controller import alter_partition, partition_change
@@ -173,7 +173,7 @@ def acknowledge_before_the_isr_has_it(patch: pytest.MonkeyPatch) -> None:
 def skip_the_truncation(patch: pytest.MonkeyPatch) -> None:
     """A leader does not tell a follower that they have parted."""
     patch.setattr(follower_fetch, "divergence", lambda *_: None)
-    patch.setattr(reading, "divergence", lambda *_: None)
+    patch.setattr(partition_data, "divergence", lambda *_: None)
 
 
 @bug(one_after_another(Kind.ISOLATE, 5.5))

@@ -1,1 +1,2 @@
-"""Real nodes in a world of one seed: virtual time, network and disks in memory, faults, histories, checks."""
+"""Deterministic simulation of real nodes: virtual time, network and disks in memory, faults, histories,
+checks."""

@@ -1,8 +1,8 @@
-"""`python -m barnabas.simulation`: live through histories of many seeds, or of one again.
+"""`python -m barnabas.simulation`: run histories of many seeds, or replay one.
 
-In: which histories, how many seeds or which one, in how many processes. Out: a line for each failure with how
-to replay it, its faults made few, and a summary: verdicts, faults by their kind, what clients did; the exit
-status is that of the first failure: 1 wrong, 2 stuck, 3 crashed.
+In: names of histories, seeds, number of processes. Out: for each failure a line with the command to replay it
+and a minimal list of faults, then a summary with verdicts, faults by kind, and counts of what clients did.
+The exit status is that of the first failure: 1 wrong, 2 stuck, 3 crashed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.simulation.world.history import Result, Verdict, live, shrink
 EXIT_STATUS = {Verdict.GOOD: 0, Verdict.WRONG: 1, Verdict.STUCK: 2, Verdict.CRASHED: 3}
 PROGRESS_S = 60.0
 FAILURES_MAX = 20
-HISTORIES_PER_PROCESS = 200  # some worlds are not given back when they are over
+HISTORIES_PER_PROCESS = 200  # some memory of a history is not freed at its end
 
 
 def main() -> int:

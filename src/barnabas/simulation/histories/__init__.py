@@ -1,1 +1,2 @@
-"""Histories: what clients do to a node while faults happen, and what must be true of it."""
+"""Histories: clients that use a node or cluster while faults are injected, and the invariants that are
+checked."""

@@ -15,7 +15,7 @@ HISTORIES: dict[str, Make] = {
     TransactionsHistory.name: TransactionsHistory,
 }
 
-# Of several nodes: `--history cluster` means all of these.
+# Histories with several nodes: `--history cluster` runs all of these.
 CLUSTER_HISTORIES: dict[str, Make] = {
     ClusterHistory.name: ClusterHistory,
     ClusterGroupsHistory.name: ClusterGroupsHistory,

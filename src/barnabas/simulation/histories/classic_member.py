@@ -1,7 +1,9 @@
-"""A member of a classic group, eager or cooperative: joins, leads when it is told to, syncs, beats, commits.
+"""A member of a classic group, eager or cooperative: joins, leads if elected, syncs, sends heartbeats,
+commits.
 
-In: a client and a group. Out: what it sees, told to the group's checks. It is as simple as a member can be
-that follows the protocol: on any doubt it joins again. Does not know: others, but what a leader is told.
+In: a client and a group. Out: it reports all responses to the group's checks. It follows the protocol in the
+simplest way: after any unexpected response it joins again.
+Does not know: other members, except what a group leader receives.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class ClassicMember:
     def __init__(self, client: SimulatedClient, group: Group, instance_id: str | None) -> None:
         self._client = client
         self._group = group
-        self._partitions = 0  # that the topic had when it joined
+        self._partitions = 0  # number of the topic's partitions when it joined
         self._instance_id = instance_id
         self._is_cooperative = group.kind != EAGER
         self._protocol = COOPERATIVE if self._is_cooperative else EAGER
@@ -63,7 +65,7 @@ class ClassicMember:
         self._group.owned[self._client.host] = self._owned
 
     def _lost(self, code: ErrorCode | None) -> None:
-        """An error after which the member has no partitions any more."""
+        """Handle an error after which the member owns no partitions."""
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID):
             self._own(())
             if code is not ErrorCode.ILLEGAL_GENERATION:
@@ -72,7 +74,7 @@ class ClassicMember:
     # -- joining -----------------------------------------------------------------------------------
 
     async def _join(self) -> bool:
-        """Whether it has an assignment now."""
+        """Join and sync. True if the member has an assignment now."""
         group = self._group
         newest = group.generations.newest
         self._partitions = group.partitions()
@@ -109,7 +111,7 @@ class ClassicMember:
             plan = self._plan(answer)
             group.generations.planned(self._generation, plan)
         is_assigned = await self._sync(plan)
-        # A process that took the place of another does not know what that one was asked to give up.
+        # A restarted process does not know which partitions the previous one was asked to revoke.
         return is_assigned and not (answer.skip_assignment and self._is_cooperative)
 
     def _metadata(self) -> bytes:
@@ -123,7 +125,8 @@ class ClassicMember:
         return SUBSCRIPTION_VERSION.to_bytes(2, "big") + subscription.encode(SUBSCRIPTION_VERSION)
 
     def _plan(self, answer: JoinGroupResponse) -> dict[str, frozenset[int]]:
-        """Who gets what; cooperative members keep what they have, up to a share; others wait for the rest."""
+        """Assign partitions to members. Cooperative members keep theirs, up to their share; the rest is
+        assigned in the next generation."""
         members = sorted(each.member_id for each in answer.members)
         shares: dict[str, list[int]] = {member: [] for member in members}
         taken: set[int] = set()
@@ -171,7 +174,7 @@ class ClassicMember:
         revoked = self._owned - assigned
         self._own(self._owned & assigned if self._is_cooperative else ())
         if revoked and self._is_cooperative:
-            return False  # others wait for it: join again at once
+            return False  # other members wait for this one: join again at once
         new = assigned - self._owned
         while new:
             fetched = await self._positions.fetch(new, None, -1)
@@ -186,7 +189,7 @@ class ClassicMember:
     # -- staying -----------------------------------------------------------------------------------
 
     async def _stay(self) -> None:
-        """Beat and commit until something says that the group has moved on."""
+        """Send heartbeats and commits until a response shows that a rebalance is due."""
         group = self._group
         while True:
             await asyncio.sleep(self._client.rng.uniform(0.5, 1.5) * BEAT_S)
@@ -200,7 +203,7 @@ class ClassicMember:
             if code is not None and code is not ErrorCode.NONE and code not in COORDINATOR_ERRORS:
                 return
             if group.partitions() != self._partitions:
-                return  # whoever leads must share out the new ones
+                return  # the group leader must assign the new partitions
             if not group.is_calm and self._client.rng.random() < LEAVE_CHANCE:
                 await self._leave()
                 return
@@ -236,7 +239,7 @@ class ClassicMember:
 
 
 def owners(answer: JoinGroupResponse) -> dict[str, set[int]]:
-    """What members say they own; of two who say so, the one of the newer generation is believed."""
+    """The partitions that members claim to own. If two claim one, the newer generation wins."""
     claims: dict[int, tuple[int, str]] = {}
     for member in answer.members:
         said = ConsumerProtocolSubscription.decode(memoryview(member.metadata)[2:], SUBSCRIPTION_VERSION)

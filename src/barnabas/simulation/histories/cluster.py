@@ -1,8 +1,8 @@
-"""A history of a cluster: records as in `records`, on replicated partitions, while nodes end, links are cut,
-and administrators move what the producers write to.
+"""A history of a cluster: records as in `records`, on replicated partitions, while nodes fail, links are cut,
+and administrators move the partitions.
 
-Checked beside what `records` and `cluster_checks` check: what administrators were told to be done is done,
-for ever; and when the faults are over every replica comes back in sync, and all of them are equal.
+Checks, in addition to those of `records` and `cluster_checks`: acknowledged changes of administrators are
+never lost; after the faults, every replica is in sync again, and all replicas are equal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from barnabas.simulation.world.world import World, rng_of
 SECONDS = 8.0
 SECONDS_TO_RECOVER = 60.0
 FAULTS_MAX = 9
-PAUSE_S = (0.04, 0.1)  # a record passes three nodes here: there is enough to do
+PAUSE_S = (0.04, 0.1)  # longer than with one node: each record is processed by three nodes
 ADMIN_PAUSE_S = 0.7
 EXTRA = "extra-{}"
 FOR_GOOD = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -86,7 +86,7 @@ class ClusterHistory(RecordsHistory):
         }
 
     async def settle(self) -> None:
-        """A leader that is new may not show yet what the last one has acknowledged."""
+        """Wait for new leaders: their high watermark may still be below acknowledged records."""
         await self._cluster_stage.wait_until_whole()
 
     def _is_as_told(self) -> bool:
@@ -98,8 +98,8 @@ class ClusterHistory(RecordsHistory):
     # -- readers -----------------------------------------------------------------------------------
 
     async def _fetch(self, reader: Reader, wait_ms: int) -> list[ConsumerRecord]:
-        """A new leader learns the high watermark from the others: it may be a little behind what the last
-        one told. What was read is committed all the same."""
+        """The high watermark of a new leader may be below that of the last one for a while. Records that were
+        read are committed all the same."""
         records = await reader.fetch(wait_ms)
         if records is None:
             if reader.error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -139,7 +139,7 @@ class ClusterHistory(RecordsHistory):
         if not self._created:
             return
         name = client.rng.choice(sorted(self._created))
-        self._created.discard(name)  # nobody knows, from here on
+        self._created.discard(name)  # from here on it is unknown whether it exists
         request = DeleteTopicsRequest(
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=3000
         )

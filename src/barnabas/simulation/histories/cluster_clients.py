@@ -1,5 +1,5 @@
-"""Groups and transactions on a cluster: the same clients and the same checks as on one node, while their
-coordinators fail over, and the partitions that they write to change their leaders and are moved.
+"""Histories of groups and transactions on a cluster: the same clients and checks as on one node, while
+coordinators fail over, leaders change, and partitions are moved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAULTS_MAX = 7
 
 
 class ClusterMixin:
-    """What a history of one node needs to be one of a cluster: put it in front of that history's class."""
+    """A mixin that runs the history of one node on a cluster. It must be the first base class."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)  # type: ignore[call-arg]
@@ -27,7 +27,7 @@ class ClusterMixin:
         self.cluster_promise = rng.choice(PROMISES)
         self.movers = rng_of(seed, "movers").randrange(2)
         self.changes_voters = changes_voters(rng_of(seed, "voters"), self.cluster_promise, self.shape)
-        self.promise = SYNCED  # nothing is forgiven
+        self.promise = SYNCED  # no acknowledged record may be lost
         self.faults: Plan = cluster_plan(
             rng, self.cluster_promise, self.shape, until_s=SECONDS, count_max=FAULTS_MAX
         )
@@ -56,12 +56,12 @@ class ClusterMixin:
 
 class ClusterGroupsHistory(ClusterMixin, GroupsHistory):
     name = "cluster-groups"
-    seconds = 14.0  # sessions end, and rebalances, after the last fault has begun
+    seconds = 14.0  # long enough for sessions and rebalances to end after the last fault has begun
 
 
 class ClusterTransactionsHistory(ClusterMixin, TransactionsHistory):
     name = "cluster-transactions"
-    inputs_max = 30  # as many as loops process while faults happen
+    inputs_max = 30  # as many as can be processed while faults are injected
     pause_s = 0.1
     stable_may_fall = True
 

@@ -1,7 +1,8 @@
-"""The stage of a history with several nodes: which there are, what is promised, what may happen to them.
+"""The stage of a history with several nodes: their roles, what is promised, and which faults may happen.
 
-In: randomness. Out: a shape, a promise with faults that may try it, and a `Stage` whose node is a cluster,
-with clients that find their way and checks that look at all times. Does not know: what clients do.
+In: random numbers. Out: a shape, a promise with the faults that it must survive, and a `Stage` for a cluster,
+with clients that route requests and checks that run all the time.
+Does not know: what clients do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from barnabas.simulation.world.world import World
 DISK_CHANCE = 0.3
 DURATION_S_MEAN = 1.5
 CALM_S = 45.0
-# Nobody ends, nothing that was written is lost.
+# Faults that end no node and lose no written data.
 DISTURBANCES = (
     Kind.PAUSE,
     Kind.STOP,
@@ -49,8 +50,9 @@ assert set(CLUSTER_KINDS) <= {*DISTURBANCES, Kind.WIPE}
 
 @dataclass(frozen=True, slots=True)
 class ClusterPromise:
-    """What replication promises with `acks=all` and two in-sync replicas: nothing acknowledged is lost, when
-    processes die in any number; when the power goes, in any number if logs are synced, else once."""
+    """What replication promises with `acks=all` and two in-sync replicas: no acknowledged record is lost if
+    any number of processes are killed; with synced logs also if any number of nodes lose power, otherwise
+    one."""
 
     name: str
     kinds: tuple[Kind, ...]
@@ -83,7 +85,7 @@ def shape_of(rng: Random) -> Shape:
 def cluster_plan(
     rng: Random, promise: ClusterPromise, shape: Shape, *, until_s: float, count_max: int
 ) -> list[Fault]:
-    disks_fail = rng.random() < DISK_CHANCE and not promise.loses_one  # a node whose disk fails ends
+    disks_fail = rng.random() < DISK_CHANCE and not promise.loses_one  # a node with a failed disk ends
     kinds = promise.kinds + (3 * DISK_KINDS if disks_fail else ())
     faults = plan(rng, kinds, until_s=until_s, count_max=count_max, duration_s_mean=DURATION_S_MEAN)
     if promise.loses_one:
@@ -92,8 +94,9 @@ def cluster_plan(
 
 
 def loss(rng: Random, shape: Shape, until_s: float) -> Fault:
-    """One node loses its power, or all of its disk. A static voter's disk is never wiped: one that forgets
-    its votes is outside of what Raft can bear. A dynamic one is another voter then, and the old one goes."""
+    """A fault in which one node loses power or its whole disk. The disk of a static voter is never wiped:
+    Raft is not safe if a voter forgets its votes. A dynamic voter with a new disk is a new voter that
+    replaces the old."""
     bears = shape.is_dynamic and len(shape.controllers) > 2
     wipeable = [place for place, node_id in enumerate(shape.ids) if bears or node_id not in shape.controllers]
     kind = rng.choice((Kind.POWER, Kind.WIPE)) if wipeable else Kind.POWER
@@ -108,7 +111,7 @@ class ClusterStage(Stage):
         self.replication_factor = min(3, len(shape.brokers))
         super().__init__(world, properties)
         self.checks = ClusterChecks(self.cluster)
-        self.administrators: dict[str, Job] = {}  # who come with the faults
+        self.administrators: dict[str, Job] = {}  # clients that start together with the faults
 
     def _build(self, properties: dict[str, str]) -> Machines:
         self.cluster = SimulatedCluster(self.world, self.shape, properties)
@@ -131,12 +134,12 @@ class ClusterStage(Stage):
         await super().inject_faults(faults, seconds, [*clients, *administrators])
 
     async def wait_until_whole(self) -> None:
-        """When faults are over and nobody moves anything any more."""
+        """After the faults and moves, wait until all replicas are in sync and equal."""
         await self.until(self.is_whole, CALM_S, "all replicas are in sync again")
         await self.until(self._are_equal, CALM_S, "all replicas are equal")
 
     def _are_equal(self) -> bool:
-        """They are told to be in sync, so this takes no longer than a few fetches."""
+        """All replicas are in the ISR, so this takes only a few fetches."""
         self.checks.look()
         return self.checks.replicas_are_equal()
 
@@ -147,7 +150,8 @@ class ClusterStage(Stage):
         )
 
     def is_whole(self) -> bool:
-        """All brokers are in service, all partitions have leaders, all replicas are in sync and stay."""
+        """Whether all brokers are unfenced, all partitions have leaders, all replicas are in sync, and no
+        reassignment is under way."""
         image = self.cluster.image()
         return (
             self.has_all_brokers()

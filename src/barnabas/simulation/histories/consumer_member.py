@@ -1,7 +1,8 @@
-"""A member of a group of the consumer protocol (KIP-848): beats, gives up what it must, takes what it gets.
+"""A member of a group of the consumer protocol (KIP-848): sends heartbeats, revokes and adopts partitions.
 
-In: a client and a group. Out: what it sees, told to the group's checks. After any doubt it sends a full
-heartbeat. Does not know: other members.
+In: a client and a group. Out: it reports all responses to the group's checks. After a lost response it sends
+a full heartbeat.
+Does not know: other members.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEAVE_EPOCH = -1
 FORGOTTEN = (
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.UNKNOWN_MEMBER_ID,
-    ErrorCode.GROUP_ID_NOT_FOUND,  # the coordinator lost all of it with the power
+    ErrorCode.GROUP_ID_NOT_FOUND,  # the coordinator lost the group in a power loss
 )
 
 
@@ -77,7 +78,7 @@ class ConsumerMember:
             subscribed_topic_names=[group.topic] if is_full else None,
             topic_partitions=owned if is_full else None,
         )
-        self._is_full = True  # until the answer is there
+        self._is_full = True  # until the response arrives
         sent_s = self._client.world.loop.time()
         answer = await self._client.ask(request, ConsumerGroupHeartbeatResponse)
         if answer is not None and not answer.error_code and epoch is None:
@@ -100,7 +101,7 @@ class ConsumerMember:
             )
 
     async def _reconcile(self, target: set[int]) -> None:
-        """First give up, then take; both are told with the next heartbeat, which is a full one."""
+        """First revoke partitions, then adopt new ones; the next, full heartbeat reports both."""
         me, group = self._me, self._group
         revoked = me.owned - target
         if revoked:

@@ -1,9 +1,9 @@
-"""An administrator who takes voters out of the quorum, one after the other; they come back by themselves.
+"""An administrator that removes voters from the quorum, one after the other; they join again automatically.
 
-In: a stage whose voters are in the log and join by themselves, a client. Out: removals of voters drawn from
-the client's randomness, the leader of the quorum among them, until faults are over. Two voters stay, so that
-no single one is all that remembers.
-Does not know: who else uses the cluster, when a voter is back.
+In: a stage with a dynamic quorum and automatic join, a client. Out: removals of random voters, including the
+leader of the quorum, until the faults are over. At least two voters stay, so that no single node holds the
+only copy.
+Does not know: other clients, when a voter has joined again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ TIMEOUT_MS = 3_000
 
 
 def changes_voters(rng: Random, promise: ClusterPromise, shape: Shape) -> bool:
-    """Not where a disk may be wiped: the fewer voters there are for a while, the more each of them counts."""
+    """Whether a history removes voters. Not if a disk may be wiped: with fewer voters, one loss is too
+    many."""
     can = shape.is_dynamic and len(shape.controllers) > VOTERS_LEFT_MIN and not promise.loses_one
     return can and rng.random() < CHANCE
 

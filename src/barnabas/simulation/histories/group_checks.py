@@ -1,8 +1,9 @@
-"""What must be true of a group, whoever asks: a model of it that clients feed with what they see.
+"""Invariants of a group: a model that clients update with their requests and responses.
 
-In: what members send and what they are answered, in the order of time. Out: `Wrong` when two members own a
-partition in one generation, an epoch goes back, a fenced member is still listened to, a partition is given
-away that its owner did not give up, or a committed offset is lost. Does not know: requests.
+In: requests and responses of members, in the order of time. Raises `Wrong` if two members own a partition in
+one generation, an epoch decreases, a request of a fenced member is accepted, a partition is assigned before
+its owner has revoked it, or a committed offset is lost.
+Does not know: messages.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ class Offsets:
     def __init__(self, group: str) -> None:
         self._group = group
         self._acknowledged: dict[int, int] = {}
-        self._uncertain: dict[
-            int, list[int]
-        ] = {}  # sent, and nobody knows whether they arrived or still will
+        self._uncertain: dict[int, list[int]] = {}  # sent, with unknown result; they may still arrive
 
     def sending(self, partition: int, offset: int) -> None:
         self._uncertain.setdefault(partition, []).append(offset)
@@ -32,7 +31,7 @@ class Offsets:
             self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))
 
     def expected(self) -> dict[int, int]:
-        """What a fetch that is sent now must find at least."""
+        """The minimum offsets that a fetch sent now must return."""
         return dict(self._acknowledged)
 
     def fetched(self, expected: dict[int, int], partition: int, offset: int) -> None:
@@ -43,19 +42,19 @@ class Offsets:
             raise Wrong(
                 f"{self._group}: {least} was committed for partition {partition} and {offset} is found"
             )
-        self._acknowledged[partition] = offset  # a commit that was on its way for long
+        self._acknowledged[partition] = offset  # a delayed commit
 
 
 @dataclass(slots=True)
 class Member:
-    """One life of one member of a group of the consumer protocol, as it sees itself."""
+    """A member of a group of the consumer protocol from join to leave, as the client sees it."""
 
     name: str
     epoch: int = 0
     owned: set[int] = field(default_factory=set)
-    last_good_s: float = 0.0  # when it sent the last heartbeat that was answered well
+    last_good_s: float = 0.0  # when it sent its last successful heartbeat
     has_left: bool = False
-    fenced_since_s: float | None = None  # others were given what it owned: from then on it must be refused
+    fenced_since_s: float | None = None  # its partitions were reassigned: later requests must be refused
 
 
 class Ownership:
@@ -73,13 +72,13 @@ class Ownership:
         return member
 
     def rejoin(self, member: Member) -> None:
-        """It begins at epoch 0 again: refused, or by itself."""
+        """The member starts again with epoch 0, after a refusal or by itself."""
         member.epoch = 0
         member.owned.clear()
         member.fenced_since_s = None
 
     def released(self, member: Member, kept: Iterable[int]) -> None:
-        """It is about to tell that it owns no more than this."""
+        """The member is about to report that it owns only these partitions."""
         member.owned &= set(kept)
 
     def good_heartbeat(self, member: Member, sent_s: float, sent_epoch: int, epoch: int) -> None:
@@ -118,7 +117,7 @@ class Generations:
 
     def __init__(self, group: str) -> None:
         self._group = group
-        self.newest = -1  # that a member has its assignment of
+        self.newest = -1  # the newest one that was assigned to a member
         self._owners: dict[int, dict[int, str]] = {}
         self._plans: dict[int, list[dict[str, frozenset[int]]]] = {}
 
@@ -127,7 +126,8 @@ class Generations:
             raise Wrong(f"{self._group}: generation {generation} comes after {newest_before}")
 
     def planned(self, generation: int, plan: dict[str, frozenset[int]]) -> None:
-        """A leader hands this in. Of two leaders (the coordinator forgot one) only one may be listened to."""
+        """A group leader sends this assignment. If there are two leaders, because the coordinator forgot one,
+        only one assignment may be used."""
         self._plans.setdefault(generation, []).append(plan)
 
     def assigned(self, generation: int, identity: str, member_id: str, partitions: frozenset[int]) -> None:
@@ -150,6 +150,6 @@ class Generations:
         self.newest = max(self.newest, generation)
 
     def accepted(self, newest_before: int, generation: int, what: str) -> None:
-        """A request of a generation was answered well, and was sent when `newest_before` was known."""
+        """A request of a generation succeeded. `newest_before` was the newest generation when it was sent."""
         if generation < newest_before:
             raise Wrong(f"{self._group}: {what} of generation {generation} is taken after {newest_before}")

@@ -1,7 +1,7 @@
-"""What members of all kinds share: finding the coordinator, committing and fetching offsets.
+"""Common parts of group members: finding the coordinator, committing and fetching offsets.
 
-In: a client, a group with its checks. Out: offsets that only grow, told to the checks as they are sent and
-answered.
+In: a client, a group with its checks. Out: commits of growing offsets; every request and response is reported
+to the checks.
 Does not know: how a member gets its partitions.
 """
 
@@ -35,23 +35,23 @@ COORDINATOR_ERRORS = (
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group of a history, and what is known of it."""
+    """A group of a history, with its checks and the state that clients know."""
 
     name: str
     topic: str
     kind: str
-    partitions: Callable[[], int]  # how many the topic has, as far as clients know
+    partitions: Callable[[], int]  # how many partitions the topic has, as far as clients know
     offsets: Offsets
     ownership: Ownership
     generations: Generations
-    is_calm: bool = False  # nobody leaves any more
-    is_trusted: bool = True  # no loss of power took acknowledged records with it: everything must hold
-    owned: dict[str, frozenset[int]] = field(default_factory=dict)  # by host, as its living member sees it
+    is_calm: bool = False  # no member leaves any more
+    is_trusted: bool = True  # no power loss removed acknowledged records, so all invariants must hold
+    owned: dict[str, frozenset[int]] = field(default_factory=dict)  # by host, as its current member sees it
     committed_s: dict[int, float] = field(default_factory=dict)  # when a commit was acknowledged last
 
     @property
     def has_leaders(self) -> bool:
-        """The rules of classic generations hold: members assign, and everything must hold."""
+        """Whether to check classic generations: members assign partitions, and all invariants must hold."""
         return self.is_trusted and self.kind != MIXED
 
 
@@ -64,7 +64,7 @@ async def find_coordinator(client: SimulatedClient, group: str) -> None:
 
 
 class Positions:
-    """How far one member has come in the partitions that it owns."""
+    """The positions of one member in its partitions."""
 
     def __init__(self, client: SimulatedClient, group: Group) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class Positions:
         self.offsets = {p: offset for p, offset in self.offsets.items() if p in partitions}
 
     async def fetch(self, partitions: Collection[int], member_id: str | None, epoch: int) -> ErrorCode | None:
-        """Begin where the group was. None: no answer."""
+        """Fetch committed offsets as start positions. None: no response."""
         group = self._group
         topic = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics(
             name=group.topic, partition_indexes=sorted(partitions)
@@ -106,7 +106,7 @@ class Positions:
     async def commit(
         self, member_id: str, generation: int, instance_id: str | None = None
     ) -> ErrorCode | None:
-        """Process a little of every partition, and commit. None: no answer."""
+        """Advance in every partition, and commit. None: no response."""
         if not self.offsets:
             return ErrorCode.NONE
         group, rng = self._group, self._client.rng

@@ -1,8 +1,9 @@
 """A history of groups: eager, cooperative and consumer-protocol members join, leave, pause, die and commit.
 
-Checked (see `group_checks`): one owner a partition in a generation, epochs that only grow, nothing given away
-before its owner gave it up or fell silent, nobody listened to who was replaced, no committed offset lost. And
-progress: when the faults are over, every partition finds an owner whose commits are taken.
+Checks (see `group_checks`): one owner for each partition in a generation; epochs never decrease; a partition
+is reassigned only after its owner has revoked it or its session has expired; requests of replaced members are
+refused; no committed offset is lost. Progress: after the faults, every partition gets an owner whose commits
+succeed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TOPIC = "jobs"
 SECONDS = 40.0
 SECONDS_TO_RECOVER = 120.0
 FAULTS_MAX = 18
-FAULT_S_MEAN = 6.0  # long enough for sessions to end in some
+FAULT_S_MEAN = 6.0  # long enough for some sessions to expire
 SETTLED_S = 3.0
 GROUP_SETTINGS = {
     "group.min.session.timeout.ms": "1000",
@@ -120,7 +121,7 @@ class GroupsHistory:
         return run
 
     async def _grow(self, client: SimulatedClient) -> None:
-        """The topic gets more partitions."""
+        """Add partitions to the topic."""
         await asyncio.sleep(self.grows_after_s)
         count = self.partitions + self.growth
         wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=TOPIC, count=count)
@@ -137,7 +138,7 @@ class GroupsHistory:
                 group.is_trusted = False
 
     def _is_settled(self, group: Group) -> bool:
-        """Every partition is owned by one member, and a commit of it was taken lately."""
+        """Whether one member owns every partition, and a recent commit of it succeeded."""
         now_s = self._stage.world.loop.time()
         owned = sorted(p for partitions in group.owned.values() for p in partitions)
         return owned == list(range(self.partitions)) and all(

@@ -1,8 +1,9 @@
-"""An administrator who moves partitions of every topic while others use them, those of coordinators too.
+"""An administrator that moves partitions of all topics, including internal ones, while other clients use
+them.
 
-In: a stage whose cluster knows the topics, a client. Out: reassignments to brokers drawn from the client's
-randomness, now and then cancelled, and leaders elected, until faults are over. Does not know: who uses the
-partitions, what must hold for them.
+In: a stage with a cluster, a client. Out: random reassignments, some of which are cancelled, and leader
+elections, until the faults are over.
+Does not know: clients of the partitions, checks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A reader of one partition in a history: fetches, follows its position, keeps to one isolation level.
+"""A reader of one partition in a history: fetches from its position with one isolation level.
 
-In: a client, a partition. Out: records in order, high watermark and last stable offset of each answer.
+In: a client, a partition. Out: records in order, high watermark and last stable offset of each response.
 Does not know: what the records mean.
 """
 
@@ -29,7 +29,7 @@ class Reader:
     error: ErrorCode = ErrorCode.NONE
 
     async def fetch(self, wait_ms: int) -> list[ConsumerRecord] | None:
-        """What there is, perhaps nothing; None when there was no answer, or an `error`."""
+        """Fetch records, perhaps none. None if there was no response, or an `error`."""
         partition = FetchRequest.FetchTopic.FetchPartition(
             partition=self.where.partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES
         )
@@ -56,6 +56,6 @@ class Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """Everything that is readable was read."""
+        """Whether all readable records were read."""
         end = self.last_stable_offset if self.read_committed else self.high_watermark
         return end >= 0 and self.position >= end

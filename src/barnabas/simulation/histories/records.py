@@ -1,9 +1,9 @@
-"""A history of records: idempotent producers, readers, and a node that ends anywhere.
+"""A history of records: idempotent producers, readers, and a node that may fail at any point.
 
-Checked: what was acknowledged is there, at the offset that was told, once, in the producer's order; an offset
-never changes its record under a reader; the high watermark never moves back. All of it as far as the settings
-promise: without syncs, a loss of power may take acknowledged records with it, and what is left must be in
-order and there once.
+Checks: every acknowledged record exists once, at the acknowledged offset, in the producer's order; the record
+at an offset never changes for a reader; the high watermark never decreases. This holds as far as the settings
+promise it: without syncs, a power loss may remove acknowledged records, and the remaining ones must be in
+order and unique.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ RETRY_S = 0.05
 WAIT_MS = 500
 ROLL_MS = ("", "300", "3000")
 PADDING_BYTES = (0, 0, 200, 9000)
-THREAD_MS = (1.0, 20.0)  # what a sync takes
+THREAD_MS = (1.0, 20.0)  # duration of a sync
 PAUSE_S = (0.02, 0.1)
 WRITTEN = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
 
 @dataclass(slots=True)
 class Known:
-    """What clients know of one partition."""
+    """The state of one partition that clients know."""
 
     acknowledged: dict[int, bytes] = field(default_factory=dict)  # by offset
     seen: dict[int, bytes] = field(default_factory=dict)
@@ -82,10 +82,10 @@ class RecordsHistory:
         return self.promise.survives_power_loss
 
     async def settle(self) -> None:
-        """What must come true before everything is read once more."""
+        """Wait for the conditions under which all records are read and compared."""
 
     def others(self) -> dict[str, Job]:
-        """Clients of histories that have more of them."""
+        """Additional clients of derived histories."""
         return {}
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
@@ -113,7 +113,8 @@ class RecordsHistory:
         }
 
     def _forgive(self) -> int:
-        """How often the power was lost with what was acknowledged; clients know nothing then."""
+        """The number of power losses that may have removed acknowledged records. Clients forget their state
+        then."""
         if self.survives_power_loss:
             return 0
         losses = self._stage.node.power_losses
@@ -146,7 +147,7 @@ class RecordsHistory:
                 if not await self._send(client, index, answer, sequences[index], values):
                     if self._forgive() == losses:
                         raise Wrong(f"{name} lost its sequence in partition {index} at {sequences[index]}")
-                    break  # the broker does not know what it acknowledged: another producer id
+                    break  # the broker has lost acknowledged records: use another producer id
                 sequences[index] += count
                 await asyncio.sleep(client.rng.expovariate(1 / self.pause_s))
         self._done.add(client.host)
@@ -159,7 +160,7 @@ class RecordsHistory:
         sequence: int,
         values: list[bytes],
     ) -> bool:
-        """Repeat a batch until it is known to be written. False: the broker says that others are missing."""
+        """Repeat a batch until it is acknowledged. False: the broker reports missing earlier batches."""
         now_ms = self._stage.world.clock.now_ms()
         batch = build_batch(
             [Record(timestamp=now_ms, value=value) for value in values],
@@ -238,7 +239,7 @@ class RecordsHistory:
         return records
 
     async def _read_all(self, client: SimulatedClient) -> None:
-        """Everything, once more, from the beginning; then compare."""
+        """Read all records from the beginning and compare them."""
         for reader in self._readers(client):
             found: dict[int, bytes] = {}
             while not reader.is_at_end:

@@ -1,6 +1,6 @@
-"""The stage of a history: its node comes up, clients work, faults happen and end, all must go on.
+"""The stage of a history: starts the node and the clients, injects faults, ends them, and waits for progress.
 
-In: which promise the settings make, who the clients are. Out: the order of events that all histories share.
+In: settings, clients, a plan of faults. Out: the order of events that all histories share.
 Does not know: what the clients do, what is checked.
 """
 
@@ -36,7 +36,7 @@ ALREADY_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a node's settings promise of what it acknowledged, and which faults may then try it."""
+    """What a node's settings promise for acknowledged records, and which faults must not break it."""
 
     name: str
     properties: dict[str, str]
@@ -44,12 +44,12 @@ class Promise:
     survives_power_loss: bool
 
 
-# Apache Kafka's default: one node's acknowledgement is worth what its operating system is.
+# Apache Kafka's default: acknowledged records survive as long as the operating system does.
 WRITTEN = Promise("written", {}, WITHOUT_POWER, survives_power_loss=False)
 SYNCED = Promise(
     "synced", {"log.flush.interval.messages": "1"}, ALL_KINDS + 3 * POWER_KINDS, survives_power_loss=True
 )
-# Acknowledged records may go with the power; what is left must still make sense.
+# A power loss may remove acknowledged records; the remaining ones must be consistent.
 HOPED = Promise("hoped", {}, ALL_KINDS, survives_power_loss=False)
 # Logs roll, and those of coordinators are compacted, every few seconds.
 COMPACTED = {
@@ -65,12 +65,12 @@ def promise_of(rng: Random) -> Promise:
 
 
 def kinds_of(promise: Promise, rng: Random) -> tuple[Kind, ...]:
-    """The faults that may try a promise, those of the disk in some histories only: they hide others."""
+    """The faults for a promise. Disk faults occur only in some histories, since they hide other faults."""
     return promise.kinds + DISK_KINDS if rng.random() < DISK_CHANCE else promise.kinds
 
 
 class Machines(Protocol):
-    """What a history needs of its node, or of its cluster."""
+    """The interface of a node or a cluster that a history uses."""
 
     on_power_loss: list[Callable[[], None]]
 
@@ -93,7 +93,7 @@ class FaultInjector(Protocol):
 
 
 class Stage:
-    """With one node."""
+    """The stage of a history with one node."""
 
     replication_factor = 1
 
@@ -123,7 +123,7 @@ class Stage:
         return client
 
     async def inject_faults(self, faults: Plan, seconds: float, clients: Sequence[SimulatedClient]) -> None:
-        """Let the faults happen, and then no more of them."""
+        """Inject the faults, then repair everything and wait until the node is up."""
         injector = self._fault_injector(clients)
         injector.schedule(faults)
         await asyncio.sleep(seconds)
@@ -133,7 +133,7 @@ class Stage:
         await self.until(lambda: self.node.is_up, 60, "the node is up again")
 
     async def until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
-        """Wait for something that must come true."""
+        """Wait for a condition; `Stuck` if it is not true in time."""
         end = self.world.loop.time() + seconds
         while not condition():
             if self.world.loop.time() > end:
@@ -142,7 +142,7 @@ class Stage:
 
 
 async def create_topic(stage: Stage, name: str, partitions: int) -> bytes:
-    """A topic, made by a client before anything goes wrong; its id."""
+    """Create a topic with a client before faults are injected. Returns its id."""
     created: list[bytes] = []
     topic = CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=stage.replication_factor

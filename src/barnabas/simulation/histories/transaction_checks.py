@@ -1,8 +1,9 @@
-"""What must be true of transactions: a model that producers and readers feed with what they see.
+"""Invariants of transactions: a model that producers and readers update.
 
-In: transactions begun, written to, ended; producers initialized; records read. Out: `Wrong` when a part of a
-transaction is missing, something of an aborted or open one is seen, an older epoch is listened to after a
-newer one was given out, or an input was processed twice or never. Does not know: requests, retries.
+In: begun and ended transactions, written and read records, initialized producers. Raises `Wrong` if a part of
+a committed transaction is missing, a record of an aborted or open one is read, an older epoch is accepted
+after a newer one was assigned, or an input was processed twice or never.
+Does not know: requests, retries.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from barnabas.simulation.world.history import Wrong
 
 
 class Outcome(Enum):
-    OPEN = "open"  # nobody has asked to commit it
-    COMMITTING = "committing"  # asked for, and nobody knows what became of it
+    OPEN = "open"  # no commit was sent
+    COMMITTING = "committing"  # a commit was sent, with unknown result
     COMMITTED = "committed"
     ABORTED = "aborted"
 
@@ -28,7 +29,7 @@ class Transaction:
     outcome: Outcome = Outcome.OPEN
 
     def value(self, text: str) -> bytes:
-        """A value of its own, by which readers know it."""
+        """Make a unique value of this transaction."""
         made = b"%d %s" % (self.number, text.encode())
         self.values.append(made)
         return made
@@ -46,13 +47,13 @@ class Transactions:
         return transaction
 
     def saw(self, value: bytes) -> None:
-        """A reader of committed records was given this."""
+        """A read-committed reader has read this value."""
         transaction = self._of(value)
         if transaction.outcome in (Outcome.OPEN, Outcome.ABORTED):
             raise Wrong(f"{value!r} is seen, of a transaction that is {transaction.outcome.value}")
 
     def compare(self, found: Iterable[bytes]) -> None:
-        """Everything that a reader of committed records finds in the end."""
+        """Compare with all values that a read-committed reader finds at the end."""
         counts: dict[bytes, int] = {}
         for value in found:
             counts[value] = counts.get(value, 0) + 1
@@ -73,7 +74,7 @@ class Transactions:
 
 
 class Epochs:
-    """The newest producer id and epoch of each transactional id that somebody was given."""
+    """The newest producer id and epoch that was assigned to each transactional id."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, int]] = {}
@@ -82,13 +83,13 @@ class Epochs:
         return self._newest.get(transactional_id, (-1, -1))
 
     def given(self, transactional_id: str, newest_before: tuple[int, int], producer: tuple[int, int]) -> None:
-        """A producer was given this by an InitProducerId that it sent when `newest_before` was known."""
+        """InitProducerId returned this. `newest_before` was the newest one when the request was sent."""
         if is_older(producer, newest_before) or producer == newest_before:
             raise Wrong(f"{transactional_id}: {producer} is given out after {newest_before}")
         self.moved(transactional_id, producer)
 
     def moved(self, transactional_id: str, producer: tuple[int, int]) -> None:
-        """The end of a transaction gave its producer the next epoch (KIP-890)."""
+        """The end of a transaction bumped the producer's epoch (KIP-890)."""
         if not is_older(producer, self.newest(transactional_id)):
             self._newest[transactional_id] = producer
 
@@ -100,12 +101,12 @@ class Epochs:
 
 
 def is_older(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether a producer id and epoch come before others of the same transactional id."""
+    """Whether a producer id and epoch are older than others of the same transactional id."""
     return one < other
 
 
 class Inputs:
-    """A loop that consumes, transforms and produces: each input once in the output."""
+    """The inputs of a consume-transform-produce loop: each one must be in the output exactly once."""
 
     def __init__(self, counts: dict[int, int]) -> None:
         self._counts = counts  # inputs by partition

@@ -1,8 +1,8 @@
 """A transactional producer of a simulated client, in the old flow or in that of KIP-890.
 
-In: values for partitions, offsets of a group, how to end. Out: whether each step is known to be done;
-`Fenced` when this producer has to begin anew. What is not known is repeated as it was. Every answer is told
-to the checks.
+In: values for partitions, offsets of a group, commit or abort. Raises `Fenced` if this producer has to
+initialize again. Requests without a response are repeated unchanged. Every response is reported to the
+checks.
 Does not know: what the values mean.
 """
 
@@ -49,7 +49,7 @@ NEVER = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 
 
 class Fenced(Exception):
-    """This producer may do nothing any more."""
+    """This producer was fenced and must initialize again."""
 
 
 class TransactionalProducer:
@@ -73,7 +73,7 @@ class TransactionalProducer:
         self._added: set[object] = set()
 
     async def initialize(self) -> None:
-        """Find the coordinator, fence whoever was here before."""
+        """Find the coordinator and send InitProducerId, which fences earlier producers."""
         await self._client.ask_until_answered(
             FindCoordinatorRequest(coordinator_keys=[self._id], key_type=TRANSACTION),
             FindCoordinatorResponse,
@@ -101,7 +101,7 @@ class TransactionalProducer:
     # -- writing -----------------------------------------------------------------------------------
 
     async def write(self, topic: str, partition: int, values: list[bytes]) -> None:
-        """One batch of the transaction; written when this returns."""
+        """Write one batch of the transaction. It is acknowledged when this returns."""
         if not self._is_new and (topic, partition) not in self._added:
             await self._add_partition(topic, partition)
         sequence = self._sequences.get((topic, partition), 0)
@@ -150,7 +150,7 @@ class TransactionalProducer:
         self._added.add((topic, partition))
 
     async def commit_offsets(self, group: str, topic: str, offsets: dict[int, int]) -> None:
-        """Offsets of a group that has no members, as part of the transaction."""
+        """Commit offsets of a group without members, as part of the transaction."""
         pid, epoch = self._producer
         if not self._is_new and group not in self._added:
             adding = AddOffsetsToTxnRequest(
@@ -184,7 +184,7 @@ class TransactionalProducer:
     # -- ending ------------------------------------------------------------------------------------
 
     async def end(self, transaction: Transaction, *, commits: bool) -> None:
-        """Commit or abort; the transaction knows what is known of its end, also when this is `Fenced`."""
+        """Commit or abort. The known outcome is stored in the transaction, even if this raises `Fenced`."""
         request = EndTxnRequest(
             transactional_id=self._id,
             producer_id=self._producer[0],
@@ -222,7 +222,7 @@ class TransactionalProducer:
         version_max: int | None = None,
         on_doubt: Callable[[None], None] | None = None,
     ) -> R:
-        """Repeat until it is done, or this producer is known to be fenced."""
+        """Repeat a request until it succeeds; `Fenced` if this producer is fenced."""
         version_max = self._versions.get(type(request), version_max)
         while True:
             newest, producer = self._epochs.newest(self._id), self._producer
@@ -241,6 +241,6 @@ class TransactionalProducer:
                 raise Wrong(f"{self._id}: {what} of {producer} is refused with {code.name}")
             if code not in AGAIN:
                 raise Fenced(code.name)
-            if on_doubt is not None:  # who lost its office may have written it down before
+            if on_doubt is not None:  # a coordinator that has failed over may have written it before
                 on_doubt(None)
             await asyncio.sleep(RETRY_S)

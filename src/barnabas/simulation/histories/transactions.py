@@ -1,8 +1,8 @@
 """A history of transactions: writers that commit and abort, loops from topic to topic, readers.
 
-Checked (see `transaction_checks`): a transaction is seen whole or not at all, an older epoch is not listened
-to after a newer one was given out, each input is once in the output of a loop that consumes, transforms and
-produces. And progress: when the faults are over, all input is processed and the last stable offset of every
+Checks (see `transaction_checks`): readers see a transaction completely or not at all; an older epoch is
+refused after a newer one was assigned; each input of a consume-transform-produce loop is in the output
+exactly once. Progress: after the faults, all input is processed, and the last stable offset of every
 partition reaches its end.
 """
 
@@ -30,7 +30,7 @@ INPUT, OUTPUT, GROUP = "input", "output", "loops"
 SECONDS = 6.0
 SECONDS_TO_RECOVER = 120.0
 FAULTS_MAX = 9
-FAULT_S_MEAN = 2.0  # long enough for transactions to time out in some
+FAULT_S_MEAN = 2.0  # long enough for some transactions to time out
 WAIT_MS = 300
 RETRY_S = 0.1
 COMMIT_CHANCE = 0.7
@@ -44,7 +44,7 @@ class TransactionsHistory:
     seconds_max = 900.0
     inputs_max = 60  # of a partition
     pause_s = 0.05  # between transactions of a writer
-    stable_may_fall = False  # a new leader may know less than the last one told
+    stable_may_fall = False  # the last stable offset of a new leader may be lower for a while
 
     def __init__(self, seed: int) -> None:
         rng = rng_of(seed, "plan")
@@ -109,8 +109,8 @@ class TransactionsHistory:
                 lambda: "last-reader" in self._done, SECONDS_TO_RECOVER, "all is stable and read"
             )
         else:
-            # The coordinator may have lost transactions that partitions still know, which hang then, as they
-            # would in Apache Kafka. Others must go on.
+            # The coordinator may have lost transactions that are still open on partitions. They hang, as in
+            # Apache Kafka. Other transactions must make progress.
             stage.add("newcomer", self._run_newcomer)
             await stage.until(lambda: "newcomer" in self._done, SECONDS_TO_RECOVER, "a newcomer commits")
         outcomes = [transaction.outcome for transaction in self.transactions.all]
@@ -121,7 +121,7 @@ class TransactionsHistory:
         }
 
     async def settle(self) -> None:
-        """What must come true before everything is read once more."""
+        """Wait for the conditions under which all records are read and compared."""
 
     def _lost_power(self) -> None:
         if not self.promise.survives_power_loss:
@@ -169,7 +169,7 @@ class TransactionsHistory:
     # -- loops -------------------------------------------------------------------------------------
 
     async def _fill(self, client: SimulatedClient) -> None:
-        """The input, before anything goes wrong."""
+        """Write the input before faults are injected."""
         answer = await client.ask_until_answered(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000),
             InitProducerIdResponse,
@@ -188,7 +188,7 @@ class TransactionsHistory:
             request = ProduceRequest(
                 acks=-1, timeout_ms=3000, topic_data=[data(name=INPUT, partition_data=[given])]
             )
-            while True:  # a leader in a cluster may have to be found first
+            while True:  # a cluster may have no leader yet
                 produced = await client.ask(request, ProduceResponse, version_max=12)
                 if produced is not None and not produced.responses[0].partition_responses[0].error_code:
                     break
@@ -211,7 +211,7 @@ class TransactionsHistory:
         return job
 
     async def _transform(self, client: SimulatedClient, producer: TransactionalProducer, index: int) -> bool:
-        """From where the group is to the end of the input; False: to be begun anew."""
+        """Process the input from the committed offset to its end. False: start again."""
         position = await self._committed(client, index)
         reader = Reader(client, TopicPartition(INPUT, index), read_committed=True, position=position)
         while position < self.inputs[index]:
@@ -235,7 +235,7 @@ class TransactionsHistory:
         return True
 
     async def _committed(self, client: SimulatedClient, index: int) -> int:
-        """Where the group is, once no transaction is open on it any more."""
+        """The committed offset of the group, when it has no open transaction."""
         part = OffsetFetchRequest.OffsetFetchRequestGroup
         topic = part.OffsetFetchRequestTopics(name=INPUT, partition_indexes=[index])
         request = OffsetFetchRequest(groups=[part(group_id=GROUP, topics=[topic])], require_stable=True)
@@ -276,7 +276,7 @@ class TransactionsHistory:
                 self.transactions.saw(record.value or b"")
 
     async def _read_all(self, client: SimulatedClient) -> None:
-        """Wait until nothing is open any more, then read it all and compare."""
+        """Wait until no transaction is open, then read all records and compare."""
         found: list[bytes] = []
         for reader in self._readers(client):
             while not (reader.is_at_end and reader.last_stable_offset == reader.high_watermark):

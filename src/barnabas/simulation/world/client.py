@@ -1,7 +1,8 @@
-"""A simulated client: a process with connections to its node, and a job that begins anew after a kill.
+"""A simulated client: a process with connections to its node, and a job that restarts after a kill.
 
-In: a job, requests. Out: answers, or None when it is not known what became of a request (the connection was
-lost, no answer came in time). Does not know: what the requests mean.
+In: a job, requests. Out: responses, or None if the result of a request is unknown (the connection was lost,
+or the response timed out).
+Does not know: what the requests mean.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Job = Callable[["SimulatedClient"], Awaitable[None]]
 
 
 class SimulatedClient:
-    """`job` runs from its beginning in every life; the harness keeps what must outlive one."""
+    """Every process of the client runs `job` from its beginning. State that must survive a kill belongs to
+    the harness."""
 
     process: Process
 
@@ -58,7 +60,7 @@ class SimulatedClient:
             self.world.fail(f"{self.host}: {type(error).__name__}: {error}", error)
 
     def kill(self, down_s: float) -> None:
-        """Gone at once; it begins anew after a while. For a callback of the harness."""
+        """Kill the process; it restarts after a while. Call this in a callback of the harness."""
         if self.process.is_alive:
             self.process.end()
             self.world.loop.call_later(down_s, self._start)
@@ -72,7 +74,7 @@ class SimulatedClient:
         timeout_ms: float | None = None,
         version_max: int | None = None,
     ) -> R | None:
-        """The answer; None when nobody knows what became of the request."""
+        """Send a request and return the response; None if its result is unknown."""
         try:
             connection = await self.cluster.connection_to(self._bootstrap[0], purpose)
             return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
@@ -80,7 +82,7 @@ class SimulatedClient:
             return None
 
     async def ask_until_answered(self, request: Message, response: type[R], accepts: Callable[[R], Any]) -> R:
-        """Repeat until the answer is one that `accepts` likes. Faults do not last for ever."""
+        """Repeat a request until `accepts` is true for the response. Faults are limited in time."""
         while True:
             answer = await self.ask(request, response)
             if answer is not None and accepts(answer):

@@ -1,15 +1,15 @@
-"""The clock port on virtual time, and how far a machine's clock is off."""
+"""The clock port on virtual time, with a skew for each machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-EPOCH_MS = 1_700_000_000_000  # when every history begins
-STEP_S = 0.0003  # what a step of long work is taken to last: few of them fit into a piece
+EPOCH_MS = 1_700_000_000_000  # the start time of every history
+STEP_S = 0.0003  # simulated duration of a step of long work, so that a piece has only a few steps
 
 
 class SimulatedClock:
-    """`skew_ms` may be changed while the machine runs: its clock jumps."""
+    """Changing `skew_ms` while the machine runs makes its clock jump."""
 
     __slots__ = ("_seconds", "_steps", "skew_ms")
 

@@ -1,7 +1,8 @@
-"""A simulated cluster: several nodes of the real code in one world, and who is what among them.
+"""A simulated cluster: several nodes with the real code in one world, and their roles.
 
-In: a shape (which ids are controllers, brokers, or both) and settings. Out: nodes, their addresses, and what
-holds for all: every one is up, whose image is the newest. Does not know: clients, faults, checks.
+In: a shape (which ids are controllers, brokers, or both) and settings. Out: nodes, their addresses, and their
+common state, such as whether all are up and the newest metadata image.
+Does not know: clients, faults, checks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from barnabas.storage.files.meta_properties import random_directory_id
 
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZQ"
 LISTENER = "CONTROLLER"
-# Timeouts of seconds, as elsewhere, would make a history of failovers long: everything is quicker here.
+# Short timeouts, so that histories with failovers do not take long.
 QUICK = {
     "broker.heartbeat.interval.ms": "300",
     "broker.session.timeout.ms": "2000",
@@ -45,7 +46,7 @@ class Shape:
 
     controllers: tuple[int, ...]
     brokers: tuple[int, ...]
-    is_dynamic: bool = False  # voters are in the log (kraft.version 1), not in every node's settings
+    is_dynamic: bool = False  # voters are in the log (kraft.version 1), not in the settings
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -102,7 +103,7 @@ class SimulatedCluster:
             if shape.is_dynamic
             else {"controller.quorum.voters": voters, "controller.quorum.bootstrap.servers": ""}
         )
-        if shape.is_dynamic and is_controller:  # with a new disk it is another voter, which takes its place
+        if shape.is_dynamic and is_controller:  # with a new disk it is a new voter that replaces the old one
             quorum["controller.quorum.auto.join.enable"] = "true"
         properties = {
             **self._common,
@@ -117,7 +118,7 @@ class SimulatedCluster:
         return SimulatedNode(self.world, node_id, properties, Membership(CLUSTER_ID, first, again))
 
     async def supervise(self) -> None:
-        """Start all, and again whenever one has ended; for a task of the harness."""
+        """Start all nodes, and restart each when it ends. Run this in a task of the harness."""
         await asyncio.gather(*(node.supervise() for node in self.nodes.values()))
 
     @property
@@ -130,7 +131,7 @@ class SimulatedCluster:
 
     @property
     def has_all_voters(self) -> bool:
-        """Whether all controllers agree that each of them is a voter, with the disk that it has now."""
+        """Whether all controllers agree that each of them is a voter with its current disk."""
         if not self.shape.is_dynamic:
             return True
         logs = [self.nodes[node_id].metadata for node_id in self.shape.controllers]
@@ -142,7 +143,7 @@ class SimulatedCluster:
         )
 
     def voters(self) -> list[Voter]:
-        """As the controller knows them who has read most of the metadata."""
+        """The voters according to the controller that has read most of the metadata log."""
         logs = [self.nodes[node_id].metadata for node_id in self.shape.controllers]
         newest = max((log for log in logs if log is not None), key=lambda log: log.end_offset, default=None)
         return list(newest.membership.voters.voters.values()) if newest is not None else []
@@ -160,7 +161,7 @@ class SimulatedCluster:
         return sum(self.nodes[node_id].wipes for node_id in self.shape.controllers)
 
     def image(self) -> MetadataImage | None:
-        """What the newest of the brokers has read."""
+        """The newest metadata image of all brokers."""
         images = [
             node.node.broker.image
             for node in self.nodes.values()

@@ -1,11 +1,11 @@
-"""What must be true of a cluster at every moment, seen from above: through its nodes' own state.
+"""Invariants of a cluster at every moment, checked on the state of its nodes.
 
-Checked: a partition has one leader an epoch, whoever is asked; so has the quorum; a leader is in sync, and
-nobody else who is fenced; what a node has committed, of the metadata and of every partition, is the same on
-all nodes and for ever; a node's high watermark does not move back while it lives, the epoch and the vote that
-it gave not even when it dies. Committed batches are read once from each node, when its high watermark has
-passed them. Compacted partitions are not compared: nodes clean them at different times.
-Does not know: clients, what they were promised.
+Checks: a partition has one leader in each epoch on all nodes, and so has the quorum; a leader is in the ISR,
+and no fenced broker is; committed records of the metadata log and of every partition are the same on all
+nodes and never change; the high watermark of a running node never decreases; a node never forgets its epoch
+and vote, not even in a crash. Committed batches are read once from each node, when its high watermark has
+passed them. Compacted partitions are not compared, since nodes clean them at different times.
+Does not know: clients.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1
 READ_BYTES = 1 << 20
-EPOCH_AT, EPOCH_BYTES = 12, 4  # partitionLeaderEpoch in a batch; producers do not seal it
+EPOCH_AT, EPOCH_BYTES = 12, 4  # partitionLeaderEpoch in a batch; the checksum does not cover it
 METADATA = "__cluster_metadata"
 QUORUM_STATE = f"{DATA}/{METADATA}-0/quorum-state"
 Key = tuple[Any, ...]
@@ -40,10 +40,12 @@ class ClusterChecks:
         self._cluster = cluster
         self._leaders: dict[Key, int] = {}  # (topic id, partition, epoch); (quorum, epoch)
         self._committed: dict[Key, dict[int, int]] = {}  # batches of a partition by base offset: their CRC
-        self._watermarks: dict[Key, tuple[object, int]] = {}  # by node, its life, partition: of which object
+        self._watermarks: dict[
+            Key, tuple[object, int]
+        ] = {}  # by node, process, partition: the object and its high watermark
         self._read_to: dict[Key, int] = {}
-        self._votes: dict[Key, tuple[int, int]] = {}  # by node and disk: the newest epoch, for whom it voted
-        self._images: dict[int, MetadataImage] = {}  # by node: which was looked at last
+        self._votes: dict[Key, tuple[int, int]] = {}  # by node and disk: the newest epoch, and the vote in it
+        self._images: dict[int, MetadataImage] = {}  # by node: the image that was checked last
         self._durable: dict[int, tuple[bytes, int]] = {}  # by node: `quorum-state` and its epoch
 
     async def run(self) -> None:
@@ -58,7 +60,7 @@ class ClusterChecks:
                 try:
                     self._look_at(node)
                 except (Stopped, KafkaError, OSError):
-                    continue  # its disk is broken, or it ended under our eyes
+                    continue  # its disk has failed, or it ended during the check
 
     def _look_at(self, node: SimulatedNode) -> None:
         metadata = node.metadata
@@ -94,7 +96,7 @@ class ClusterChecks:
             raise Wrong(f"{what} has two leaders in epoch {key[-1]}: {known} and {leader}")
 
     def _voted(self, node: SimulatedNode, epoch: int, voted_id: int) -> None:
-        """A vote is given once, and remembered whatever happens."""
+        """Check that a node votes once in an epoch and never forgets its vote."""
         voter = node.node_id, node.wipes
         before, voted_before = self._votes.get(voter, (-1, -1))
         if epoch < before and node.node_id in self._cluster.shape.controllers:
@@ -104,7 +106,7 @@ class ClusterChecks:
         self._votes[voter] = epoch, voted_id if epoch > before or voted_id >= 0 else voted_before
 
     def _durable_epoch(self, node: SimulatedNode) -> int:
-        """Of the quorum, as `quorum-state` tells it to the node's next life."""
+        """The epoch of the quorum in the file `quorum-state`, which the node reads after a restart."""
         try:
             content = node.disk.read(QUORUM_STATE)
             known, epoch = self._durable.get(node.node_id, (b"", -1))
@@ -126,7 +128,7 @@ class ClusterChecks:
         if state.leader_id >= 0:
             self._led((METADATA, state.epoch), state.leader_id, "the quorum")
         if found.high_watermark < 0:
-            return  # a new leader of the quorum knows none before it has committed something
+            return  # a new leader of the quorum has no high watermark before its first commit
         watermark = self._grown(node, (METADATA,), found, found.high_watermark)
         start = found.start_offset
         self._compare(
@@ -149,7 +151,8 @@ class ClusterChecks:
         self._compare(key, node, log.log_start_offset, end, read, str(partition))
 
     def _grown(self, node: SimulatedNode, key: Key, of: object, watermark: int) -> int:
-        """A replica that left its broker and came back begins anew: it is another object then."""
+        """Check that the high watermark did not decrease. A replica that was removed and added again is
+        another object and starts again."""
         place = (node.node_id, node.lives, *key)
         whose, before = self._watermarks.get(place, (of, -1))
         if whose is not of:
@@ -161,7 +164,7 @@ class ClusterChecks:
         return watermark
 
     def _compare(self, key: Key, node: SimulatedNode, start: int, end: int, read: Any, what: str) -> None:
-        """What was committed since the last look, against what others have committed there."""
+        """Compare the batches committed since the last check with those of other nodes."""
         place = (node.node_id, node.lives, *key)
         known = self._committed.setdefault(key, {})
         offset = max(self._read_to.get(place, 0), start)
@@ -187,8 +190,8 @@ class ClusterChecks:
     # -- at the end --------------------------------------------------------------------------------
 
     def replicas_are_equal(self) -> bool:
-        """Whether every replica ends where the others end, and knows that all of it is committed, so that it
-        shows everything should it lead; when all is quiet it must become so."""
+        """Whether all replicas of each partition have the same end offset and a high watermark at that
+        offset, so that each could lead without hiding records. Without faults this must become true."""
         image = self._cluster.image()
         assert image is not None
         for topic in image.topics.by_id.values():
@@ -206,7 +209,7 @@ class ClusterChecks:
 
 
 def sum_of(data: bytes, position: int, size: int, *, with_epoch: bool) -> int:
-    """A batch as one number. Followers keep the epoch that the leader wrote."""
+    """A checksum of a batch. Followers keep the leader's epoch in it."""
     batch = data[position : position + size]
     if with_epoch:
         return crc32(batch)

@@ -1,10 +1,10 @@
-"""The disk port in memory: fails, fills, stops between any two operations, and forgets what was not synced.
+"""The disk port in memory. It can fail, be full, stop between any two operations, and lose unsynced data.
 
-In: the calls of `runtime.disk.Disk`. Out: the same answers. One object is the disk as one life of a process
-sees it: `after_kill` (the page cache stays) and `after_power_loss` (see `inodes`) give it to the next life,
-and the old one answers every call with `Stopped` from then on, also those of destructors that run late.
-`stop_at(n)` stops in place of the operation with that number (of a write, some bytes may still arrive):
-trying every n is how crash points are found. Does not know: logs, virtual time, who uses it.
+In: the calls of `runtime.disk.Disk`. Out: the same results. One object belongs to one process. `after_kill`
+(the page cache stays) and `after_power_loss` (see `inodes`) return the disk for the next process; then every
+call to the old object raises `Stopped`, also in late destructors. `stop_at(n)` stops instead of the operation
+with that number (a write may still store some bytes); tests try every n to find crash points.
+Does not know: logs, virtual time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from random import Random
 from barnabas.runtime.disk import NO_DESCRIPTOR, Disk
 from barnabas.simulation.world.inodes import File, Folder, Node
 
-FIRST_DESCRIPTOR = 1_000_000  # far from any real one: mixing them up fails at once
+FIRST_DESCRIPTOR = 1_000_000  # far from real descriptors, so that mixing them up fails at once
 UNLIMITED_BYTES = 1 << 50
 WRITE, SYNC, READ = "write", "sync", "read"
 KINDS = frozenset(
     {"create", WRITE, "truncate", SYNC, "rename", "unlink", "mkdir", "rmdir", READ}
-)  # reads can fail; they are no place to stop at
+)  # reads can fail, but a process does not stop at them
 
 
 class Stopped(BaseException):
-    """The process that made this call is no more. Not an Exception: nobody may handle it and go on."""
+    """The calling process was stopped. Not an Exception, so that no code handles it and continues."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Operations of these kinds, on paths that begin so, answer with this error number."""
+    """Operations of these kinds, on paths with this prefix, fail with this error number."""
 
     kinds: frozenset[str]
     number: int = errno.EIO
@@ -47,7 +47,8 @@ class Failure:
 
 
 class SimulatedDisk(Disk):
-    """`operations` counts what changes files, names or durability; `observer(kind, path)` hears of each."""
+    """`operations` counts operations that change files, names or durability; `observer(kind, path)` is called
+    for each."""
 
     def __init__(self, root: Folder | None = None, *, now_ms: Callable[[], int] = lambda: 0) -> None:
         self.root = root if root is not None else Folder()
@@ -67,23 +68,23 @@ class SimulatedDisk(Disk):
     # -- lives -------------------------------------------------------------------------------------
 
     def stop_at(self, operation: int, torn: Random | None = None) -> None:
-        """Stop in place of the operation with this number (counted from 1). With `torn`, a write that is
-        stopped leaves some of its first bytes."""
+        """Stop instead of the operation with this number (counted from 1). With `torn`, a stopped write
+        stores some of its first bytes."""
         self._stop_at = operation
         self._torn = torn
 
     def stop(self) -> None:
-        """Whoever uses this object is no more."""
+        """Stop the process that uses this object."""
         self.is_stopped = True
         self._open.clear()
 
     def after_kill(self) -> SimulatedDisk:
-        """The disk for the next process: everything written is there, synced or not."""
+        """The disk for the next process, with all written data, synced or not."""
         self.stop()
         return self._successor(self.root)
 
     def after_power_loss(self, rng: Random) -> SimulatedDisk:
-        """The disk for the next boot: everything synced is there, and some of the rest."""
+        """The disk after a power loss, with all synced data and a part of the rest."""
         self.stop()
         return self._successor(self.root.after_power_loss(rng))
 
@@ -114,7 +115,7 @@ class SimulatedDisk(Disk):
         return self._next_descriptor
 
     def can_open(self, count: int) -> bool:
-        """Unless a failure says that there are no descriptors."""
+        """False while a failure makes `open` fail for lack of descriptors."""
         return not any(READ in each.kinds and each.number in NO_DESCRIPTOR for each in self.failures)
 
     def close(self, descriptor: int) -> None:
@@ -275,7 +276,7 @@ class SimulatedDisk(Disk):
         return bytes(node.content)
 
     def lock(self, path: str) -> int | None:
-        """Locks go with their process, and there is one at a time."""
+        """Always succeeds: there is one process at a time, and its locks end with it."""
         return self.open(path, os.O_RDWR | os.O_CREAT)
 
     def used_bytes(self) -> int:
@@ -287,7 +288,7 @@ class SimulatedDisk(Disk):
     # -- faults ------------------------------------------------------------------------------------
 
     def _begin(self, kind: str, path: str, partly: Callable[[Random], None] | None = None) -> None:
-        """Every change passes here first: it is counted, told, and may be where the process ends."""
+        """Called before every change: counts it, calls the observer, and may stop the process here."""
         if self.is_stopped:
             raise Stopped
         self.operations += 1

@@ -1,7 +1,7 @@
-"""Faults and their schedule: what goes wrong in a history, when, and for how long.
+"""Faults of a history: their kinds, times and durations.
 
-In: randomness and which kinds may happen. Out: a plan, a list of values that can be printed, repeated and
-shortened; `Faults` brings it over nodes and their clients.
+In: random numbers and the allowed kinds. Out: a plan, that is a list of faults that can be printed, repeated
+and shortened. `Faults` injects them into nodes and clients.
 Does not know: what clients do, what is checked.
 """
 
@@ -20,11 +20,11 @@ from barnabas.simulation.world.world import World
 SLOW_DELAY_MS = 200.0
 SLOW_BYTES_PER_S = 20_000.0
 OPERATIONS_AHEAD_MAX = 60
-FREE_BYTES = 100  # that a full disk still has, times the fault's number
+FREE_BYTES = 100  # left on a full disk, times the fault's number
 DURATION_S_MEAN = 1.0
 DURATION_S_MAX = 20.0
 CLOCK_JUMP_MS = 40_000
-Direction = tuple[str, str]  # from a host to another
+Direction = tuple[str, str]  # from one host to another
 
 
 class Kind(Enum):
@@ -46,7 +46,7 @@ class Kind(Enum):
     RESET_ALL = "reset all connections"
     FULL = "fill the disk"
     FAILING = "let the disk fail"
-    # Of clusters, where the fault's number says which node, or which two.
+    # Faults of clusters. The fault's number selects the node or the two nodes.
     CUT_NODES = "cut the nodes' link"
     CUT_NODES_ONE_WAY = "cut the nodes' link one way"
     ISOLATE = "cut the node off the others"
@@ -107,8 +107,8 @@ def plan(
 
 
 class Faults:
-    """Over one node or several, chosen by a fault's number. Everything runs as callbacks of the harness; what
-    is still broken at the end is mended by `repair_all`. Two faults that overlap on one link end with the
+    """Injects faults into one node or several, selected by the fault's number. All of it runs in callbacks of
+    the harness. `repair_all` ends faults that still last. Two overlapping faults of one link end with the
     first."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Faults:
             self._inject_into_client(self._clients[fault.number % len(self._clients)], node, fault)
 
     def _chosen(self, fault: Fault) -> tuple[SimulatedNode, SimulatedNode]:
-        """The node that a fault's number means, and another one where there is one."""
+        """The node that a fault's number selects, and another one if there is one."""
         count = len(self._nodes)
         if count == 1:
             return self._nodes[0], self._nodes[0]
@@ -196,7 +196,7 @@ class Faults:
         self._world.loop.call_later(fault.duration_s, work)
 
     def repair_all(self) -> None:
-        """No fault lasts any longer. For a callback of the harness."""
+        """End all faults. Call this in a callback of the harness."""
         self._world.trace.note("mend")
         network = self._world.network
         for node in self._nodes:

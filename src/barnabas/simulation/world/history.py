@@ -1,8 +1,9 @@
-"""A history: one seed lived through, with one of four verdicts.
+"""Running of one history for one seed, with one of four verdicts.
 
-In: a seed, and perhaps a shorter plan of faults than the seed's own. Out: a `Result`: good; wrong (an
-invariant is broken), stuck (no progress after the faults), crashed (code failed in a way that nobody
-expected); with the plan and how to live through it again. Does not know: what a history does.
+In: a seed, and optionally a shorter plan of faults than the seed's own. Out: a `Result`: good, wrong (an
+invariant is broken), stuck (no progress after the faults) or crashed (an unexpected exception), with the plan
+and the command to replay it.
+Does not know: what a history does.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Verdict(Enum):
 
 
 class History(Protocol):
-    """Made for one seed; run once."""
+    """A history of one seed. It is run once."""
 
     name: str
     seconds_max: float
@@ -40,7 +41,7 @@ class History(Protocol):
     def faults(self) -> Plan: ...
 
     async def run(self, world: World, faults: Plan) -> dict[str, int]:
-        """Live through it; what happened how often. Raises Wrong and Stuck."""
+        """Run the history. Returns counts of what happened. Raises Wrong and Stuck."""
 
 
 Make = Callable[[int], History]
@@ -72,7 +73,7 @@ class Result:
 def live(
     make: Make, seed: int, faults: Plan | None = None, on_line: Callable[[str], None] | None = None
 ) -> Result:
-    """Live through the history of one seed."""
+    """Run the history of one seed."""
     history = make(seed)
     plan: Plan = list(history.faults if faults is None else faults)
     with PausedCollection(), World(seed) as world:
@@ -108,14 +109,14 @@ def live(
 
 
 class PausedCollection:
-    """No garbage is collected meanwhile, but when a history is over (see `World.run`): it is quicker, and
-    what destructors have to tell is told at the same moment each time."""
+    """Disables garbage collection during a history; `World.run` collects at its end. This is faster, and
+    destructors run at the same moment in every replay."""
 
     def __enter__(self) -> None:
         gc.disable()
-        gc.collect()  # the last history's world, which nobody holds any more
+        gc.collect()  # frees the world of the last history
         if not gc.get_freeze_count():
-            gc.freeze()  # the code itself is no garbage, and need not be looked at again
+            gc.freeze()  # objects of the code are never garbage
 
     def __exit__(self, *_: object) -> None:
         gc.enable()
@@ -125,7 +126,7 @@ SHRINKING_RUNS_MAX = 120
 
 
 def shrink(make: Make, failed: Result) -> Result:
-    """The same verdict with as few faults as can be found: halves are left out first, then single ones."""
+    """Find a small subset of the faults with the same verdict: remove halves first, then single faults."""
     best = failed
     runs = 0
     size = max(1, len(best.faults) // 2)

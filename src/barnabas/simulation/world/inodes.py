@@ -1,10 +1,10 @@
-"""What a simulated file system is made of: files and folders that remember what was not synced yet.
+"""Files and folders of a simulated file system, which remember unsynced changes.
 
-In: changes. Out: the content as a process sees it, and what a loss of power leaves of it: everything that was
-synced, and of the rest what POSIX allows, that is any of it: nothing, all, the first changes with the last
-one torn, or single pages with holes of zeros between. Names belong to their folder and are durable when that
-is synced, not when the file is.
-Does not know: paths, descriptors, when to lose power.
+In: changes. Out: the content that processes see, and the content after a power loss: all synced data, and of
+the rest anything that POSIX allows: nothing, all, the first changes with the last one torn, or single pages
+with zeros between them. Names belong to their folder: they are durable when the folder is synced, not when
+the file is.
+Does not know: paths, descriptors, when power is lost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from random import Random
 
 PAGE_BYTES = 4096
-# How likely a loss of power leaves what was not synced: not at all, wholly, or page by page; else a prefix.
+# Chances that a power loss keeps of the unsynced data: nothing, all, or single pages; otherwise a prefix.
 NOTHING, EVERYTHING, PAGES = 0.5, 0.15, 0.1
 
 
@@ -26,7 +26,7 @@ class File:
         self.content = bytearray(content)
         self.modified_ms = modified_ms
         self._durable = bytearray(content)
-        self._unsynced: list[tuple[int, bytes | None]] = []  # position and data; a new length and None
+        self._unsynced: list[tuple[int, bytes | None]] = []  # position and data, or a new length and None
 
     @property
     def unsynced_changes(self) -> int:
@@ -68,12 +68,12 @@ class File:
         return File(bytes(kept), self.modified_ms)
 
     def after_kill(self) -> File:
-        """Another process sees the page cache: this very file."""
+        """The file for the next process: the same one, since the page cache stays."""
         return self
 
 
 class Folder:
-    """Names and what they stand for, as processes see them and as they are on the device."""
+    """Names and their nodes, as processes see them and as they are on the device."""
 
     __slots__ = ("_durable", "_unsynced", "entries")
 
@@ -81,10 +81,10 @@ class Folder:
         """With entries, all of which are durable."""
         self.entries: dict[str, Node] = dict(entries or {})
         self._durable: dict[str, Node] = dict(self.entries)
-        self._unsynced: list[tuple[tuple[str, Node | None], ...]] = []  # each takes place whole or not at all
+        self._unsynced: list[tuple[tuple[str, Node | None], ...]] = []  # each is atomic
 
     def change(self, *updates: tuple[str, Node | None]) -> None:
-        """Put, replace (a node) or remove (None) names, all of them at once."""
+        """Add, replace (with a node) or remove (with None) names, atomically."""
         apply(self.entries, updates)
         self._unsynced.append(updates)
 
@@ -95,7 +95,7 @@ class Folder:
     def after_power_loss(self, rng: Random) -> Folder:
         kept = dict(self._durable)
         if self._unsynced:
-            # Changes of one folder reach the device in their order; folders do not wait for each other.
+            # Changes of one folder reach the device in order; folders are independent.
             for updates in self._unsynced[: rng.randrange(len(self._unsynced) + 1)]:
                 apply(kept, updates)
         return Folder({name: node.after_power_loss(rng) for name, node in kept.items()})
@@ -136,7 +136,7 @@ def cut(content: bytearray, length: int) -> None:
 
 
 def keep_pages(content: bytearray, position: int, data: bytes | None, rng: Random) -> None:
-    """Each page of a write reaches the device or does not, whatever becomes of the others."""
+    """Keep each page of a write or not, independently of the others."""
     if data is None:
         if rng.random() < 0.5:
             cut(content, position)

@@ -1,8 +1,8 @@
-"""An asyncio event loop with virtual time: nothing waits, time jumps to the next timer.
+"""An asyncio event loop with virtual time: it never waits, time jumps to the next timer.
 
-In: an ordinary asyncio program. Out: the same steps in the same order for the same seed. Connections are
-the simulated network's, executor work runs inline after a latency drawn from the seed. Callbacks belong to
-the process that made them (`process`): those of a paused one are set aside, those of a dead one are gone.
+In: an ordinary asyncio program. Out: the same steps in the same order for the same seed. Connections use the
+simulated network. Executor work runs inline after a random latency. A callback belongs to the process that
+scheduled it (`process`): callbacks of a paused process are deferred, those of a dead one are dropped.
 Does not know: what the program is, how the network behaves.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 THREAD_MS_MEAN = 2.0
-BUSY_CHANCE, BUSY_FACTOR = 0.02, 30  # now and then the disk, or the pool, has other things to do
+BUSY_CHANCE, BUSY_FACTOR = 0.02, 30  # sometimes the disk or the pool is busy
 STEPS_AT_ONE_MOMENT_MAX = 200_000
 UNWINDING_STEPS_MAX = 10_000
 
@@ -35,7 +35,7 @@ class Stuck(Exception):
 
 
 class Step(asyncio.TimerHandle):
-    """A callback that is due, at once or at a time, and whose it is. As asyncio's, of which it does less."""
+    """A scheduled callback and its process. A reduced version of asyncio's handle."""
 
     __slots__ = ("process",)
     _callback: Any
@@ -54,7 +54,7 @@ class Step(asyncio.TimerHandle):
         self.process: Process | None = self._context.get(PROCESS)
 
     def cancel(self) -> None:
-        """Steps that are cancelled are dropped when their time comes."""
+        """Cancel the step. It is dropped when it is due."""
         self._cancelled = True
         self._callback = self._args = None
 
@@ -99,12 +99,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> Step:
         step = Step(when, callback, args, context)
-        self._timers += 1  # of two that are due at one moment, the one that was made first
+        self._timers += 1  # timers of the same time run in the order of their creation
         heappush(self._scheduled, (when, self._timers, step))
         return step
 
     def _run_once(self) -> None:
-        """The base class calls this until it is stopped; so does this, more quickly."""
+        """Run steps until the loop is stopped. The base class calls this in a loop; looping here is
+        faster."""
         scheduled, ready = self._scheduled, self._ready
         while True:
             if not ready:
@@ -150,15 +151,15 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """There are no other threads to wake this one."""
 
     def reset_stuck(self) -> None:
-        """A program that was stuck may be unwound."""
+        """Reset the limits, so that a stuck program can be unwound."""
         self._steps_at_moment = 0
 
     def put_back(self, steps: list[Step]) -> None:
-        """What would have run before runs before what is due now."""
+        """Run deferred steps before those that are due now."""
         self._ready.extendleft(reversed(steps))
 
     def unwind(self, process: Process) -> None:
-        """Cancel the tasks of a dead process and run what is theirs until nothing is left of it."""
+        """Cancel the tasks of a dead process and run its steps until none is left."""
         for task in list(process.tasks):
             task.cancel()
         for _ in range(UNWINDING_STEPS_MAX):
@@ -181,7 +182,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: object, work: Callable[..., T], *arguments: Any
     ) -> asyncio.Future[T]:
-        """No threads: the work is done inline, later, and the loop hears of it later still."""
+        """Run work inline after a latency, without threads; its result arrives after another latency."""
         future: asyncio.Future[T] = self.create_future()
 
         def run() -> None:
@@ -224,7 +225,7 @@ def settle(future: asyncio.Future[Any], result: Any, error: Exception | None) ->
 
 
 def make_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
-    """Tasks are entered in the book of their process, in order, to be cancelled with it."""
+    """Create a task and register it with its process, which cancels its tasks in order when it ends."""
     task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
     context: Context | None = options.get("context")
     process = PROCESS.get() if context is None else context.get(PROCESS)

@@ -1,8 +1,9 @@
-"""The simulated network: hosts, links between them, who listens where.
+"""The simulated network: hosts, links between them, listening sockets.
 
-In: connects and binds of processes; cuts, slow links, resets and losses of power from whoever makes faults.
-Out: pairs of transports. Links have a direction, so a cut may be one-way; bytes that meet a cut wait for its
-end, as TCP's retransmission makes them. Connections do not wait for each other. Does not know: what is sent.
+In: connects and binds of processes; cuts, slow links, resets and power losses from fault injection. Out:
+pairs of transports. A link has a direction, so a cut may be one-way. Bytes on a cut link wait for its end, as
+with TCP's retransmission. Connections do not delay each other.
+Does not know: what is sent.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ class Link:
     delay_ms_mean: float = DELAY_MS_MEAN
     bytes_per_s: float | None = None
     is_cut: bool = False
-    waiting: dict[SimulatedTransport, None] = field(default_factory=dict)  # ends whose bytes met the cut
+    waiting: dict[SimulatedTransport, None] = field(
+        default_factory=dict
+    )  # transports with bytes that wait for the end of the cut
 
     def set_speed(self, delay_ms_mean: float | None, bytes_per_s: float | None) -> None:
-        """None is as fast as ever."""
+        """Set delay and bandwidth; None restores the default."""
         self.delay_ms_mean = DELAY_MS_MEAN if delay_ms_mean is None else delay_ms_mean
         self.bytes_per_s = bytes_per_s
 
@@ -46,7 +49,7 @@ class Link:
 
 
 class SimulatedSocket:
-    """An address that is taken."""
+    """A bound address."""
 
     def __init__(self, network: Network, process: Process, host: str, port: int) -> None:
         self._network = network
@@ -61,7 +64,7 @@ class SimulatedSocket:
 
 
 class SimulatedArrival:
-    """A connection that was accepted and that nobody serves yet (see `runtime.accepting.Arrival`)."""
+    """An accepted connection that has no protocol yet (see `runtime.accepting.Arrival`)."""
 
     def __init__(self, end: SimulatedTransport) -> None:
         self._end = end
@@ -80,7 +83,7 @@ class SimulatedArrival:
 
 
 class SimulatedServer:
-    """What `create_server` answers, as much of it as is used, and an acceptor of `runtime.accepting`."""
+    """The result of `create_server`, reduced to what is used, and an `Acceptor` of `runtime.accepting`."""
 
     def __init__(
         self,
@@ -151,7 +154,7 @@ class Network:
             end.pump()
 
     def reset_connections(self, host: str) -> int:
-        """Every connection of a host is lost, noticed by both of its ends; how many there were."""
+        """Reset every connection of a host at both ends. Returns their number."""
         mine = [end for end in self._ends if end.process.host == host]
         for end in mine:
             end.drop()
@@ -161,13 +164,13 @@ class Network:
         return len(mine)
 
     def killed(self, process: Process) -> None:
-        """The operating system closes what the process had open."""
+        """Close all sockets of a killed process, as the operating system does."""
         for end in [end for end in self._ends if end.process is process]:
             end.die(politely=self.rng.random() < 0.5)
         self._release_all(process)
 
     def lost_power(self, process: Process) -> None:
-        """Nothing of the host answers until `boot`."""
+        """Stop all traffic of the host until `boot`."""
         self._down.add(process.host)
         for end in [end for end in self._ends if end.process is process]:
             end.vanish()
@@ -233,7 +236,7 @@ class Network:
         mine.peer, theirs.peer = theirs, mine
         self._ends[mine] = self._ends[theirs] = None
         self.trace.note("connect", process.host, host, port)
-        # Runs before anything that is sent arrives: a way takes time.
+        # This runs before any sent bytes arrive, since every link has a delay.
         self.loop.call_soon(server.accept, theirs, context=theirs.context)
         protocol = factory()
         mine.start(protocol)

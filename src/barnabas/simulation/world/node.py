@@ -1,9 +1,9 @@
-"""A node in the simulation: the real `broker.node.Node` on a simulated machine, started again when it ends.
+"""A simulated node: the real `broker.node.Node` on a simulated machine, restarted when it ends.
 
-In: settings, and faults: `kill` (written bytes stay), `lose_power` (unsynced ones may go), `wipe` (all of
-them go), `stop_at_operation` (between two operations of the disk), `pause`, `stop` (in order), a clock that
-jumps. Out: the broker while it is up. A node of a cluster comes with the cluster's id and is formatted as an
-operator would do it; one that is alone formats itself.
+In: settings, and faults: `kill` (written bytes stay), `lose_power` (unsynced bytes may be lost), `wipe` (an
+empty disk), `stop_at_operation` (between two disk operations), `pause`, `stop` (clean shutdown), clock jumps.
+Out: the broker while it is up. A node of a cluster gets the cluster id and is formatted as an operator would
+do it. A single node formats itself.
 Does not know: clients, checks, when faults happen.
 """
 
@@ -39,11 +39,11 @@ START_FAILURES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """How a node belongs to a cluster: what its disk is formatted with."""
+    """The membership of a node in a cluster: the arguments for formatting its disk."""
 
     cluster_id: str
     request: FormatRequest
-    request_again: FormatRequest  # of a new disk, when the cluster has long begun
+    request_again: FormatRequest  # for a new disk, when the cluster already exists
 
 
 class SimulatedNode:
@@ -68,12 +68,12 @@ class SimulatedNode:
         self.power_losses = 0
         self.wipes = 0
         self.on_power_loss: list[Callable[[], None]] = []
-        self.down_s = RESTART_S  # how long the next end lasts
+        self.down_s = RESTART_S  # time until the next restart
         self.is_retired = False
         self._ended = asyncio.Event()
         self._loses_power = False
         self._is_stopping = False
-        self._disk_was_bad = False  # at some time of this life
+        self._disk_was_bad = False  # at some time in this process
         self._rng = world.rng(f"{self.host}/power")
         self._context = copy_context()
         self._is_wiped = False
@@ -113,12 +113,12 @@ class SimulatedNode:
 
     @property
     def metadata(self) -> MetadataLog | None:
-        """Its metadata log, from when it is opened on; nodes that start have it before they are up."""
+        """Its metadata log once that is open, which is before the node is up."""
         seat: QuorumSeat | None = getattr(self.starting, "_seat", None)
         return None if seat is None else seat.log
 
     async def supervise(self) -> None:
-        """Start it, and again whenever it has ended; for a task of the harness."""
+        """Start the node, and restart it when it ends. Run this in a task of the harness."""
         failures = 0
         while not self.is_retired:
             if await self._start():
@@ -171,14 +171,14 @@ class SimulatedNode:
     # -- faults ------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """As kill -9. A callback's work, not a task's."""
+        """Kill the process as with kill -9. Call this in a callback, not in a task."""
         self._end(loses_power=False)
 
     def lose_power(self) -> None:
         self._end(loses_power=True)
 
     def wipe(self) -> None:
-        """Its disk is broken; the machine comes back with an empty one, formatted anew."""
+        """Replace the disk: the machine restarts with an empty, newly formatted one."""
         self._is_wiped = True
         self._end(loses_power=True)
 
@@ -191,7 +191,7 @@ class SimulatedNode:
             self.process.end()
 
     def stop_at_operation(self, count: int, *, loses_power: bool) -> None:
-        """End in place of the disk operation that is the `count`-th from now."""
+        """End the process instead of the `count`-th disk operation from now."""
         self._loses_power = loses_power
         self.disk.stop_at(self.disk.operations + count, self._rng)
 
@@ -208,7 +208,7 @@ class SimulatedNode:
         self._disk_was_bad = True
 
     def break_disk(self) -> None:
-        """Writes and syncs fail until it is mended, in later lives too."""
+        """Make writes and syncs fail until `repair_disk`, also after restarts."""
         self.disk.failures.append(Failure(frozenset({"write", "sync"})))
         self._disk_was_bad = True
 
@@ -217,7 +217,7 @@ class SimulatedNode:
         self.disk.failures.clear()
 
     async def stop(self) -> bool:
-        """Stop in order; whether it came to its end."""
+        """Shut down cleanly. Returns whether the shutdown was completed."""
         process, node = self.process, self.node
         if process is None or node is None or not process.is_alive or self._is_stopping:
             return False
@@ -234,7 +234,8 @@ class SimulatedNode:
         return error is None
 
     def _disk_stopped(self) -> None:
-        """In the middle of the node's own code: its ports die now, the rest when that code is left."""
+        """The disk has stopped inside the node's code: its ports stop now, the rest when that code has
+        returned."""
         assert self.process is not None
         process = self.process
         process.freeze()
@@ -271,7 +272,8 @@ class SimulatedNode:
 
 
 def settings_of(node_id: int, host: str) -> dict[str, str]:
-    """A node that is its own quorum, with few partitions of its own: a history is short."""
+    """Settings of a single node that is its own quorum, with few internal partitions, since a history is
+    short."""
     return {
         "process.roles": "broker,controller",
         "node.id": str(node_id),

@@ -1,9 +1,10 @@
-"""A simulated process: whose code runs, and how it ends.
+"""A simulated process: the owner of callbacks and tasks, and how it ends.
 
-Every callback and task of the loop belongs to the process in whose context it was made; the harness itself
-belongs to none. A process is killed as a whole: its ports are dead at once, its tasks are cancelled and
-unwound before anything else happens, its timers are dropped. A paused one keeps everything and does nothing.
-Does not know: nodes, disks, networks; they ask `is_alive`, and hear of the end by `on_end`.
+Every callback and task of the loop belongs to the process in whose context it was created; those of the
+harness belong to none. A process is killed as a whole: its ports stop at once, its tasks are cancelled and
+unwound before any other code runs, and its timers are dropped. A paused process keeps its state and runs no
+code.
+Does not know: nodes, disks, networks. They read `is_alive` and register for `on_end`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Process:
         self.host = host
         self.is_alive = True
         self.is_paused = False
-        self.tasks: dict[asyncio.Task[Any], None] = {}  # in the order of their making
-        self.parked: list[Step] = []  # what would have run while it is paused
+        self.tasks: dict[asyncio.Task[Any], None] = {}  # in the order of their creation
+        self.parked: list[Step] = []  # steps that are deferred while it is paused
         self.on_end: list[Callable[[], None]] = []
         self.context: Context = copy_context()
         self.context.run(PROCESS.set, self)
@@ -37,16 +38,17 @@ class Process:
         return self.context.copy().run(self.loop.create_task, work)
 
     def freeze(self) -> None:
-        """From this moment nothing that its code does has an effect; `end` clears it away."""
+        """From now on its code has no effect on ports; `end` unwinds it."""
         if self.is_alive:
             self.is_alive = False
             for told in self.on_end:
                 told()
 
     def end(self) -> None:
-        """Kill it. For callbacks of the harness, not for its own code (see `freeze`) nor for tasks."""
+        """Kill the process. Call this in callbacks of the harness, not in its own code (see `freeze`) or in
+        tasks."""
         self.freeze()
-        self.resume()  # tasks that have not begun want to be told, too
+        self.resume()  # so that tasks which have not begun are cancelled, too
         self.loop.unwind(self)
 
     def pause(self) -> None:

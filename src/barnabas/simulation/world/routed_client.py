@@ -1,7 +1,8 @@
-"""A simulated client of a cluster: its requests go to leaders and coordinators, which it looks for as clients
-do: by Metadata and FindCoordinator of some broker, and by what refusals say.
+"""A simulated client of a cluster that sends requests to leaders and coordinators. It finds them like other
+clients: with Metadata and FindCoordinator requests to some broker, and from error responses.
 
-In: the addresses of the brokers, a job. Out: as `SimulatedClient`; None also where nobody is known to ask.
+In: the addresses of the brokers, a job. Out: like `SimulatedClient`; also None if no broker is known for a
+request.
 Does not know: what the requests mean beyond `routing`.
 """
 
@@ -33,11 +34,13 @@ class RoutedClient(SimulatedClient):
     def __init__(self, world: World, brokers: Mapping[int, Address], name: str, job: Job) -> None:
         self._brokers = dict(brokers)
         self._routes: dict[Target, Route] = {}
-        self._epochs: dict[Target, int] = {}  # the newest of each leader: who knows older ones is behind
+        self._epochs: dict[
+            Target, int
+        ] = {}  # the newest leader epochs; a broker with older ones has stale metadata
         super().__init__(world, list(self._brokers.values()), name, job)
 
     def _start(self) -> None:
-        self._routes.clear()  # a new process knows nothing
+        self._routes.clear()  # a new process has no state
         self._epochs.clear()
         super()._start()
 
@@ -54,7 +57,9 @@ class RoutedClient(SimulatedClient):
         way = await self._route_to(target)
         if way is None:
             return None
-        if isinstance(request, FetchRequest):  # so that who does not lead in this epoch refuses (KIP-320)
+        if isinstance(
+            request, FetchRequest
+        ):  # so that a broker that does not lead in this epoch refuses it (KIP-320)
             request.topics[0].partitions[0].current_leader_epoch = way.leader_epoch
         answer = await self.ask_at(
             way.address, request, response, purpose=purpose, timeout_ms=timeout_ms, version_max=version_max
@@ -78,7 +83,7 @@ class RoutedClient(SimulatedClient):
         timeout_ms: float | None = None,
         version_max: int | None = None,
     ) -> R | None:
-        """The answer of this broker."""
+        """Send a request to this broker."""
         try:
             connection = await self.cluster.connection_to(address, purpose)
             return await connection.send(request, response, timeout_ms=timeout_ms, version_max=version_max)
@@ -103,7 +108,7 @@ class RoutedClient(SimulatedClient):
         return found
 
     def _is_new(self, target: Target, leader_epoch: int) -> bool:
-        """Whether nobody told of a newer epoch: clients do not go back (KIP-320)."""
+        """Whether no newer epoch is known: clients ignore older metadata (KIP-320)."""
         if leader_epoch < self._epochs.get(target, -1):
             return False
         self._epochs[target] = leader_epoch

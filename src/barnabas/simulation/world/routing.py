@@ -1,7 +1,7 @@
-"""Which broker a request is for: the leader of a partition, the coordinator of a group or of a transactional
-id, or any. And what an answer says about whether it went to the right one.
+"""Routing of requests: the leader of a partition, the coordinator of a group or of a transactional id, or any
+broker; and whether a response shows that the request went to the wrong one.
 
-In: messages. Out: a `Target`, error codes, leaders that an answer names (KIP-951). Pure.
+In: messages. Out: a `Target`, error codes, leaders that a response names (KIP-951).
 Does not know: addresses, connections, retries.
 """
 
@@ -53,7 +53,7 @@ OF_A_GROUP = (
     TxnOffsetCommitRequest,
 )
 OF_A_TRANSACTION = (AddOffsetsToTxnRequest, EndTxnRequest)
-# After these the next try goes where somebody says that it should go.
+# After these errors the client looks for the right broker before it tries again.
 LOST_THE_WAY = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -62,7 +62,7 @@ LOST_THE_WAY = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.NOT_ENOUGH_REPLICAS,  # of a leader that was replaced and does not know it
+        ErrorCode.NOT_ENOUGH_REPLICAS,  # perhaps from a leader that was replaced and does not know it yet
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -95,7 +95,7 @@ def needs_new_route(answer: Message) -> bool:
 
 
 def codes_in(answer: Struct) -> Iterator[int]:
-    """Every error code, however deep."""
+    """All error codes of a response, at any depth."""
     for field in answer.schema.fields:
         value: Any = getattr(answer, field.name)
         if field.name in ("error_code", "partition_error_code"):
@@ -109,7 +109,7 @@ def codes_in(answer: Struct) -> Iterator[int]:
 
 
 def hint_in(answer: Message) -> tuple[int, int] | None:
-    """The leader and its epoch that a refusal names, if it does."""
+    """The leader and leader epoch that an error response names, or None."""
     for topic in getattr(answer, "responses", ()):
         parts: list[Any] = getattr(topic, "partition_responses", None) or getattr(topic, "partitions", [])
         for part in parts:

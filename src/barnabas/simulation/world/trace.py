@@ -1,7 +1,8 @@
-"""The trace of a history: everything that crossed a port, in order, as one hash.
+"""The trace of a history: a hash of all events at ports, in order.
 
-In: events with their virtual time. Out: a hash that is the same for the same seed and the same code, and the
-last events as lines for whoever looks into a failure. Does not know: what the events mean.
+In: events with their virtual time. Out: a hash that is equal for the same seed and code, and the last events
+as text to investigate a failure.
+Does not know: what the events mean.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 Event = tuple[float, tuple[str | int, ...]]
 LINES_MAX = 400
-AT_ONCE = 500  # events that are hashed together: it is quicker
+AT_ONCE = 500  # events hashed with one call, for speed
 
 
 class Trace:
@@ -22,10 +23,10 @@ class Trace:
         self._unhashed: list[Event] = []
         self._last: deque[Event] = deque(maxlen=LINES_MAX)
         self.events = 0
-        self.on_line: Callable[[str], None] | None = None  # for a person who follows a replay
+        self.on_line: Callable[[str], None] | None = None  # prints events during a replay
 
     def note(self, *what: str | int) -> None:
-        """An event of the history; its text must not depend on addresses or hashes of objects."""
+        """Add an event. Its text must not depend on addresses or hashes of objects."""
         self.events += 1
         event = self._now(), what
         self._unhashed.append(event)
@@ -34,7 +35,7 @@ class Trace:
         self._keep(event)
 
     def remark(self, *what: str | int) -> None:
-        """A line for people, which is no part of the hash."""
+        """Add a line for the reader that is not part of the hash."""
         self._keep((self._now(), what))
 
     def _keep(self, event: Event) -> None:
@@ -48,7 +49,7 @@ class Trace:
 
     @property
     def lines(self) -> list[str]:
-        """The last of them."""
+        """The last events as text."""
         return [line_of(event) for event in self._last]
 
     def hexdigest(self) -> str:

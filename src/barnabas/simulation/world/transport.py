@@ -1,7 +1,7 @@
 """One end of a simulated TCP connection: bytes arrive in order, cut anywhere, until it is closed or lost.
 
-In: writes of a protocol. Out: calls of the other end's protocol, each in the context of its process. Bytes
-in flight wait for their link (delay, rate, cuts) and for the reader; who writes too many is told to pause.
+In: writes of a protocol. Out: calls of the other end's protocol, each in the context of its process. Bytes in
+flight wait for their link (delay, rate, cuts) and for the reader. A writer with too many of them is paused.
 Does not know: which links exist, why they are cut.
 """
 
@@ -18,7 +18,7 @@ from barnabas.simulation.world.process import Process
 if TYPE_CHECKING:
     from barnabas.simulation.world.network import Link, Network
 
-KERNEL_BYTES = 128 * 1024  # what the operating systems of both ends hold between them
+KERNEL_BYTES = 128 * 1024  # buffers of the operating systems at both ends
 HIGH_WATER_BYTES = 64 * 1024
 SPLIT_CHANCE = 0.15
 
@@ -34,8 +34,8 @@ class SimulatedTransport(asyncio.Transport):
         self.context = context
         self.peer: SimulatedTransport
         self.protocol: Any = None
-        self.is_gone = False  # its protocol hears nothing any more
-        self.has_vanished = False  # its host lost power: nobody there even refuses bytes
+        self.is_gone = False  # its protocol gets no more calls
+        self.has_vanished = False  # its host lost power: bytes are not even refused
         self._is_closing = False
         self._is_reading = True
         self._is_pausing_writer = False

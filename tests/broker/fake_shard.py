@@ -116,10 +116,10 @@ class FakeShard:
     def next_deadline_ms(self) -> int | None:
         return min((deadline_ms for _, deadline_ms in self.joining), default=None)
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         self.joining = [(token, deadline_ms + by_ms) for token, deadline_ms in self.joining]
 
-    def on_time(self, now_ms: int, image: object) -> list[Outcome]:
+    def on_timer(self, now_ms: int, image: object) -> list[Outcome]:
         due = [token for token, deadline_ms in self.joining if deadline_ms <= now_ms]
         self.joining = [each for each in self.joining if each[0] not in due]
         return [Outcome(responses=[(token, JoinGroupResponse(generation_id=2))]) for token in due]

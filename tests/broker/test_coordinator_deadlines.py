@@ -28,11 +28,11 @@ class Host:
     def next_deadline_ms(self) -> int | None:
         return self.deadline_ms
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         if self.deadline_ms is not None:
             self.deadline_ms += by_ms
 
-    def on_time(self, now_ms: int) -> None:
+    def on_timer(self, now_ms: int) -> None:
         if self.deadline_ms is not None and self.deadline_ms <= now_ms:
             self.deadline_ms = None
             self.rang_ms.append(self.steady.steady_ms)
@@ -127,13 +127,13 @@ def test_a_process_that_stood_still_looks_at_its_sockets_first(world: World) -> 
 def test_a_shard_that_fails_at_its_deadline_is_called_again_and_others_are_called(world: World) -> None:
     failing = Host()
     failing.deadlines, failing.steady = world.deadlines, world
-    whole, failing.on_time = failing.on_time, lambda now_ms: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    whole, failing.on_timer = failing.on_timer, lambda now_ms: 1 / 0  # type: ignore[assignment, method-assign, return-value]
     failing.deadline_ms = world.deadlines.now_ms() + 400
     world.deadlines.arm(failing)  # type: ignore[arg-type]
     world.due_in(500)
     world.pass_ms(500)
     assert world.host.rang_ms == [500]
     assert world.unexpected.count == 1
-    failing.on_time = whole  # type: ignore[method-assign]
+    failing.on_timer = whole  # type: ignore[method-assign]
     world.pass_ms(RETRY_MS)
     assert failing.rang_ms == [400 + RETRY_MS]

@@ -158,10 +158,10 @@ def test_time_and_metadata_wait_in_line_too(play: Play, monkeypatch: pytest.Monk
         def note(name: str) -> Callable[..., list[Any]]:
             return lambda *_: seen.append((name, shard.offsets.count)) or []  # type: ignore[func-returns-value]
 
-        monkeypatch.setattr(shard, "on_time", note("time"), raising=False)
+        monkeypatch.setattr(shard, "on_timer", note("time"), raising=False)
         monkeypatch.setattr(shard, "metadata_changed", note("metadata"), raising=False)
         answer = world.ask(commit(5), 7)
-        host.on_time(world.clock.ms)
+        host.on_timer(world.clock.ms)
         host.metadata_changed(cast(Any, ()), world.clock.ms)
         assert not seen
         assert errors(await resolved(answer)) == {0}

@@ -93,7 +93,7 @@ def turns(host: Host) -> list[int]:
     """The number of records of each turn, until nothing is due any more."""
     found = []
     while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
-        outcomes = host.shard.on_time(host.now_ms, host.image)
+        outcomes = host.shard.on_timer(host.now_ms, host.image)
         found.append(sum(len(outcome.records) for outcome in outcomes))
         for outcome in outcomes:
             host.take(outcome)
@@ -105,10 +105,10 @@ def test_many_sessions_that_expire_together_are_handled_in_turns() -> None:
     for number in range(coordinator.TIMERS_PER_TURN + 10):
         join_alone(host, f"g{number}")
     host.now_ms += 10_000
-    assert len(host.shard.on_time(host.now_ms, host.image)) == coordinator.TIMERS_PER_TURN
+    assert len(host.shard.on_timer(host.now_ms, host.image)) == coordinator.TIMERS_PER_TURN
     due_ms = host.shard.next_deadline_ms()
     assert due_ms is not None and due_ms <= host.now_ms
-    assert len(host.shard.on_time(host.now_ms, host.image)) == 10
+    assert len(host.shard.on_timer(host.now_ms, host.image)) == 10
 
 
 def test_sessions_that_share_a_second_are_sorted_in_turns() -> None:
@@ -120,7 +120,7 @@ def test_sessions_that_share_a_second_are_sorted_in_turns() -> None:
     host.now_ms += 10_000 >> 10 << 10
     while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
         before = len(timers._heap)
-        for outcome in host.shard.on_time(host.now_ms, host.image):
+        for outcome in host.shard.on_timer(host.now_ms, host.image):
             host.take(outcome)
         assert len(timers._heap) - before <= deadlines.OPENED_AT_ONCE
     host.advance(11_000)
@@ -147,7 +147,7 @@ def test_a_group_of_many_offsets_expires_in_turns_and_what_it_commits_meanwhile_
         host = Host(settings, {"t": width})
         host.ask("c", commit_request("g", width), 9)
         host.now_ms += 2000
-        [first] = host.shard.on_time(host.now_ms, host.image)
+        [first] = host.shard.on_timer(host.now_ms, host.image)
         assert len(first.records) == expiry.RECORDS_PER_TURN
         host.take(first)
         if commits_meanwhile:

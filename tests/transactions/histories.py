@@ -343,7 +343,7 @@ class History:
         end_ms = self.host.now_ms + self.rng.choice((1, 500, 10_000, 40_000, 1_000_000))
         while (due_ms := self.host.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.host.now_ms = max(self.host.now_ms, due_ms)
-            for outcome in self.host.shard.on_time(self.host.now_ms, self.host.image, self.host.ids):
+            for outcome in self.host.shard.on_timer(self.host.now_ms, self.host.image, self.host.ids):
                 if not self.take(outcome):
                     break
         self.host.now_ms = end_ms
@@ -365,7 +365,7 @@ class History:
         self.ledger.grants[transaction.transactional_id] += 1
         transaction.last_producer_epoch = -1
         self.take(
-            TransactionOutcome([self.host.shard._writing.entry(transaction.transactional_id, value)]),
+            TransactionOutcome([self.host.shard._writer.entry(transaction.transactional_id, value)]),
             is_safe=True,
         )
 
@@ -426,14 +426,14 @@ class History:
             if all(each.state.is_idle or each.is_two_phase for each in self.host.shard.transactions.values()):
                 break
             self.host.now_ms += 20_000
-            for outcome in self.host.shard.on_time(self.host.now_ms, self.host.image, self.host.ids):
+            for outcome in self.host.shard.on_timer(self.host.now_ms, self.host.image, self.host.ids):
                 self.take(outcome)
         for transaction in list(self.host.shard.transactions.values()):
             if not transaction.state.is_idle:
                 self.ledger.check(transaction.is_two_phase, f"{transaction.transactional_id} hangs")
                 self.end_two_phases(transaction.transactional_id)
         self.host.now_ms += SETTINGS.id_expiration_ms + SETTINGS.id_expiration_check_interval_ms
-        for outcome in self.host.shard.on_time(self.host.now_ms, self.host.image, self.host.ids):
+        for outcome in self.host.shard.on_timer(self.host.now_ms, self.host.image, self.host.ids):
             self.take(outcome)
         self.ledger.check(not self.host.shard.transactions, "some ids are never forgotten")
         self.ledger.check(self.host.shard.next_deadline_ms() is None, "an empty shard waits for something")

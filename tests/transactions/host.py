@@ -107,7 +107,7 @@ class Host:
         end_ms = self.now_ms + ms
         while (due_ms := self.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.now_ms = max(self.now_ms, due_ms)
-            for outcome in self.shard.on_time(self.now_ms, self.image, self.ids):
+            for outcome in self.shard.on_timer(self.now_ms, self.image, self.ids):
                 self.take(outcome)
         self.now_ms = end_ms
 

@@ -272,7 +272,7 @@ def test_many_ids_expire_in_turns(host: Host) -> None:
     host.now_ms += host.settings.id_expiration_ms
     turns = []
     while host.shard.transactions:
-        outcomes = host.shard.on_time(host.now_ms, host.image, host.ids)
+        outcomes = host.shard.on_timer(host.now_ms, host.image, host.ids)
         turns.append(sum(len(outcome.records) for outcome in outcomes))
         for outcome in outcomes:
             host.take(outcome)
@@ -288,7 +288,7 @@ def test_many_transactions_that_time_out_together_are_aborted_in_turns(host: Hos
     host.now_ms += host.settings.timeout_ms_max
     turns = []
     while (due_ms := host.shard.next_deadline_ms()) is not None and due_ms <= host.now_ms:
-        outcomes = host.shard.on_time(host.now_ms, host.image, host.ids)
+        outcomes = host.shard.on_timer(host.now_ms, host.image, host.ids)
         turns.append(len(outcomes))
         for outcome in outcomes:
             host.take(outcome)

@@ -175,7 +175,7 @@ class GroupShard:
         self._expiry.start(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `on_time`. It may be too early, never too late."""
+        """When to call `on_timer`. It may be too early, never too late."""
         found = self._expiry.next_deadline_ms()
         for deadline_ms in (
             self._removal.next_deadline_ms(),
@@ -186,22 +186,22 @@ class GroupShard:
                 found = deadline_ms
         return found
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         """Shift deadlines after the wall clock was set: they count monotonic time, records hold wall-clock
         time."""
         for kind in self._kinds:
-            kind.clock_was_set(by_ms)
-        self._expiry.clock_was_set(by_ms)
-        self._removal.clock_was_set(by_ms)
+            kind.on_clock_set(by_ms)
+        self._expiry.on_clock_set(by_ms)
+        self._removal.on_clock_set(by_ms)
 
-    def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
-        outcomes = [outcome for kind in self._kinds for outcome in kind.on_time(now_ms, image)]
-        removed = self._removal.on_time(now_ms, image.topics)
+    def on_timer(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
+        outcomes = [outcome for kind in self._kinds for outcome in kind.on_timer(now_ms, image)]
+        removed = self._removal.on_timer(now_ms, image.topics)
         # One after the other: the records of one are applied before the other reads the offsets.
-        return outcomes + (removed or self._expiry.on_time(now_ms, self._group_ids, self._kind_of))
+        return outcomes + (removed or self._expiry.on_timer(now_ms, self._group_ids, self._kind_of))
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]:
-        """React to created, grown or deleted topics. `on_time` removes the offsets of deleted ones."""
+        """React to created, grown or deleted topics. `on_timer` removes the offsets of deleted ones."""
         outcomes = []
         for kind in self._kinds:
             outcomes += kind.metadata_changed(image, changes, now_ms)
@@ -212,7 +212,7 @@ class GroupShard:
     def unload(self) -> list[tuple[Token, Message]]:
         """Drop everything, because another broker leads the partition. Returns NOT_COORDINATOR for every
         waiting request."""
-        return [answer for kind in self._kinds for answer in kind.unload()]
+        return [response for kind in self._kinds for response in kind.unload()]
 
     # Kinds of groups
 

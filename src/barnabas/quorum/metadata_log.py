@@ -107,11 +107,11 @@ class MetadataLog(MetadataReplica):
             self._require_leader().change_voters(self.membership.voters)
         self._stage(batch, now_ms)
         end_offset = self._log.end_offset
-        batch_noted = Batch(start, end_offset, epoch, now_ms, (), controls)
+        noted = Batch(start, end_offset, epoch, now_ms, (), controls)
         before = self.last_image
         image = replace(before, provenance=Provenance(end_offset - 1, epoch, now_ms))
-        behind = self._appended[-1].transactions if self._appended else self.uncommitted.transactions
-        self._appended.append(_Appended(end_offset, MetadataDelta(before), image, (batch_noted,), behind))
+        transactions = self._appended[-1].transactions if self._appended else self.uncommitted.transactions
+        self._appended.append(_Appended(end_offset, MetadataDelta(before), image, (noted,), transactions))
         return end_offset
 
     def append(self, records: Sequence[Message]) -> int:

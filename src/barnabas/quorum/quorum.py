@@ -23,7 +23,7 @@ from barnabas.quorum.peers import Peers, PeerUnreachable
 from barnabas.quorum.quorum_serving import Serving
 from barnabas.raft.election import Victory
 from barnabas.raft.leader_hint import LeaderHint
-from barnabas.raft.member import Chance, Member, Timing
+from barnabas.raft.member import Member, Rng, Timing
 from barnabas.raft.messages import Outgoing, Ready, ReplicaKey, SendEndEpoch, SendVote, Verdict
 from barnabas.raft.roles import Candidate, Elected, Follower, Prospective, Role
 from barnabas.runtime.clock import Clock
@@ -51,7 +51,7 @@ class Quorum:
         log: MetadataLog,
         peers: Peers,
         clock: Clock,
-        chance: Chance,
+        rng: Rng,
     ) -> None:
         self.wall_ms = clock.now_ms  # the wall clock, which the leader's progress records use
         self._settings = settings
@@ -67,7 +67,7 @@ class Quorum:
             settings["controller.quorum.election.backoff.max.ms"],
             settings["controller.quorum.fetch.timeout.ms"],
         )
-        self.member = Member(log.local, log, log.election_state, timing, chance, self.now_ms())
+        self.member = Member(log.local, log, log.election_state, timing, rng, self.now_ms())
         self._unsaved: Ready | None = None  # output of the member that a shortage kept from being saved
         self._voter_report: asyncio.Task[None] | None = None
         self.serving = Serving(log, cluster_id, lambda: self.member.leader, self._fetched_by)

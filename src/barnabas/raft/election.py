@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from barnabas.protocol import Message
 from barnabas.protocol.messages.leader_change_message import LeaderChangeMessage
-from barnabas.raft.election_state import NOBODY, ElectionState
+from barnabas.raft.election_state import NO_NODE, ElectionState
 from barnabas.raft.voters import BOOTSTRAP_OFFSET, Membership, Voter
 
 # Kafka 4.3 writes version 0 whatever the kraft.version is.
@@ -28,18 +28,18 @@ class Victory:
 
 
 def elect_sole_voter(
-    remembered: ElectionState, last_log_epoch: int, local: Voter, membership: Membership
+    saved: ElectionState, last_log_epoch: int, local: Voter, membership: Membership
 ) -> Victory:
     """Elect the only voter in an epoch that no node has seen."""
     if not membership.voters.is_sole(local.id, local.directory_id):
         raise ValueError(f"node {local.id} cannot elect itself: the voters are {list(membership.voters.ids)}")
-    epoch = max(remembered.epoch, last_log_epoch, 0) + 1
+    epoch = max(saved.epoch, last_log_epoch, 0) + 1
     return elected(epoch, local, membership, (local.id,))
 
 
 def elected(epoch: int, local: Voter, membership: Membership, granting_ids: Sequence[int]) -> Victory:
     """The state and records that follow from winning an epoch with these votes."""
-    state = ElectionState(epoch, leader_id=local.id, voted_id=NOBODY)
+    state = ElectionState(epoch, leader_id=local.id, voted_id=NO_NODE)
     records: list[Message] = [leader_change(local.id, membership.voters.ids, granting_ids)]
     if membership.kraft_version > 0 and _needs_voters_record(membership, local):
         membership = Membership(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from barnabas.protocol import NULL_UUID
 from barnabas.protocol.uuid import from_text, to_text
 
-NOBODY = -1
+NO_NODE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class ElectionState:
     """Invariant: in an epoch a node votes once, and a leader, once known, does not change."""
 
     epoch: int = 0
-    leader_id: int = NOBODY
-    voted_id: int = NOBODY
+    leader_id: int = NO_NODE
+    voted_id: int = NO_NODE
     voted_directory_id: bytes = NULL_UUID
 
 

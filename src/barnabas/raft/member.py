@@ -15,7 +15,7 @@ from typing import Protocol
 
 from barnabas.protocol import NULL_UUID, ErrorCode
 from barnabas.raft.election import Victory, elected
-from barnabas.raft.election_state import NOBODY, ElectionState
+from barnabas.raft.election_state import NO_NODE, ElectionState
 from barnabas.raft.leader_hint import LeaderHint
 from barnabas.raft.log_ends import is_up_to_date
 from barnabas.raft.messages import (
@@ -59,7 +59,7 @@ class LogView(Protocol):
     def membership(self) -> Membership: ...
 
 
-class Chance(Protocol):
+class Rng(Protocol):
     def randrange(self, stop: int, /) -> int: ...
 
 
@@ -78,13 +78,13 @@ class Member:
     """`local` is this node as it is now: its directory and where it listens."""
 
     def __init__(
-        self, local: Voter, log: LogView, state: ElectionState, timing: Timing, chance: Chance, now_ms: int
+        self, local: Voter, log: LogView, state: ElectionState, timing: Timing, rng: Rng, now_ms: int
     ) -> None:
         self.local = local
         self.state = state
         self._log = log
         self._timing = timing
-        self._chance = chance
+        self._rng = rng
         self._save = False
         self._lost = False
         self._victory: Victory | None = None
@@ -120,7 +120,7 @@ class Member:
             at = self.local.endpoints[0] if self.local.endpoints else VoterEndpoint("", "", 0)
             return LeaderHint(self.local.id, state.epoch, at.host, at.port)
         if isinstance(role, Resigned):
-            return LeaderHint(NOBODY, state.epoch)
+            return LeaderHint(NO_NODE, state.epoch)
         return LeaderHint(state.leader_id, state.epoch, *self._address_of(state.leader_id))
 
     @property
@@ -176,7 +176,7 @@ class Member:
         if not self._is_addressed(received.voter):
             return Verdict(ErrorCode.INVALID_VOTER_KEY)
         is_granted = self._grants(received)
-        if is_granted and not received.is_pre_vote and self.state.voted_id == NOBODY:
+        if is_granted and not received.is_pre_vote and self.state.voted_id == NO_NODE:
             candidate = received.candidate
             self._set_state(
                 replace(self.state, voted_id=candidate.id, voted_directory_id=candidate.directory_id)
@@ -192,11 +192,11 @@ class Member:
             return False
         if received.is_pre_vote:
             return not (isinstance(role, Follower) and role.has_fetched)
-        if state.voted_id != NOBODY:
+        if state.voted_id != NO_NODE:
             known = state.voted_directory_id
             same_directory = known in (NULL_UUID, received.candidate.directory_id)
             return state.voted_id == received.candidate.id and same_directory
-        return state.leader_id == NOBODY
+        return state.leader_id == NO_NODE
 
     def on_begin_epoch(self, received: BeginEpochReceived, now_ms: int) -> Verdict:
         if received.epoch < self.epoch:
@@ -221,7 +221,7 @@ class Member:
         if isinstance(role, Follower) and role.leader_id == received.leader_id:
             role.has_fetched = False
             role.deadline_ms = min(role.deadline_ms, now_ms + wait_ms)
-        elif isinstance(role, Unattached) and self.state.voted_id == NOBODY:
+        elif isinstance(role, Unattached) and self.state.voted_id == NO_NODE:
             role.deadline_ms = min(role.deadline_ms, now_ms + wait_ms)
         return Verdict()
 
@@ -288,7 +288,7 @@ class Member:
         if hint.epoch == self.epoch:
             if isinstance(self.role, Elected | Resigned) and self.state.leader_id == self.local.id:
                 return False
-            if self.state.leader_id not in (NOBODY, hint.leader_id):
+            if self.state.leader_id not in (NO_NODE, hint.leader_id):
                 return False
             is_known = self.state.leader_id == hint.leader_id
             if isinstance(self.role, Prospective) and is_known and not from_leader:
@@ -315,7 +315,7 @@ class Member:
             self.role = Unattached(NEVER_MS)
             return
         role.has_fetched = False
-        role.deadline_ms = min(role.deadline_ms, now_ms + 1 + self._chance.randrange(SUSPICION_MS))
+        role.deadline_ms = min(role.deadline_ms, now_ms + 1 + self._rng.randrange(SUSPICION_MS))
 
     # Leading
 
@@ -327,9 +327,9 @@ class Member:
         voters = self._log.membership.voters
         if voters.is_voter(replica.id, replica.directory_id):
             role.fetched[replica.id] = now_ms
-        heard_since = role.check_deadline_ms - self._timing.check_quorum_ms
-        heard = [id for id in voters.ids if role.fetched.get(id, -1) > heard_since or id == self.local.id]
-        if len(heard) >= voters.majority:
+        fetched_since = role.check_deadline_ms - self._timing.check_quorum_ms
+        recent = [id for id in voters.ids if role.fetched.get(id, -1) > fetched_since or id == self.local.id]
+        if len(recent) >= voters.majority:
             role.check_deadline_ms = now_ms + self._timing.check_quorum_ms
 
     def voters_changed(self, now_ms: int) -> None:
@@ -437,7 +437,7 @@ class Member:
         time."""
         failures = role.failures + 1
         longest = min(BACKOFF_BASE_MS << min(failures, 10), self._timing.election_backoff_max_ms)
-        wait_ms = BACKOFF_BASE_MS + self._chance.randrange(max(longest, 1))
+        wait_ms = BACKOFF_BASE_MS + self._rng.randrange(max(longest, 1))
         self.role = Unattached(now_ms + wait_ms, failures)
 
     def _to_elected(self, granted: Sequence[int], now_ms: int) -> None:
@@ -461,7 +461,7 @@ class Member:
         before = self.state
         if hint.epoch > self.epoch:
             self._set_state(ElectionState(hint.epoch, hint.leader_id))
-        elif before.leader_id == NOBODY:
+        elif before.leader_id == NO_NODE:
             self._set_state(replace(before, leader_id=hint.leader_id))
         self._note_lost_lead()
         if host:
@@ -493,4 +493,4 @@ class Member:
 
     def _election_wait_ms(self) -> int:
         timeout_ms = self._timing.election_timeout_ms
-        return timeout_ms + self._chance.randrange(max(timeout_ms, 1))
+        return timeout_ms + self._rng.randrange(max(timeout_ms, 1))

@@ -30,7 +30,7 @@ PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 Errors = Mapping[TopicPartition, int]
 
 
-def wanted(request: AddPartitionsToTxnRequest, version: int) -> list[RequestedTransaction]:
+def requested_transactions(request: AddPartitionsToTxnRequest, version: int) -> list[RequestedTransaction]:
     """The transactions of a request, in any version."""
     if version >= BATCHED_SINCE:
         return request.transactions
@@ -49,10 +49,10 @@ def client_version(version: int) -> int:
     return EPOCH_BUMPS_SINCE if version >= BATCHED_SINCE else 0
 
 
-def partitions_of(asked: RequestedTransaction) -> dict[TopicPartition, None]:
+def partitions_of(requested: RequestedTransaction) -> dict[TopicPartition, None]:
     return {
         TopicPartition(topic.name, partition): None
-        for topic in asked.topics
+        for topic in requested.topics
         for partition in topic.partitions
     }
 
@@ -121,18 +121,20 @@ def verify(
     }
 
 
-def result(asked: RequestedTransaction, errors: Errors | int) -> Result:
+def result(requested: RequestedTransaction, errors: Errors | int) -> Result:
     """The result of one transaction: each partition once with its error, or one error for all as
     requested."""
     if isinstance(errors, int):
-        named = [(topic.name, [(number, errors) for number in topic.partitions]) for topic in asked.topics]
+        named = [
+            (topic.name, [(number, errors) for number in topic.partitions]) for topic in requested.topics
+        ]
     else:
         topics: dict[str, list[tuple[int, int]]] = {}
         for where, code in errors.items():
             topics.setdefault(where.topic, []).append((where.partition, code))
         named = list(topics.items())
     return Result(
-        transactional_id=asked.transactional_id,
+        transactional_id=requested.transactional_id,
         topic_results=[
             TopicResult(
                 name=name,

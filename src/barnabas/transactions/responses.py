@@ -46,7 +46,8 @@ def refusal(request: Message, code: int, version: int) -> Message:
         )
     if isinstance(request, AddPartitionsToTxnRequest):
         return adding.response(
-            [adding.result(asked, code) for asked in adding.wanted(request, version)], version
+            [adding.result(requested, code) for requested in adding.requested_transactions(request, version)],
+            version,
         )
     if isinstance(request, AddOffsetsToTxnRequest):
         return AddOffsetsToTxnResponse(error_code=code)
@@ -93,15 +94,15 @@ def early_for_partitions(
     request: AddPartitionsToTxnRequest, version: int, image: MetadataImage
 ) -> AddPartitionsToTxnResponse | None:
     results = []
-    asked_all = adding.wanted(request, version)
-    for asked in asked_all:
-        partitions = adding.partitions_of(asked)
+    all_requested = adding.requested_transactions(request, version)
+    for requested in all_requested:
+        partitions = adding.partitions_of(requested)
         errors = adding.refused(partitions, image.topics, version)
         if errors is not None:
-            results.append(adding.result(asked, errors))
-        elif not asked.transactional_id:
-            results.append(adding.result(asked, ErrorCode.INVALID_REQUEST))
-    return adding.response(results, version) if len(results) == len(asked_all) else None
+            results.append(adding.result(requested, errors))
+        elif not requested.transactional_id:
+            results.append(adding.result(requested, ErrorCode.INVALID_REQUEST))
+    return adding.response(results, version) if len(results) == len(all_requested) else None
 
 
 def turn_into_error(response: Any, error: KafkaError) -> None:

@@ -2,7 +2,7 @@
 
 In: requests (a batched one names only ids of this shard), records to apply, written markers, time. Out:
 outcomes. This module keeps the ids and calls `beginning`, `adding`, `ending`, `listing` and `timing`;
-`writing` turns decisions into records.
+`record_writer` turns decisions into records.
 Does not know: the log, sockets, the clock, the partitions that markers go to, authorization.
 """
 
@@ -33,17 +33,17 @@ from barnabas.transactions.outcome import (
     TopicPartition,
     TransactionOutcome,
 )
+from barnabas.transactions.record_writer import RecordWriter
 from barnabas.transactions.records import Entry
 from barnabas.transactions.settings import TransactionSettings
 from barnabas.transactions.states import State
 from barnabas.transactions.timing import Expiry, Timeouts
 from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
-from barnabas.transactions.writing import Writing
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-class Turn(NamedTuple):
+class RequestInfo(NamedTuple):
     """The circumstances of a request."""
 
     version: int
@@ -52,7 +52,7 @@ class Turn(NamedTuple):
     producer_ids: ProducerIds
 
 
-Handler = Callable[["TransactionShard", Any, Turn], TransactionOutcome]
+Handler = Callable[["TransactionShard", Any, RequestInfo], TransactionOutcome]
 
 
 class TransactionShard:
@@ -70,15 +70,15 @@ class TransactionShard:
         self._partition_of_group = partition_of_group
         self._timeouts = Timeouts(settings, now_ms)
         self._expiry = Expiry(settings, now_ms)
-        self._writing = Writing(coordinator_epoch)
+        self._writer = RecordWriter(coordinator_epoch)
 
     @property
     def coordinator_epoch(self) -> int:
-        return self._writing.coordinator_epoch
+        return self._writer.coordinator_epoch
 
     @coordinator_epoch.setter
     def coordinator_epoch(self, epoch: int) -> None:
-        self._writing.coordinator_epoch = epoch
+        self._writer.coordinator_epoch = epoch
 
     # Called by the host
 
@@ -98,8 +98,8 @@ class TransactionShard:
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the transaction coordinator does not serve {type(request).__name__}",
             )
-        self._writing.adopt_features(image)
-        return handler(self, request, Turn(caller.version, image, now_ms, producer_ids))
+        self._writer.adopt_features(image)
+        return handler(self, request, RequestInfo(caller.version, image, now_ms, producer_ids))
 
     def verify(
         self,
@@ -114,7 +114,7 @@ class TransactionShard:
     ) -> tuple[list[Entry], adding.Errors | int]:
         """Decide AddPartitionsToTxn for a broker's own, existing partitions: verify that they are in the
         transaction, or return the record that adds them. Returns one error for all, or one for each."""
-        self._writing.adopt_features(image)
+        self._writer.adopt_features(image)
         transaction = self.transactions.get(transactional_id)
         try:
             if not add:
@@ -145,7 +145,7 @@ class TransactionShard:
         if transaction is None:
             transaction = self.transactions[transactional_id] = Transaction(transactional_id)
         transaction.adopt(value)
-        self._writing.replayed(entry.version)
+        self._writer.replayed(entry.version)
         if transaction.state is State.ONGOING:
             self._timeouts.ongoing[transactional_id] = transaction
         else:
@@ -163,7 +163,7 @@ class TransactionShard:
         """Continue the transactions that were about to end, after everything was replayed: write their
         markers again."""
         return [
-            self._writing.advance(transaction, now_ms)
+            self._writer.advance(transaction, now_ms)
             for transaction in self.transactions.values()
             if transaction.state.is_prepared
         ]
@@ -186,36 +186,36 @@ class TransactionShard:
         ):
             return []
         transaction.unmarked = transaction.unmarked.difference(partitions)
-        return [] if transaction.unmarked else [self._writing.advance(transaction, now_ms)]
+        return [] if transaction.unmarked else [self._writer.advance(transaction, now_ms)]
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `on_time`. It may be too early, never too late."""
+        """When to call `on_timer`. It may be too early, never too late."""
         if not self.transactions:
             return None
         deadline_ms = self._timeouts.next_deadline_ms()
         expiry_ms = self._expiry.next_deadline_ms()
         return expiry_ms if deadline_ms is None else min(deadline_ms, expiry_ms)
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         """Shift the next checks after the wall clock was set. The start time of a transaction does not
         shift: it is a wall-clock time in the log, and the next coordinator uses it too."""
-        self._timeouts.clock_was_set(by_ms)
-        self._expiry.clock_was_set(by_ms)
+        self._timeouts.on_clock_set(by_ms)
+        self._expiry.on_clock_set(by_ms)
 
-    def on_time(
+    def on_timer(
         self, now_ms: int, image: MetadataImage, producer_ids: ProducerIds
     ) -> list[TransactionOutcome]:
         """Abort transactions that are open for too long, and delete ids that were idle for too long.
         A transaction whose epochs are used up needs a producer id; without one it waits for the next
         check."""
-        self._writing.adopt_features(image)
+        self._writer.adopt_features(image)
         outcomes = []
         for transaction in self._timeouts.due(now_ms):
             try:
-                ended = ending.fence(transaction, self._writing.bumps_epochs, producer_ids, now_ms)
+                ended = ending.fence(transaction, self._writer.bumps_epochs, producer_ids, now_ms)
             except KafkaError:
                 continue
-            outcomes.append(self._writing.end(transaction, ended, now_ms))
+            outcomes.append(self._writer.end(transaction, ended, now_ms))
         expired = self._expiry.due(now_ms, self.transactions)
         if expired:
             tombstones = [Entry(TransactionLogKey(transactional_id=each), None) for each in expired]
@@ -226,7 +226,7 @@ class TransactionShard:
         self, image: MetadataImage, changes: TopicChanges, now_ms: int
     ) -> list[TransactionOutcome]:
         """Adopt the cluster's features. The sender of markers notices deleted partitions itself."""
-        self._writing.adopt_features(image)
+        self._writer.adopt_features(image)
         return []
 
     def unload(self) -> list[tuple[Token, Message]]:
@@ -235,66 +235,68 @@ class TransactionShard:
 
     # Requests
 
-    def _begin(self, request: InitProducerIdRequest, turn: Turn) -> TransactionOutcome:
+    def _begin(self, request: InitProducerIdRequest, info: RequestInfo) -> TransactionOutcome:
         try:
             beginning.check(request, self.settings)
             assert request.transactional_id is not None
             given = beginning.expected(request)
             transaction = self.transactions.get(request.transactional_id)
             if transaction is None:
-                transaction = Transaction(request.transactional_id, turn.producer_ids.pop())
+                transaction = Transaction(request.transactional_id, info.producer_ids.pop())
             if beginning.must_abort_first(transaction, given):
-                ended = ending.fence(transaction, self._writing.bumps_epochs, turn.producer_ids, turn.now_ms)
-                outcome = self._writing.end(transaction, ended, turn.now_ms)
-                outcome.reply = responses.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, turn.version)
+                ended = ending.fence(transaction, self._writer.bumps_epochs, info.producer_ids, info.now_ms)
+                outcome = self._writer.end(transaction, ended, info.now_ms)
+                outcome.reply = responses.refusal(request, ErrorCode.CONCURRENT_TRANSACTIONS, info.version)
                 return outcome
-            begun = beginning.begin(transaction, request, given, turn.producer_ids, turn.now_ms)
+            begun = beginning.begin(transaction, request, given, info.producer_ids, info.now_ms)
         except KafkaError as refused:
-            return TransactionOutcome(reply=responses.refusal(request, refused.code, turn.version))
+            return TransactionOutcome(reply=responses.refusal(request, refused.code, info.version))
         transaction.last_producer_epoch = begun.last_producer_epoch
         reply = InitProducerIdResponse(
             producer_id=begun.value.producer_id, producer_epoch=begun.value.producer_epoch
         )
-        return TransactionOutcome([self._writing.entry(request.transactional_id, begun.value)], reply)
+        return TransactionOutcome([self._writer.entry(request.transactional_id, begun.value)], reply)
 
-    def _add_partitions(self, request: AddPartitionsToTxnRequest, turn: Turn) -> TransactionOutcome:
-        version = turn.version
+    def _add_partitions(self, request: AddPartitionsToTxnRequest, info: RequestInfo) -> TransactionOutcome:
+        version = info.version
         changed: dict[str, Transaction] = {}  # as they will be: a request may name one twice
         records: list[Entry] = []
         results = []
-        all_asked = adding.wanted(request, version)
-        for asked in all_asked:
-            partitions = adding.partitions_of(asked)
-            errors: adding.Errors | int | None = adding.refused(partitions, turn.image.topics, version)
+        all_requested = adding.requested_transactions(request, version)
+        for requested in all_requested:
+            partitions = adding.partitions_of(requested)
+            errors: adding.Errors | int | None = adding.refused(partitions, info.image.topics, version)
             if errors is None:
-                name = asked.transactional_id
+                name = requested.transactional_id
                 transaction = changed.get(name) or self.transactions.get(name)
                 try:
-                    added, errors = self._add_or_verify(transaction, asked, partitions, version, turn.now_ms)
+                    added, errors = self._add_or_verify(
+                        transaction, requested, partitions, version, info.now_ms
+                    )
                 except KafkaError as refused:
                     errors = responses.error_for(request, refused.code, version)
                 else:
                     records += added
-                    if added and len(all_asked) > 1:
+                    if added and len(all_requested) > 1:
                         assert added[0].value is not None
                         changed[name] = Transaction(name)
                         changed[name].adopt(added[0].value)
-            results.append(adding.result(asked, errors))
+            results.append(adding.result(requested, errors))
         return TransactionOutcome(records, adding.response(results, version))
 
     def _add_or_verify(
         self,
         transaction: Transaction | None,
-        asked: adding.RequestedTransaction,
+        requested: adding.RequestedTransaction,
         partitions: Collection[TopicPartition],
         version: int,
         now_ms: int,
     ) -> tuple[list[Entry], adding.Errors | int]:
-        if not asked.transactional_id:
+        if not requested.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        if asked.verify_only:
-            return [], adding.verify(transaction, asked.producer_id, asked.producer_epoch, partitions)
-        transaction = adding.check(transaction, asked.producer_id, asked.producer_epoch)
+        if requested.verify_only:
+            return [], adding.verify(transaction, requested.producer_id, requested.producer_epoch, partitions)
+        transaction = adding.check(transaction, requested.producer_id, requested.producer_epoch)
         added = self._add(transaction, partitions, adding.client_version(version), now_ms)
         return added, ErrorCode.NONE
 
@@ -309,9 +311,9 @@ class TransactionShard:
         if value is None:
             return []
         self._timeouts.note_begin(now_ms)
-        return [self._writing.entry(transaction.transactional_id, value)]
+        return [self._writer.entry(transaction.transactional_id, value)]
 
-    def _add_offsets(self, request: AddOffsetsToTxnRequest, turn: Turn) -> TransactionOutcome:
+    def _add_offsets(self, request: AddOffsetsToTxnRequest, info: RequestInfo) -> TransactionOutcome:
         """Add the partition of `__consumer_offsets` that holds the group's offsets."""
         where = TopicPartition(OFFSETS_TOPIC, self._partition_of_group(request.group_id))
         try:
@@ -321,31 +323,31 @@ class TransactionShard:
                 self.transactions.get(request.transactional_id), request.producer_id, request.producer_epoch
             )
         except KafkaError as refused:
-            return TransactionOutcome(reply=responses.refusal(request, refused.code, turn.version))
-        return TransactionOutcome(self._add(transaction, [where], 0, turn.now_ms), AddOffsetsToTxnResponse())
+            return TransactionOutcome(reply=responses.refusal(request, refused.code, info.version))
+        return TransactionOutcome(self._add(transaction, [where], 0, info.now_ms), AddOffsetsToTxnResponse())
 
-    def _end_by_client(self, request: EndTxnRequest, turn: Turn) -> TransactionOutcome:
+    def _end_by_client(self, request: EndTxnRequest, info: RequestInfo) -> TransactionOutcome:
         transaction = self.transactions.get(request.transactional_id)
         try:
             if not request.transactional_id:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             if transaction is None:
                 raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-            ended = ending.end(transaction, request, turn.version, turn.producer_ids, turn.now_ms)
-            outcome = self._writing.end(transaction, ended, turn.now_ms)
+            ended = ending.end(transaction, request, info.version, info.producer_ids, info.now_ms)
+            outcome = self._writer.end(transaction, ended, info.now_ms)
         except KafkaError as refused:
-            return TransactionOutcome(reply=responses.refusal(request, refused.code, turn.version))
+            return TransactionOutcome(reply=responses.refusal(request, refused.code, info.version))
         outcome.reply = response = EndTxnResponse()
-        if turn.version >= ending.EPOCH_BUMPS_IN_VERSION:
+        if info.version >= ending.EPOCH_BUMPS_IN_VERSION:
             response.producer_id, response.producer_epoch = ending.identity_after(transaction, ended)
         return outcome
 
-    def _describe(self, request: DescribeTransactionsRequest, turn: Turn) -> TransactionOutcome:
+    def _describe(self, request: DescribeTransactionsRequest, info: RequestInfo) -> TransactionOutcome:
         states = [listing.described(each, self.transactions.get(each)) for each in request.transactional_ids]
         return TransactionOutcome(reply=DescribeTransactionsResponse(transaction_states=states))
 
-    def _list(self, request: ListTransactionsRequest, turn: Turn) -> TransactionOutcome:
-        return at_once(self.list_in_steps(request, turn.now_ms))
+    def _list(self, request: ListTransactionsRequest, info: RequestInfo) -> TransactionOutcome:
+        return at_once(self.list_in_steps(request, info.now_ms))
 
     def list_in_steps(self, request: ListTransactionsRequest, now_ms: int) -> Steps[TransactionOutcome]:
         """List transactions in steps. They may change in between: each is shown as it is at some moment."""

@@ -34,7 +34,7 @@ class Timeouts:
         if not self.ongoing:
             self._check_ms = now_ms + self.settings.abort_check_interval_ms
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         self._check_ms += by_ms
 
     def next_deadline_ms(self) -> int | None:
@@ -71,7 +71,7 @@ class Expiry:
         self._check_ms = now_ms + settings.id_expiration_check_interval_ms
         self._remaining: Iterator[str] | None = None
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         self._check_ms += by_ms
 
     def next_deadline_ms(self) -> int:

@@ -1,6 +1,6 @@
 """The timer of a coordinator: one for all shards, set to the earliest deadline, and the clock they use.
 
-In: hosts, whose shards know their next deadline. Out: calls of `on_time`. Shards use the wall clock, since
+In: hosts, whose shards know their next deadline. Out: calls of `on_timer`. Shards use the wall clock, since
 they store timestamps. When the wall clock is set, a steady clock shows it, and shards are told by how much.
 Does not know: what is due.
 """
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 LATE_MS = 1000  # a timer that is this late shows that the process was paused
 SECOND_LOOK_MS = 50
 TURN_S = 0.002  # of work for all hosts together, before the loop serves others
-RETRY_MS = 1000  # after a shard failed in `on_time`
+RETRY_MS = 1000  # after a shard failed in `on_timer`
 CLOCK_SET_MS = 250  # the two clocks drift apart by less than this between two calls
 
 
@@ -73,7 +73,7 @@ class Deadlines:
             host.armed_ms = None
             if self._is_current(host):
                 try:
-                    host.shard.clock_was_set(by_ms)
+                    host.shard.on_clock_set(by_ms)
                 except Exception:
                     self._broker.unexpected.note("reporting a clock change to", host.partition)
                 self.arm(host)
@@ -126,7 +126,7 @@ class Deadlines:
                 host.armed_ms = None
                 if self._is_current(host):
                     try:
-                        host.on_time(now_ms)
+                        host.on_timer(now_ms)
                     except Exception:
                         self._broker.unexpected.note("handling a deadline of", host.partition)
                         host.armed_ms = now_ms + RETRY_MS

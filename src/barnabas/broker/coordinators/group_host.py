@@ -80,7 +80,7 @@ class GroupHost(CoordinatorHost["GroupShard"]):
         return self.shard.steps(request, self._coordinator.caller(context), self._broker.image, now_ms)
 
     def decide_by_time(self, now_ms: int) -> Iterable[Outcome]:
-        return self.shard.on_time(now_ms, self._broker.image)
+        return self.shard.on_timer(now_ms, self._broker.image)
 
     def replayed(self, now_ms: int) -> Steps[None]:
         return self.shard.replayed(now_ms)

@@ -65,7 +65,7 @@ class Shard(Protocol):
 
     def apply_all(self, entries: Sequence[Any], /) -> None: ...
     def next_deadline_ms(self) -> int | None: ...
-    def clock_was_set(self, by_ms: int, /) -> None: ...
+    def on_clock_set(self, by_ms: int, /) -> None: ...
     def metadata_changed(
         self, image: MetadataImage, changes: TopicChanges, now_ms: int, /
     ) -> Iterable[Any]: ...
@@ -91,7 +91,7 @@ class CoordinatorHost(Generic[S]):
         self.journal = CoordinatorJournal(partition, self.compression())
         self.shard: S = self.new_shard()
         self.error: KafkaError | None = LOADING  # why requests are refused, or None
-        self.armed_ms: int | None = None  # when the coordinator will call `on_time`
+        self.armed_ms: int | None = None  # when the coordinator will call `on_timer`
         self.load_task: asyncio.Task[None] | None = None
         self._waiting: dict[Token, Deferred] = {}
         self.work_queue = WorkQueue(self._broker.pieces)
@@ -355,7 +355,7 @@ class CoordinatorHost(Generic[S]):
 
     # -- outcomes --------------------------------------------------------------------------------
 
-    def on_time(self, now_ms: int) -> None:
+    def on_timer(self, now_ms: int) -> None:
         if self.work_queue.is_busy:
             self.work_queue.add(as_steps(self.on_time_now, now_ms))
         else:
@@ -376,7 +376,7 @@ class CoordinatorHost(Generic[S]):
             self.carry_out_all(self.shard.metadata_changed(self._broker.image, changes, now_ms), now_ms)
 
     def arm(self) -> None:
-        """Schedule a call of `on_time` at the next deadline."""
+        """Schedule a call of `on_timer` at the next deadline."""
         self._arm(self)
 
     def carry_out_all(self, outcomes: Iterable[Any], now_ms: int) -> None:

@@ -92,7 +92,7 @@ class TransactionHost(CoordinatorHost[TransactionShard]):
         return self.shard.list_in_steps(request, now_ms)
 
     def decide_by_time(self, now_ms: int) -> Iterable[TransactionOutcome]:
-        return self.shard.on_time(now_ms, self._broker.image, self._broker.producer_ids)
+        return self.shard.on_timer(now_ms, self._broker.image, self._broker.producer_ids)
 
     def loaded(self, now_ms: int) -> Iterable[TransactionOutcome]:
         return self.shard.loaded(now_ms)

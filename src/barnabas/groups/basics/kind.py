@@ -1,6 +1,6 @@
 """The interface of every kind of group (classic, consumer; later share and streams).
 
-One object holds all groups of its kind in a shard. `handle` and `on_time` decide, `apply` applies records.
+One object holds all groups of its kind in a shard. `handle` and `on_timer` decide, `apply` applies records.
 The other methods serve offsets and administration and mean the same for all kinds.
 """
 
@@ -38,11 +38,11 @@ class GroupKind(Protocol):
         """Start to serve requests: nothing more is replayed."""
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `on_time`. Too early does no harm."""
+        """When to call `on_timer`. Too early does no harm."""
 
-    def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]: ...
+    def on_timer(self, now_ms: int, image: MetadataImage) -> list[Outcome]: ...
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         """Shift sessions and other deadlines after the wall clock was set."""
 
     def metadata_changed(self, image: MetadataImage, changes: TopicChanges, now_ms: int) -> list[Outcome]: ...

@@ -152,10 +152,10 @@ class ClassicGroups:
     def next_deadline_ms(self) -> int | None:
         return self.state.deadlines.next_ms()
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         self.state.deadlines.shift(by_ms)
 
-    def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
+    def on_timer(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         """Handle timers that are due, a bounded number per call: after a pause there may be many."""
         outcomes = []
         for _ in range(TIMERS_PER_TURN):

@@ -216,10 +216,10 @@ class ConsumerGroups:
     def next_deadline_ms(self) -> int | None:
         return self.state.deadlines.next_ms()
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         self.state.deadlines.shift(by_ms)
 
-    def on_time(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
+    def on_timer(self, now_ms: int, image: MetadataImage) -> list[Outcome]:
         """Handle timers that are due. Returns at most one outcome per group: its records must be applied
         first."""
         expired: dict[str, dict[str, ConsumerMember]] = {}

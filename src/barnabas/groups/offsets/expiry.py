@@ -39,11 +39,11 @@ class Expiry:
     def next_deadline_ms(self) -> int | None:
         return self._deadline_ms
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         if self._deadline_ms is not None:
             self._deadline_ms += by_ms
 
-    def on_time(self, now_ms: int, group_ids: Callable[[], list[str]], kind_of: Kinds) -> list[Outcome]:
+    def on_timer(self, now_ms: int, group_ids: Callable[[], list[str]], kind_of: Kinds) -> list[Outcome]:
         """Run the next turn, if one is due. More turns follow at once until every group was checked."""
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []

@@ -41,11 +41,11 @@ class TopicRemoval:
     def next_deadline_ms(self) -> int | None:
         return self._due_ms
 
-    def clock_was_set(self, by_ms: int) -> None:
+    def on_clock_set(self, by_ms: int) -> None:
         if self._due_ms is not None:
             self._due_ms += by_ms
 
-    def on_time(self, now_ms: int, topics: TopicsImage) -> list[Outcome]:
+    def on_timer(self, now_ms: int, topics: TopicsImage) -> list[Outcome]:
         """Run the next turn. More turns follow at once until every group was checked."""
         if self._due_ms is None or now_ms < self._due_ms:
             return []

@@ -17,7 +17,7 @@ from barnabas.transactions.transaction import EPOCH_BUMPS_SINCE, Transaction
 TRANSACTION_VERSION = "transaction.version"  # a feature of the cluster
 
 
-class Writing:
+class RecordWriter:
     __slots__ = ("_image", "_value_version", "bumps_epochs", "coordinator_epoch")
 
     def __init__(self, coordinator_epoch: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.fetch.fetch_templates import EPOCH_MARK, AnswerTemplate, FetchTemplate
+from barnabas.broker.fetch.fetch_templates import EPOCH_MARK, FetchTemplate, ResponseTemplate
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 
 Topic = FetchRequest.FetchTopic
@@ -94,7 +94,7 @@ def response(high_watermark: int, stable: int, log_start: int, records: bytes) -
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_filled_answer_is_what_the_codec_writes(version: int) -> None:
-    template = AnswerTemplate(response(0, 0, 0, b""), version)
+    template = ResponseTemplate(response(0, 0, 0, b""), version)
     for size in (1, 126, 127, 128, 16_000):
         records = bytes(range(256)) * 63
         state = (2**40, 2**39, 7)

@@ -71,7 +71,7 @@ class Broker:
         self.timers: list[Any] = []
         self.sent: list[bytes] = []
         self.tick = Tick(Arena(), self.later.append, lambda due, done: done({}), lambda: NOW_MS / 1000)
-        self.throttle = SimpleNamespace(is_unlimited=True, holds_back=self._holds_back, count=lambda *_: None)
+        self.throttle = SimpleNamespace(is_unlimited=True, must_wait=self._must_wait, count=lambda *_: None)
         self.seen = 0
         self.metrics = Metrics()
         partitions = Partitions(lambda: EMPTY_IMAGE)
@@ -117,7 +117,7 @@ class Broker:
     def _seen(self, follower: int) -> None:
         self.seen += 1
 
-    def _holds_back(self, partition: Partition, follower: int) -> bool:
+    def _must_wait(self, partition: Partition, follower: int) -> bool:
         return not self.throttle.is_unlimited
 
     def _timer(self, delay: float, call: Callable[[], None]) -> Any:

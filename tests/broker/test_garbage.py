@@ -31,7 +31,6 @@ TOPIC = "kept"
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    gc.collect()  # a broker that starts freezes all objects, also channels that other tests left in cycles
     with Broker() as broker:
         broker.create_topic(TOPIC)
         yield broker

@@ -74,7 +74,7 @@ def fetcher_on(loop: asyncio.AbstractEventLoop) -> LeaderFetcher:
         ),
         image=SimpleNamespace(cluster=SimpleNamespace(brokers=brokers)),
     )
-    throttle: Any = SimpleNamespace(held_back=lambda partitions: [])
+    throttle: Any = SimpleNamespace(throttled=lambda partitions: [])
     tick: Any = SimpleNamespace()
     return LeaderFetcher(broker, tick, LEADER_ID, throttle)
 

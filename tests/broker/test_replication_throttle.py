@@ -38,23 +38,23 @@ def partition(topic: str = "moving", index: int = 0, isr: tuple[int, ...] = (1,)
 
 def test_a_throttled_follower_waits_when_the_rate_is_used_up() -> None:
     limited = throttle(1_000)
-    assert not limited.holds_back(partition(), 2)
+    assert not limited.must_wait(partition(), 2)
     limited.count(partition(), 50_000)
-    assert limited.holds_back(partition(), 2)
+    assert limited.must_wait(partition(), 2)
 
 
 def test_followers_in_sync_and_topics_that_are_not_named_go_on() -> None:
     limited = throttle(1_000)
     limited.count(partition(), 50_000)
-    assert not limited.holds_back(partition(isr=(1, 2)), 2)
-    assert not limited.holds_back(partition("other"), 2)
+    assert not limited.must_wait(partition(isr=(1, 2)), 2)
+    assert not limited.must_wait(partition("other"), 2)
 
 
 def test_without_a_rate_nothing_is_counted() -> None:
     unlimited = throttle(UNLIMITED)
     unlimited.count(partition(), 1 << 40)
     assert unlimited.bytes_per_second == 0
-    assert not unlimited.holds_back(partition(), 2)
+    assert not unlimited.must_wait(partition(), 2)
 
 
 @pytest.mark.parametrize(

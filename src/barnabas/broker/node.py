@@ -206,7 +206,7 @@ class Node:
             broker.quotas.publish(delta, image)
 
         take(metadata.image)
-        broker.quotas.take(metadata.image.quotas)
+        broker.quotas.configure(metadata.image.quotas)
         metadata.add_listener(publish)
 
     async def _start_broker(self, tick: Tick) -> None:
@@ -239,7 +239,7 @@ class Node:
         await self._threads.run(replicas.load, metadata.image)
         # From here to the last listener nothing may wait: what is committed meanwhile would be missed.
         broker.dynamic.take(metadata.image.configs)
-        broker.quotas.take(metadata.image.quotas)
+        broker.quotas.configure(metadata.image.quotas)
         replicas.take_over(metadata.image)
         broker.moves = LogDirMoves(broker, replicas)
         self._dir_states = LogDirStates(broker, replicas, self._lifecycle, self._failed)

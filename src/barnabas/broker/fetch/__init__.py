@@ -1,1 +1,1 @@
-"""Fetching: what consumers and followers read, at once or when enough is there."""
+"""Fetch requests of consumers and followers, served at once or when there are enough records."""

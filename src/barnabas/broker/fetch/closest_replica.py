@@ -1,7 +1,8 @@
-"""Which replica a consumer should read from (KIP-392): one in its own rack, if the broker is told to care.
+"""The choice of the replica that a consumer reads from (KIP-392): one in its own rack.
 
-In: the consumer's rack and listener, the in-sync replicas of a partition with what they have. Out: a broker.
-As Kafka's RackAwareReplicaSelector: the leader if it is in that rack, else the replica there that has most.
+In: the consumer's rack and listener, the in-sync replicas of a partition with their log end offsets. Out: a
+broker id. As in Kafka's RackAwareReplicaSelector: the leader if it is in that rack, else the replica there
+with the largest log end offset.
 Does not know: fetching.
 """
 
@@ -17,7 +18,7 @@ RACK_AWARE = ("org.apache.kafka.common.replica.RackAwareReplicaSelector", "RackA
 
 
 def selector_of(broker: Broker) -> SelectReplica | None:
-    """What `replica.selector.class` names; None: consumers read from leaders."""
+    """The selector that `replica.selector.class` names; None: consumers read from leaders."""
     if broker.settings["replica.selector.class"] not in RACK_AWARE:
         return None
 

@@ -1,7 +1,7 @@
-"""A consumer's fetch: committed batches of partitions that this broker leads or, closer to it, follows.
+"""A consumer's fetch: committed batches of partitions that this broker leads, or follows (KIP-392).
 
-In: a request, within its session or alone. Out: slices of log files, who leads instead where it is not this
-broker, who is closer; nothing for a while where the client's quota is used up.
+In: a request, within its session or alone. Out: slices of log files; the current leader if it is another
+broker; a closer replica; an empty response if the client's quota is exceeded.
 Does not know: how replicas follow.
 """
 
@@ -48,7 +48,7 @@ class ConsumerFetch(Fetching):
         self._limit: FetchLimit | None = None
 
     def limit(self, limit: FetchLimit | None, channel: Channel) -> None:
-        """The client has a quota: answers are smaller, and empty when they come too soon."""
+        """Apply the client's quota: responses are smaller, and empty while the client is throttled."""
         self._limit, self._channel = limit, channel
         if limit is not None:
             self._max_bytes = min(self._max_bytes, limit.bytes_max)
@@ -78,9 +78,7 @@ class ConsumerFetch(Fetching):
         return found
 
     def find(self, asked: SessionPartition) -> Partition:
-        """The partition; remembered in the session, since a consumer asks for the same ones again and
-        again.
-        """
+        """The partition. The session remembers it: a consumer fetches the same ones again and again."""
         found: Partition | None = asked.attachment
         if found is None or not found.is_leader:
             asked.attachment = None
@@ -128,10 +126,10 @@ class ConsumerFetch(Fetching):
             results.append((asked, data))
         if can_wait and not is_urgent and total < request.min_bytes:
             return None
-        return self.answer(results)
+        return self.respond(results)
 
     def closest(self, partition: Partition) -> int | None:
-        """The replica that the consumer should read from instead, if there is one nearer to it."""
+        """The closer replica that the consumer should read from instead; None if there is none."""
         if not partition.is_leader or partition.state.has_no_followers or self._broker.select_replica is None:
             return None
         found = self._broker.select_replica(partition, self._request.rack_id, self._listener)
@@ -141,19 +139,19 @@ class ConsumerFetch(Fetching):
         partition.metrics.bytes_out += size
         partition.metrics.fetch_requests += 1
 
-    def answer(self, results: Results) -> FetchResponse:
+    def respond(self, results: Results) -> FetchResponse:
         if self._limit is not None and not self._session.superseded:
-            wait_ms = self._limit.wait_ms(answer_size(results))
+            wait_ms = self._limit.wait_ms(response_size(results))
             if wait_ms:
                 self._channel.mute(wait_ms)
                 return FetchResponse(throttle_time_ms=wait_ms, session_id=self._session.session_id)
-        response = super().answer(results)
+        response = super().respond(results)
         if self._names_leaders:
-            self.tell_endpoints(response)
+            self.add_endpoints(response)
         return response
 
-    def tell_endpoints(self, response: FetchResponse) -> None:
-        """Where those are who lead instead (KIP-951)."""
+    def add_endpoints(self, response: FetchResponse) -> None:
+        """Add the addresses of the current leaders that the response names (KIP-951)."""
         leaders = {
             data.current_leader.leader_id
             for topic in response.responses
@@ -178,7 +176,7 @@ class ConsumerFetch(Fetching):
 
 
 def elsewhere(partition: Partition, replica_id: int) -> PartitionData:
-    """Read from that replica, it is closer."""
+    """No records, but the closer replica to read from."""
     return PartitionData(
         partition_index=partition.index,
         high_watermark=partition.high_watermark,
@@ -190,6 +188,6 @@ def elsewhere(partition: Partition, replica_id: int) -> PartitionData:
     )
 
 
-def answer_size(results: Results) -> int:
+def response_size(results: Results) -> int:
     """About what an answer takes: what surrounds the records is small beside them."""
     return HEADER_BYTES + sum(len(data.records or b"") + PARTITION_BYTES for _, data in results)

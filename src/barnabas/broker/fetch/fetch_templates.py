@@ -1,9 +1,9 @@
-"""A fetch of one partition that is sent again and again, and its answer, with room for what changes.
+"""Templates of a fetch of one partition and of its response: encoded once, then filled with numbers.
 
-In: a request, or an answer, as messages. Out: the same in bytes with other numbers in it. A follower that
-keeps up with a busy partition names it in every fetch, and only session epoch and fetch offset differ; the
-answers differ in high watermark and records. Where the numbers stand is found by encoding them, so nothing
-here knows the layout. Does not know: sessions, partitions, connections.
+In: a request or a response as a message. Out: its bytes with other numbers. A follower that keeps up with a
+busy partition names it in every fetch; only session epoch and fetch offset differ. The responses differ in
+offsets and records. The positions of the numbers are found by encoding markers, so this module does not know
+the layout. Does not know: sessions, partitions, connections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _state = struct.Struct(">qqq").pack
 
 
 class FetchTemplate:
-    """A request for one partition, and what is in front of it, but for its session epoch and fetch offset."""
+    """A request for one partition, with the bytes in front of it, except session epoch and fetch offset."""
 
     __slots__ = ("_end", "_middle", "_pack", "_size", "_start", "_unpack")
 
@@ -49,7 +49,7 @@ class FetchTemplate:
         return self._pack(self._start, session_epoch, self._middle, fetch_offset, self._end)
 
     def match(self, body: memoryview) -> tuple[int, int] | None:
-        """The session epoch and fetch offset of a request that is the same but for them."""
+        """The session epoch and fetch offset of a request that is otherwise the same; None if it is not."""
         if len(body) != self._size:
             return None
         start, session_epoch, middle, fetch_offset, end = self._unpack(body)
@@ -58,8 +58,8 @@ class FetchTemplate:
         return session_epoch, fetch_offset
 
 
-class AnswerTemplate:
-    """An answer with records of one partition, but for its offsets and the records."""
+class ResponseTemplate:
+    """A response with records of one partition, except its offsets and the records."""
 
     __slots__ = ("_end", "_middle", "_start")
 

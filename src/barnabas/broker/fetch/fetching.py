@@ -1,8 +1,8 @@
-"""One fetch request while it is served: looked at once, and again whenever one of its partitions has more.
+"""A fetch request while it is served: tried at once, and again whenever one of its partitions has more.
 
-In: a request within its session. Out: the answer, now or when there is enough to send, or `max_wait_ms` is
-over. What would wait for a disk is read by a thread first.
-Does not know: what may be read (see `ConsumerFetch`, `FollowerFetch`).
+In: a request within its session. Out: the response, now, when there are `min_bytes`, or after `max_wait_ms`.
+A thread first reads records that are not in the page cache.
+Does not know: which records may be read (see `ConsumerFetch`, `FollowerFetch`).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Results = list[tuple["SessionPartition", Topic.PartitionData]]
 
 
 class ColdRead(NamedTuple):
-    """A read that a thread must do first."""
+    """A read that a thread must do first, into the page cache."""
 
     log: Log
     offset: int
     bytes_max: int
     upper_offset: int
-    with_aborted: bool = False  # the transactions that were aborted, too
+    with_aborted: bool = False  # also load the index of aborted transactions
     with_records: bool = True
 
     def warm(self) -> None:
-        with contextlib.suppress(KafkaError):  # looking again says what is wrong
+        with contextlib.suppress(KafkaError):  # the next try gets the same error and reports it
             if self.with_records:
                 self.log.warm(self.offset, self.bytes_max, self.upper_offset)
             if self.with_aborted:
@@ -59,31 +59,31 @@ class Fetching:
         self._request = request
         self._session = session
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
-        self._is_due = False  # a look is scheduled: more of a tick's partitions moved
+        self._is_due = False  # a try is scheduled
         self._tells_leaders = context.version >= LEADERS_SINCE
 
-    # -- what kinds of readers do in their own way -------------------------------------------------
+    # -- what consumers and followers do differently ------------------------------------------------
 
     def cold(self) -> list[ColdRead]:
-        """Reads that would wait for the disk."""
+        """The reads that would wait for the disk."""
         raise NotImplementedError
 
     def look(self, *, final: bool = False) -> FetchResponse | None:
-        """The answer, or None when it is better to wait."""
+        """Try to make the response. Returns None if the request has to wait. `final`: it must not wait."""
         raise NotImplementedError
 
     def watch(self) -> None:
-        """Have `more` called when there is more."""
+        """Register `more` to be called when a partition has more."""
         raise NotImplementedError
 
     def unwatch(self) -> None:
         raise NotImplementedError
 
     def count(self, partition: Partition, size: int) -> None:
-        """So many bytes of a partition leave."""
+        """Count the bytes of a partition that are sent."""
         raise NotImplementedError
 
-    # -- answering and waiting ---------------------------------------------------------------------
+    # -- responding and waiting ---------------------------------------------------------------------
 
     def serve(self) -> FetchResponse | Deferred | Awaitable[Response | None]:
         cold = self.cold()
@@ -92,7 +92,7 @@ class Fetching:
         return self.look() or self.wait()
 
     async def after_warming(self, cold: list[ColdRead]) -> Response | None:
-        """A thread reads first, so that a cold catch-up delays nobody; then it is as any other fetch."""
+        """Let a thread read cold records, so that the event loop does not wait for the disk; then go on."""
 
         def warm() -> None:
             for each in cold:
@@ -118,9 +118,8 @@ class Fetching:
         return deferred
 
     def more(self, partition: Partition | None = None) -> None:
-        """A partition moved. With `min_bytes` of 1, which is the usual, that is enough; else look once a
-        tick.
-        """
+        """Try again: a partition has more. With a larger `min_bytes` than 1, try once for all partitions of a
+        tick."""
         if self._request.min_bytes <= 1:
             self.look_again()
         elif not self._is_due:
@@ -148,8 +147,8 @@ class Fetching:
         self.finish(response)
 
     def failed(self) -> FetchResponse:
-        """The answer when looking failed in a way that nobody foresaw; for an `except` block."""
-        self._broker.unexpected.note("answering a fetch")
+        """The response after an unexpected exception. Call it in an `except` block."""
+        self._broker.unexpected.note("responding to a fetch")
         return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, session_id=self._session.session_id)
 
     def finish(self, response: FetchResponse | bytes) -> None:
@@ -160,10 +159,10 @@ class Fetching:
         self._timer.cancel()
         self.unwatch()
 
-    def answer(self, results: Results) -> FetchResponse:
-        """What of the results the client has not been told yet."""
+    def respond(self, results: Results) -> FetchResponse:
+        """Make the response of the results that the session has not sent yet."""
         session = self._session
-        if session.superseded:  # the client has given up on this request and asked anew
+        if session.superseded:  # the client has sent another fetch instead
             return FetchResponse(
                 error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
             )
@@ -182,8 +181,8 @@ class Fetching:
         return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
 
     def refuse(self, asked: SessionPartition, error: KafkaError) -> Topic.PartitionData:
-        """The part of a partition that cannot be read; it says who leads instead, so that the client need not
-        ask for metadata (KIP-951)."""
+        """The error of a partition that cannot be read. It names the current leader, so that the client needs
+        no metadata request (KIP-951)."""
         self._broker.metrics.topic(asked.topic).failed_fetch_requests += 1
         asked.attachment = None
         data = refused(asked.index, error)

@@ -1,10 +1,9 @@
-"""A follower that keeps up with one busy partition: its next fetch, and the answer, take a shortcut.
+"""The shortcut for a follower that keeps up with one busy partition.
 
-In: a fetch in a follower's session that names one partition, and its bytes. Out: the same for the fetches
-after it without decoding, and their answers without encoding, as long as nothing but offsets changes: the
-session goes on, the partition is led here in the epoch that the follower has, and no throttle is set. What
-is counted as replicated, and every check on it, is the same code as for all other fetches; whatever is out
-of the ordinary takes the ordinary way.
+In: a fetch in a follower's session that names one partition, and its bytes. Out: the following fetches served
+without decoding them, and responses without encoding them, as long as only offsets change: the session
+continues, this broker leads the partition in the follower's epoch, and no throttle is set. The same code as
+for all other fetches checks and records the follower's progress. Any other fetch takes the ordinary path.
 Does not know: waiting, connections.
 """
 
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.fetch.fetch_templates import AnswerTemplate, FetchTemplate
+from barnabas.broker.fetch.fetch_templates import FetchTemplate, ResponseTemplate
 from barnabas.broker.fetch.partition_data import PartitionData
 from barnabas.protocol import KafkaError
 from barnabas.protocol.messages.fetch import FetchResponse
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
     from barnabas.replication.fetch_sessions import SessionPartition
 
 Topic = FetchResponse.FetchableTopicResponse
-RECORDS_BYTES_MAX = 16 * 1024  # more is not worth a shortcut, and is sent from the file
+RECORDS_BYTES_MAX = 16 * 1024  # larger responses are sent from the file
 
 
 class FollowedTail:
     __slots__ = (
-        "_answer", "_asked", "_broker", "_fetch", "_partition", "_session", "_wanted", "follower", "request",
-        "route",
+        "_asked", "_broker", "_fetch", "_partition", "_response", "_session", "_wanted", "follower",
+        "request", "route",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +44,7 @@ class FollowedTail:
         head: bytes,
     ) -> None:
         session = asked.session
-        assert session is not None  # it was named in it
+        assert session is not None  # the request named it
         self._broker = broker
         self.route = route
         self.follower = follower
@@ -58,11 +57,11 @@ class FollowedTail:
         data = PartitionData(partition_index=asked.index, aborted_transactions=None)
         topic = Topic(topic=asked.topic, topic_id=asked.topic_id, partitions=[data])
         response = FetchResponse(session_id=session.session_id, responses=[topic])
-        self._answer = AnswerTemplate(response, route.version)
+        self._response = ResponseTemplate(response, route.version)
 
     @property
     def only_offsets_changed(self) -> bool:
-        """Whether nothing but offsets may have changed."""
+        """Whether nothing but offsets has changed since the shortcut was made."""
         asked, partition, wanted = self._asked, self._partition, self._wanted
         return (
             partition is asked.attachment
@@ -75,7 +74,7 @@ class FollowedTail:
         )
 
     def matches_request(self, frame: memoryview) -> bool:
-        """Whether there is a shortcut for the request that this was made of."""
+        """Whether the template matches the request that it was made of."""
         return (
             self.route.flexible_response
             and self.request.min_bytes <= 1
@@ -83,7 +82,7 @@ class FollowedTail:
         )
 
     def fetch(self, frame: memoryview) -> FetchContext | None:
-        """Take a fetch like those before, if it is one; nothing has happened if it is not."""
+        """Accept a fetch like the last one. Returns None, and changes nothing, if it differs."""
         numbers = self._fetch.match(frame)
         if numbers is None or not self.only_offsets_changed:
             return None
@@ -113,15 +112,15 @@ class FollowedTail:
 
     @property
     def has_news(self) -> bool:
-        """Whether the follower may be told something at once, of this partition or of another one."""
+        """Whether there may be something to send at once, of this partition or of another."""
         return len(self._session.unsettled) != 1 or self._has_more
 
     @property
     def _has_more(self) -> bool:
         return self._wanted.fetch_offset < self._partition.log.written_offset
 
-    def answer(self) -> bytes | None:
-        """The records that the follower has not, and nothing else; None where there is more to say."""
+    def response(self) -> bytes | None:
+        """The response with the records that the follower lacks; None if the response must say more."""
         asked, partition, wanted = self._asked, self._partition, self._wanted
         unsettled = self._session.unsettled
         if (
@@ -141,4 +140,6 @@ class FollowedTail:
             return None
         partition.metrics.replication_bytes_out += len(records)
         asked.high_watermark = high_watermark = partition.high_watermark
-        return self._answer.fill(high_watermark, partition.last_stable_offset, log.log_start_offset, records)
+        return self._response.fill(
+            high_watermark, partition.last_stable_offset, log.log_start_offset, records
+        )

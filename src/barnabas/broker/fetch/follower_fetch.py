@@ -1,9 +1,9 @@
-"""A follower's fetch: what it asks for tells what it has, and it gets what is not committed yet, too.
+"""A follower's fetch: it shows the follower's progress, and reads uncommitted batches too.
 
-In: a request within the follower's session. Out: progress of its replicas, which moves high watermarks; then
-batches, where its log parts from this one, where this one starts. A follower's session marks the partitions
-with news (`SessionPartition.mark`), so that only those are looked at; one whose high watermark alone has
-moved is told of it with the next records, or when the wait is over.
+In: a request within the follower's session. Out: the progress of its replicas, which raises high watermarks;
+then a response with batches, diverging epochs and log start offsets. The session marks the partitions that
+have changed (`SessionPartition.mark`), and only those are read. If only the high watermark of a partition has
+moved, the follower learns it with the next records or after `max_wait_ms`.
 Does not know: consumers, quotas.
 """
 
@@ -49,7 +49,7 @@ class FollowerFetch(Fetching):
     ) -> None:
         super().__init__(request, session, context)
         self._follower = follower
-        self._tail = tail  # it took the shortcut here
+        self._tail = tail  # set if the request took the shortcut
         self._unnoted: list[SessionPartition] = []
 
     def begin(self) -> None:
@@ -57,9 +57,9 @@ class FollowerFetch(Fetching):
         self._broker.followers_seen(self._follower)
 
     def note(self, named: Iterable[SessionPartition]) -> None:
-        """What a follower fetches from here on it has everything before: the high watermark may move. A
-        partition that is not led here yet may be when the answer leaves: the follower, who is told of no
-        error, would not name it again."""
+        """Record the follower's progress: it has every record below its fetch offset. A partition that is not
+        led here yet is recorded later: it may be led here when the response is made, and then the follower
+        sees no error and does not name it again."""
         unnoted = []
         for asked in named:
             request = asked.request
@@ -78,11 +78,11 @@ class FollowerFetch(Fetching):
                     )
                     asked.high_watermark = LOG_AGREES
             except KafkaError:
-                unnoted.append(asked)  # told when it is read, if it is still so
+                unnoted.append(asked)  # the read reports the error, if it persists
         self._unnoted = unnoted
 
     def find(self, asked: SessionPartition) -> Partition:
-        """The partition; remembered in the session."""
+        """The partition. The session remembers it."""
         found: Partition | None = asked.attachment
         if found is None or not found.is_leader:
             asked.attachment = None
@@ -94,7 +94,7 @@ class FollowerFetch(Fetching):
             asked.attachment = found
             found.follow_tail(self._follower, asked)
         if self._follower not in found.state.followers:
-            # It knows of a reassignment already that this broker has not heard of yet.
+            # The follower knows of a reassignment before this broker does.
             known = asked.request.current_leader_epoch >= 0
             asked.attachment = None
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -144,14 +144,14 @@ class FollowerFetch(Fetching):
         if can_wait and not is_urgent and total < request.min_bytes:
             return None
         results += [(asked, self.read(asked, total)) for asked in unhurried]
-        return self.answer(results)
+        return self.respond(results)
 
     def read(self, asked: SessionPartition, total: int) -> PartitionData:
-        """One partition's part of an answer that has `total` bytes already."""
+        """One partition's part of a response that has `total` bytes so far."""
         partition = None
         try:
             partition = self.find(asked)
-            waits = self._broker.leader_throttle.holds_back(partition, self._follower)
+            waits = self._broker.leader_throttle.must_wait(partition, self._follower)
             room = min(asked.request.partition_max_bytes, self._max_bytes - total)
             return read_partition(
                 partition,
@@ -176,19 +176,19 @@ class FollowerFetch(Fetching):
         tail = self._tail
         if tail is not None and not self._deferred.is_done and not self._session.superseded:
             try:
-                answer: FetchResponse | bytes | None = tail.answer()
+                response: FetchResponse | bytes | None = tail.response()
             except Exception:
-                answer = self.failed()
-            if answer is not None:
-                self.finish(answer)
+                response = self.failed()
+            if response is not None:
+                self.finish(response)
                 return
         super().more(partition)
 
     def watch(self) -> None:
-        self._deferred.on_next = self.give_up  # it has more to ask for, and cannot ask while this waits
+        self._deferred.on_next = self.give_up  # the follower's next request waits behind this one
         session = self._session.follower_session
         assert session is not None
-        session.on_change = self.more  # its partitions mark what has news
+        session.on_change = self.more  # called when one of its partitions has changed
 
     def unwatch(self) -> None:
         session = self._session.follower_session
@@ -198,8 +198,8 @@ class FollowerFetch(Fetching):
 
 
 def has_all(asked: SessionPartition) -> bool:
-    """Whether a follower has everything of a partition, and was told all there is to tell but for the high
-    watermark: so it is with most of the many that it follows, at any time."""
+    """Whether a follower has every record of a partition, and knows all about it but the high watermark. True
+    of most partitions at any time."""
     partition: Partition | None = asked.attachment
     if partition is None or not partition.is_leader:
         return False
@@ -213,5 +213,5 @@ def has_all(asked: SessionPartition) -> bool:
 
 
 def starts_later(asked: SessionPartition, data: PartitionData) -> bool:
-    """Whether records were deleted since this follower was told last: somebody waits for it to follow."""
+    """Whether the log start offset has moved since the last response: DeleteRecords waits for followers."""
     return 0 <= asked.log_start_offset < data.log_start_offset

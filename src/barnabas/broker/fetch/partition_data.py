@@ -1,8 +1,7 @@
-"""Reading partitions for a fetch: what a consumer may see from an offset on, within the sizes it asked
-for.
+"""The part of a fetch response for one partition: records from an offset on, within the limits.
 
-In: partitions with offsets and limits. Out: the answer for each, with slices of the log that are not read
-yet. The first partition with data gives at least one whole batch, however large; the others stay within the
+In: partitions with offsets and limits. Out: `PartitionData`, with slices of the log that are not read yet.
+The first partition with records sends at least one whole batch, however large; the others stay within the
 limits (KIP-74). Does not know: fetch sessions, waiting, connections.
 """
 
@@ -23,7 +22,7 @@ EMPTY = b""
 
 
 def nothing_now(partition: Partition) -> PartitionData:
-    """As if other partitions had used up the size of the answer: the client asks again."""
+    """No records, as if other partitions had filled the response: the client fetches again."""
     return PartitionData(
         partition_index=partition.index,
         high_watermark=partition.high_watermark,
@@ -43,14 +42,13 @@ def read_partition(
     at_least_one: bool,
     is_follower: bool = False,
 ) -> PartitionData:
-    """One partition's part of the answer. Raises the KafkaError that it would carry. A follower gets what is
-    not committed yet, too."""
+    """Read one partition. Raises the KafkaError for the response. A follower gets uncommitted records too."""
     partition.check_epoch(asked.current_leader_epoch)
     log = partition.log
     high_watermark = partition.high_watermark
     offset = asked.fetch_offset
     stable = partition.last_stable_offset
-    answer = PartitionData(
+    data = PartitionData(
         partition_index=partition.index,
         high_watermark=high_watermark,
         last_stable_offset=stable,
@@ -60,33 +58,33 @@ def read_partition(
     )
     diverging = divergence(partition, asked)
     if diverging is not None:
-        answer.diverging_epoch = diverging
-        return answer
+        data.diverging_epoch = diverging
+        return data
     if is_follower:
         upper = log.written_offset
     elif isolation_level == READ_COMMITTED:
-        upper, answer.aborted_transactions = stable, []
+        upper, data.aborted_transactions = stable, []
     else:
         upper = high_watermark
     if not log.log_start_offset <= offset <= log.end_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if offset >= upper or (bytes_max <= 0 and not at_least_one):
-        return answer
+        return data
     found = log.read(offset, bytes_max, upper, at_least_one=at_least_one)
     if len(found):
-        answer.records = found
+        data.records = found
         if isolation_level == READ_COMMITTED and not is_follower:
-            answer.aborted_transactions = [
+            data.aborted_transactions = [
                 PartitionData.AbortedTransaction(
                     producer_id=aborted.producer_id, first_offset=aborted.first_offset
                 )
                 for aborted in log.aborted_transactions(offset, found.next_offset)
             ]
-    return answer
+    return data
 
 
 def divergence(partition: Partition, asked: Asked) -> PartitionData.EpochEndOffset | None:
-    """Where the reader's log parts from this one; None while it does not."""
+    """The epoch and end offset at which the reader's log diverges from this one; None if it does not."""
     if asked.last_fetched_epoch < 0:
         return None
     epoch, end_offset = partition.epoch_end(asked.last_fetched_epoch)
@@ -98,7 +96,7 @@ def divergence(partition: Partition, asked: Asked) -> PartitionData.EpochEndOffs
 
 
 NOT_KNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The topic or partition is not there at all: nobody can wait at it."""
+"""The topic or partition does not exist, so a fetch cannot wait for it."""
 
 
 def refused(index: int, error: KafkaError) -> PartitionData:

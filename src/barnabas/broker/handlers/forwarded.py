@@ -13,7 +13,7 @@ from barnabas.broker.api import needs
 from barnabas.broker.api.context import RequestContext
 from barnabas.broker.api.routes import handles
 from barnabas.broker.quotas.client_quotas import Mutations
-from barnabas.broker.quotas.throttling import tell
+from barnabas.broker.quotas.throttling import set_throttle_time
 from barnabas.controller.context import unlimited
 from barnabas.protocol import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
@@ -47,10 +47,10 @@ def change_topics(request: Message, context: RequestContext) -> Awaitable[Messag
 
 
 async def counted(request: Message, context: RequestContext, mutations: Mutations) -> Message:
-    response: Message = await to_controller(request, context, mutations.take)
+    response: Message = await to_controller(request, context, mutations.spend)
     wait_ms = mutations.wait_ms()
     if wait_ms:
-        tell(response, wait_ms)
+        set_throttle_time(response, wait_ms)
         context.channel.mute(wait_ms)
     return response
 

@@ -72,7 +72,7 @@ def create(names: list[str], context: RequestContext) -> int:
     broker.auto_creation.begin(wanted)
     if mutations is None:
         return 0
-    mutations.take(len(wanted) * broker.settings["num.partitions"])
+    mutations.spend(len(wanted) * broker.settings["num.partitions"])
     return mutations.wait_ms()
 
 

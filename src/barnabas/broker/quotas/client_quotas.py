@@ -1,8 +1,8 @@
-"""Quotas of clients: what each used, held against its limit, shared by all connections that share it.
+"""Client quotas: the usage of clients against their limits.
 
-In: committed quotas, bytes, time and mutations as they happen. Out: how long a client has to wait. A kind of
-quota that nobody has configured is None here, so that those who would count look at one attribute and go on.
-Limits are looked up once for a user and client id, and again when quotas change; what was used stays.
+In: committed quotas; bytes, time and mutations as they happen. Out: how long a client must wait. A kind of
+quota that is not configured is None, so that callers need to look at one attribute only. The limit of a user
+and client id is looked up once, and again when quotas change; the usage so far is kept.
 Does not know: connections (see `throttling`), addresses (see `connection_limits`).
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MS_A_SECOND = 1000
 NS_A_PERCENT = 10_000_000  # of a second: Kafka's unit of request quotas is the percent of a thread
-SHARES_MAX = 10_000  # whose use is remembered
+SHARES_MAX = 10_000  # with a remembered usage
 ADDRESSES = "connection_creation_rate"
 
 Meter = TypeVar("Meter")
@@ -31,7 +31,7 @@ Shared = tuple[str, str]
 
 
 class Share(Generic[Meter]):
-    """What clients with one limit used together."""
+    """The usage of all clients that share one limit."""
 
     __slots__ = ("bound", "meter", "throttled_ms", "throttles")
 
@@ -57,13 +57,13 @@ class Kind(Generic[Meter]):
         self._shares: dict[Shared, Share[Meter]] = {}
         self._known: dict[Shared, Share[Meter] | None] = {}
 
-    def take(self, levels: Levels) -> None:
-        """Limits changed."""
+    def configure(self, levels: Levels) -> None:
+        """Apply changed limits."""
         self._levels = levels
         self._known.clear()
 
     def of(self, user: str, client_id: str | None) -> Share[Meter] | None:
-        """The share of a client; None when nothing limits it."""
+        """The share of a client; None if it has no limit."""
         key = (user, client_id or "")
         try:
             return self._known[key]
@@ -97,14 +97,14 @@ class ClientQuotas:
         now_ms: Callable[[], float],
         unexpected: UnexpectedErrors | None = None,
     ) -> None:
-        self.now_ms = now_ms  # of a clock that nobody sets
+        self.now_ms = now_ms  # monotonic
         self._unexpected = unexpected or UnexpectedErrors()
         self.produce: Kind[QuotaRate] | None = None
         self.fetch: Kind[QuotaRate] | None = None
         self.request: Kind[QuotaRate] | None = None
         self.mutation: Kind[TokenBucket] | None = None
         self.addresses: Levels | None = None
-        # Told when quotas were changed: connections are guarded only where something is limited.
+        # Called when quotas have changed: handlers are wrapped only while there are limits.
         self.on_change: list[Callable[[], None]] = []
         self._windows = settings["quota.window.num"], settings["quota.window.size.seconds"] * MS_A_SECOND
         self._mutation_windows = (
@@ -114,15 +114,15 @@ class ClientQuotas:
 
     @property
     def longest_request_wait_ms(self) -> int:
-        """Request quotas make nobody wait longer than a sample."""
+        """The longest wait for a request quota: one sample."""
         return int(self._windows[1])
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.quotas is not None:
-            self.take(image.quotas)
+            self.configure(image.quotas)
 
-    def take(self, image: QuotasImage) -> None:
-        """Put in force what the metadata says."""
+    def configure(self, image: QuotasImage) -> None:
+        """Apply the quotas of the metadata."""
         by_entity = image.by_entity
         self.produce = self._rates(self.produce, Levels.of(by_entity, "producer_byte_rate"))
         self.fetch = self._rates(self.fetch, Levels.of(by_entity, "consumer_byte_rate"))
@@ -133,29 +133,29 @@ class ClientQuotas:
         elif self.mutation is None:
             self.mutation = Kind(levels, lambda: TokenBucket(*self._mutation_windows))
         else:
-            self.mutation.take(levels)
+            self.mutation.configure(levels)
         self.addresses = Levels.of(by_entity, ADDRESSES)
-        self._unexpected.call_all(self.on_change, "putting quotas in force")
+        self._unexpected.call_all(self.on_change, "applying quotas")
 
     def _rates(self, kind: Kind[QuotaRate] | None, levels: Levels | None) -> Kind[QuotaRate] | None:
         if levels is None:
             return None
         if kind is None:
             return Kind(levels, lambda: QuotaRate(*self._windows))
-        kind.take(levels)
+        kind.configure(levels)
         return kind
 
     # -- what happened ---------------------------------------------------------------------------
 
     def produced(self, user: str, client_id: str | None, size: int) -> int:
-        """How long a producer waits after a request of this many bytes."""
+        """Count a produce request. Returns how long its client must wait."""
         share = self.produce.of(user, client_id) if self.produce is not None else None
         if share is None:
             return 0
         return share.throttled(share.meter.record(size, share.bound, self.now_ms()))
 
     def worked(self, user: str, client_id: str | None, spent_ns: int) -> int:
-        """How long a client waits after a request that took this much time of the broker."""
+        """Count the time of a request. Returns how long its client must wait."""
         share = self.request.of(user, client_id) if self.request is not None else None
         if share is None:
             return 0
@@ -182,18 +182,18 @@ class FetchLimit:
 
     @property
     def bytes_max(self) -> int:
-        """What an answer may hold: half a sample's worth, so that waits are short and the rate is even."""
+        """The largest response: half a sample's bytes, so that waits are short and the rate is even."""
         return max(1, int(self._share.bound * self._share.meter.rate.sample_ms / MS_A_SECOND / 2))
 
     def wait_ms(self, size: int) -> int:
-        """Count an answer, or how long to wait for it."""
+        """Count a response. Returns how long the client must wait for it instead, if it is over the limit."""
         share = self._share
         return share.throttled(share.meter.try_record(size, share.bound, self._now_ms()))
 
 
 class Mutations:
-    """One request that changes topics: partitions made or removed count (KIP-599). Newer clients know the
-    error and come again; others are served, and wait afterwards.
+    """One request that changes topics: created and deleted partitions count (KIP-599). Newer clients get an
+    error and retry (`strict`); others are served, and wait afterwards.
     """
 
     __slots__ = ("_now_ms", "_share", "_strict")
@@ -203,7 +203,7 @@ class Mutations:
         self._now_ms = now_ms
         self._strict = strict
 
-    def take(self, count: int) -> None:
+    def spend(self, count: int) -> None:
         share, now_ms = self._share, self._now_ms()
         if self._strict and share.meter.throttle_ms(share.bound, now_ms):
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")

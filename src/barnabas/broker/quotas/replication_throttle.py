@@ -1,9 +1,9 @@
-"""The throttle on replication, so that a reassignment leaves room for clients (KIP-73).
+"""The throttle of replication, so that a reassignment leaves bandwidth for clients (KIP-73).
 
-In: which replicas of a topic are throttled (`leader.` or `follower.replication.throttled.replicas`), how much
-they may move in a second (the broker's `...throttled.rate`), bytes that moved. Out: whether a replica has to
-wait. Replicas in sync never wait: they would fall out.
-Does not know: fetching, answers.
+In: the throttled replicas of a topic (`leader.` or `follower.replication.throttled.replicas`), the broker's
+rate (`...throttled.rate`), replicated bytes. Out: whether a replica must wait. In-sync replicas never wait:
+they would fall out of the ISR.
+Does not know: fetching, responses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETRY_MS = 100
 
 
 class ReplicationThrottle:
-    """One direction: `kind` is "leader" for what followers fetch here, "follower" for what is fetched."""
+    """One direction: `kind` is "leader" for bytes sent to followers, "follower" for bytes fetched."""
 
     __slots__ = ("_broker", "_parsed", "_rate", "_rate_name", "_replicas_name", "retry_ms")
 
@@ -36,7 +36,7 @@ class ReplicationThrottle:
             settings["replication.quota.window.num"],
             settings["replication.quota.window.size.seconds"] * 1000,
         )
-        self._parsed: dict[str, frozenset[int] | None] = {}  # partitions; None: all of them
+        self._parsed: dict[str, frozenset[int] | None] = {}  # by setting: the partitions here; None: all
         self.retry_ms = RETRY_MS
 
     @property
@@ -48,7 +48,7 @@ class ReplicationThrottle:
         return bool(self._broker.settings[self._rate_name] >= UNLIMITED)
 
     def is_throttled(self, partition: Partition) -> bool:
-        """Whether the partition's replica here is one of those that the topic's setting names."""
+        """Whether the topic's setting names the replica on this broker."""
         text = self._broker.image.configs.topic(partition.topic).get(self._replicas_name)
         if not text:
             return False
@@ -63,26 +63,26 @@ class ReplicationThrottle:
         return bool(self.bytes_per_second > self._broker.settings[self._rate_name])
 
     def count(self, partition: Partition, size: int) -> None:
-        """Bytes of a replica moved."""
+        """Count replicated bytes."""
         if not self.is_unlimited and self.is_throttled(partition):
             self._rate.record(size, self._broker.loop.time() * 1000)
 
-    def held_back(self, partitions: Iterable[Partition]) -> list[Partition]:
-        """Followed partitions that have to wait: throttled, and not in sync anyway."""
+    def throttled(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """The followed partitions that must not be fetched now: throttled and not in sync."""
         if self.is_unlimited or not self.is_exceeded():
             return []
         node_id = self._broker.node_id
         topics = self._broker.image.topics
-        held = []
+        found = []
         for partition in partitions:
             registration = topics.partition(partition.topic, partition.index)
             in_sync = registration is not None and node_id in registration.isr
             if not in_sync and self.is_throttled(partition):
-                held.append(partition)
-        return held
+                found.append(partition)
+        return found
 
-    def holds_back(self, partition: Partition, follower: int) -> bool:
-        """Whether a follower gets nothing of a partition that is led here for now."""
+    def must_wait(self, partition: Partition, follower: int) -> bool:
+        """Whether a follower gets no records of a partition that is led here for now."""
         return (
             not self.is_unlimited
             and follower not in partition.state.isr

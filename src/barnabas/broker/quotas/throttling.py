@@ -1,9 +1,8 @@
-"""Throttling: handlers wrapped where a quota asks for it; the answer says how long, the connection is not
-read meanwhile (KIP-219).
+"""Throttling of clients over their quota: the response says how long, and the channel is muted (KIP-219).
 
-In: the quotas, a handler. Out: a handler that counts what the request cost. Listeners use the wrapped ones
-only while quotas on producing or on request time exist; without them requests go the short way.
-Does not know: limits; fetches, which count what they are about to send.
+In: the quotas, a handler. Out: a handler that also counts what the request costs. Listeners use wrapped
+handlers only while produce or request quotas exist. Fetches count their own bytes before they are sent.
+Does not know: limits.
 """
 
 from __future__ import annotations
@@ -37,54 +36,54 @@ class Guard:
             channel, user, client_id = context.channel, context.user, context.client_id
             wait_ms = quotas.produced(user, client_id, channel.request_size) if is_produce else 0
             started = perf_counter_ns()
-            answer = handler(request, context)
+            result = handler(request, context)
             wait_ms = max(wait_ms, quotas.worked(user, client_id, perf_counter_ns() - started))
             if wait_ms:
-                return throttled(answer, context, wait_ms)
-            return answer
+                return throttled(result, context, wait_ms)
+            return result
 
         return guarded
 
 
-def throttled(answer: Any, context: RequestContext, wait_ms: int) -> HandlerResult | Deferred:
-    """The answer with the time in it, whenever it comes; the connection waits from then on."""
+def throttled(result: Any, context: RequestContext, wait_ms: int) -> HandlerResult | Deferred:
+    """Put the throttle time into the response, now or when it is made, and mute the channel then."""
     channel = context.channel
-    if isinstance(answer, Message):
-        tell(answer, wait_ms)
+    if isinstance(result, Message):
+        set_throttle_time(result, wait_ms)
         channel.mute(wait_ms)
-        return answer
-    if answer is None:
+        return result
+    if result is None:
         unsent = channel.pop_unsent()
         if unsent is not None:
-            tell(unsent, wait_ms)
+            set_throttle_time(unsent, wait_ms)
         channel.mute(wait_ms)
         return None
-    if isinstance(answer, Deferred):
-        waiting = answer
+    if isinstance(result, Deferred):
+        waiting = result
         later = Deferred(waiting.cancel)
 
         def resolved(response: Response | None) -> None:
             if response is not None:
-                tell(response, wait_ms)
+                set_throttle_time(response, wait_ms)
             channel.mute(wait_ms)
             later.resolve(response)
 
         waiting.then(resolved)
         return later
-    return told_later(answer, context, wait_ms)
+    return throttled_later(result, context, wait_ms)
 
 
-async def told_later(
-    answer: Awaitable[Message | None], context: RequestContext, wait_ms: int
+async def throttled_later(
+    result: Awaitable[Message | None], context: RequestContext, wait_ms: int
 ) -> Message | None:
-    response = await answer
-    told = response or context.channel.pop_unsent()
-    if told is not None:
-        tell(told, wait_ms)
+    response = await result
+    unsent = response or context.channel.pop_unsent()
+    if unsent is not None:
+        set_throttle_time(unsent, wait_ms)
     context.channel.mute(wait_ms)
     return response
 
 
-def tell(response: Any, wait_ms: int) -> None:
+def set_throttle_time(response: Any, wait_ms: int) -> None:
     if hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = max(response.throttle_time_ms, wait_ms)

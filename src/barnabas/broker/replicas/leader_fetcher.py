@@ -231,9 +231,9 @@ class LeaderFetcher:
         self._is_urgent = False
         followed, session = self._followed, self._names
         names = session.next(lambda key: followed[key].is_delayed)
-        held_back = self._throttle.held_back(followed[key].partition for key in names)
-        if held_back:
-            for partition in held_back:
+        throttled = self._throttle.throttled(followed[key].partition for key in names)
+        if throttled:
+            for partition in throttled:
                 self._delay((partition.topic_id, partition.index), self._throttle.retry_ms)
             names = [key for key in names if not followed[key].is_delayed]
         if not names and self._requests_in_flight:

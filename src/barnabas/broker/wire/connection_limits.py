@@ -1,9 +1,9 @@
-"""Who may connect: how many at a time, from one address, to one listener, and how many a second.
+"""Limits of connections: their number by broker, listener and address, and their creation rate.
 
-In: settings, limits of addresses, connections that come and go. Out: whether a listener has a place free,
-how long its next connection has to wait, whether an address has had its share. The brokers' own listener is
-not counted against `max.connections` where clients have another one, as in Kafka: a broker full of clients
-must stay reachable for its peers. Does not know: sockets.
+In: settings, limits of addresses, connections as they open and close. Out: whether a listener may accept
+another, how long its next connection waits, whether an address is over its limit. As in Kafka, the
+inter-broker listener admits connections beyond `max.connections` if clients have another listener: a broker
+full of clients must stay reachable for its peers. Does not know: sockets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from barnabas.quotas import Levels, QuotaRate
 from barnabas.settings import BrokerSettings
 
 MS_A_SECOND = 1000
-ADDRESSES_MAX = 10_000  # whose rates are remembered
+ADDRESSES_MAX = 10_000  # with a remembered rate
 UNLIMITED = 2**31 - 1
 LIMITS = (
     "max.connections",
@@ -25,7 +25,7 @@ LIMITS = (
 
 
 class ConnectionLimits:
-    """One for all listeners of a broker, one for those of its controller."""
+    """One object for all listeners of a broker, one for those of its controller."""
 
     __slots__ = (
         "_address_rates", "_listeners", "_rate", "_rates", "_sample_count", "_sample_ms", "_settings",
@@ -47,8 +47,8 @@ class ConnectionLimits:
         idle_ms: int = settings["connections.max.idle.ms"]
         self.idle_seconds = idle_ms / MS_A_SECOND if idle_ms > 0 else float("inf")
 
-    def take(self, settings: BrokerSettings) -> None:
-        """Settings changed."""
+    def configure(self, settings: BrokerSettings) -> None:
+        """Apply changed settings."""
         self._settings = settings
 
     def add_listener(self, name: str) -> None:
@@ -74,7 +74,7 @@ class ConnectionLimits:
         return found
 
     def is_protected(self, listener: str) -> bool:
-        """Whether it is the brokers' own, and others have another one."""
+        """Whether it is the inter-broker listener, and clients have another."""
         return listener == self._settings.inter_broker_listener_name and len(self._listeners) > 1
 
     def has_place(self, listener: str) -> bool:
@@ -84,7 +84,7 @@ class ConnectionLimits:
 
     @property
     def is_exceeded(self) -> bool:
-        """More than `max.connections`: it was lowered, or the brokers' own listener took one."""
+        """More than `max.connections`: it was lowered, or the inter-broker listener admitted one."""
         return self.total > self.total_max
 
     def count(self, listener: str, host: str) -> None:
@@ -110,7 +110,7 @@ class ConnectionLimits:
     # -- rates -----------------------------------------------------------------------------------
 
     def wait_ms(self, listener: str, now_ms: float) -> int:
-        """Record a connection that arrives; how long the listener accepts no other."""
+        """Record a new connection. Returns how long the listener must accept no other."""
         wait = 0
         if not self.is_protected(listener):
             wait = self._rate.record(1, self._settings["max.connection.creation.rate"], now_ms)
@@ -124,7 +124,7 @@ class ConnectionLimits:
         return wait
 
     def address_wait_ms(self, host: str, listener: str, now_ms: float) -> int:
-        """Record a connection from an address, or how long it stays unanswered before it is closed."""
+        """Record a connection from an address. Returns 0 to serve it, or after how long to close it."""
         bound = self.address_levels.address(host) if self.address_levels is not None else None
         if bound is None:
             return 0

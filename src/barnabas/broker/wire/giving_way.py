@@ -1,9 +1,9 @@
-"""Which connections give way when there is no descriptor left for another one.
+"""The choice of a connection to close when no descriptor is left for a new one.
 
-In: the channels of a listener, the time. Out: the channel that can be spared best: one that has not sent a
-request within `SILENT_S` of connecting, or one that has been idle for `IDLE_S`. Clients connect again when
-they need to. The channels are looked through at most once in `LOOK_EVERY_S`, so that a flood of connections
-costs little. Does not know: descriptors, listeners.
+In: the channels of a listener, the time. Out: the least active channel that has sent no request within
+`SILENT_S` of connecting, or has been idle for `IDLE_S`. Clients connect again when they need to. The channels
+are searched at most once in `LOOK_EVERY_S`, so that a flood of connections costs little.
+Does not know: descriptors, listeners.
 """
 
 from __future__ import annotations

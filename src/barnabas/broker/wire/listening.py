@@ -1,8 +1,7 @@
-"""Listening: the listeners of a node, opened at start and whenever a setting says so, and what limits them.
+"""The listeners of a node: opened at start and when settings change, with their limits.
 
-In: settings at start and when they change, sockets that are bound already. Out: open listeners. Listeners
-that `listeners` names while running are opened, those that it names no longer are closed with their
-connections; limits take effect at once. Does not know: what is served.
+In: settings, bound sockets. Out: open listeners. A change of `listeners` opens the new ones and closes the
+removed ones with their connections. Changed limits take effect at once. Does not know: which APIs are served.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ class Listening:
         self.shares = shares
 
     async def open_controllers(self, bound: Mapping[str, socket.socket]) -> None:
-        """Open the controllers' listeners: the quorum needs them before there can be anything else."""
+        """Open the controllers' listeners, which the quorum needs first."""
         load_handlers()
         for endpoint in self._broker.settings.controller_listeners:
             await self._open(endpoint, bound[endpoint.name])
 
     async def start(self, bound: Mapping[str, socket.socket]) -> None:
-        """Open every listener of the settings that is not; OSError names the address that cannot be had."""
+        """Open the other listeners of the settings. OSError names an address that cannot be bound."""
         load_handlers()
         open_now = {listener.name for listener in self.listeners}
         for endpoint in self._broker.settings.listeners:
@@ -79,7 +78,7 @@ class Listening:
 
     @property
     def limits(self) -> ConnectionLimits:
-        """Of clients."""
+        """The limits of clients' connections."""
         return self._limits[CLIENTS]
 
     async def _open(self, endpoint: EndPoint, bound: socket.socket) -> None:
@@ -98,13 +97,13 @@ class Listening:
             listener.router.guard(self._guard)
 
     def _is_for_brokers_alone(self, name: str) -> bool:
-        """Whether clients have a listener of their own, so that this one has descriptors of its own."""
+        """Whether clients have another listener, so that this one gets its own share of descriptors."""
         settings = self._broker.settings
         others = [each for each in settings.listeners if each.name not in settings.controller_listener_names]
         return name == settings.inter_broker_listener_name and len(others) > 1
 
     def _meet(self) -> None:
-        """Listeners with the same limits know each other."""
+        """Tell listeners which others have the same limits."""
         for listener in self.listeners:
             listener.neighbours = [each for each in self.listeners if each.limits is listener.limits]
 
@@ -112,7 +111,7 @@ class Listening:
 
     def _limits_changed(self, before: BrokerSettings, after: BrokerSettings) -> None:
         for limits in self._limits.values():
-            limits.take(after)
+            limits.configure(after)
         for listener in self.listeners:
             if listener.limits.is_exceeded:
                 listener.close_least_active()
@@ -135,12 +134,12 @@ class Listening:
             await self._try_to_open(endpoint)
 
     async def _try_to_open(self, endpoint: EndPoint) -> None:
-        """One that was added while running; without it the broker is as good as before."""
+        """Open a listener that was added while running. The broker goes on if that fails."""
         try:
             await self._open(endpoint, self._sockets.bind(endpoint.host, endpoint.port))
             log.info("listener %s is open", endpoint)
         except OSError as error:
-            log.error("listener %s stays closed: %s", endpoint, error.strerror)
+            log.error("listener %s could not be opened: %s", endpoint, error.strerror)
 
     @property
     def _is_guarded(self) -> bool:
@@ -163,7 +162,7 @@ class Listening:
             task.add_done_callback(self._tasks.discard)
 
     async def _resolve(self, levels: Levels) -> None:
-        """Limits of host names are limits of their addresses."""
+        """Apply limits of host names to their addresses."""
         loop = asyncio.get_running_loop()
         addresses: dict[str, str] = {}
         for host in levels.hosts():
@@ -171,7 +170,7 @@ class Listening:
                 try:
                     found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
                 except OSError as error:
-                    log.warning("the quota of %s is not in force: %s", host, error)
+                    log.warning("the quota of %s is not applied, its address is unknown: %s", host, error)
                     continue
                 addresses.update({str(each[4][0]): host for each in found})
         if self.limits.address_levels is levels:

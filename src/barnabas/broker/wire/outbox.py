@@ -1,10 +1,9 @@
-"""The outbox: answers on their way to one client, log slices among them, never more than a chunk in
-memory.
+"""The outbox: responses that are being sent to one client, at most a chunk of them in memory.
 
-In: parts of framed answers (bytes, and slices of log files). Out: small answers at once in one write; large
-slices by `sendfile` straight from the page cache where the socket is plain, chunk by chunk through the
-transport where it is not (TLS, simulation). What is not in the page cache is read by a thread first, so
-that a cold catch-up delays nobody. Does not know: what is in the answers.
+In: parts of framed responses (bytes, and slices of log files). Out: small responses leave at once in one
+write. Large slices leave by `sendfile` from the page cache if the socket is plain, else (TLS, simulation)
+chunk by chunk through the transport. A thread first reads bytes that are not in the page cache, so that the
+event loop does not wait for the disk. Does not know: what is in the responses.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from barnabas.storage.segments.log_slice import LogSlice
 
 SMALL_BYTES = 64 * 1024  # slices up to this are read and sent together with what surrounds them
 CHUNK_BYTES = 1024 * 1024
-TURN_BYTES_MAX = 4 * CHUNK_BYTES  # that one channel sends before others have their turn
+TURN_BYTES_MAX = 4 * CHUNK_BYTES  # sent by one channel before others have their turn
 JOINED_BYTES_MAX = 4096  # longer parts are not worth a copy
 _MORE: int = getattr(socket, "MSG_MORE", 0)
 
@@ -42,19 +41,19 @@ class Outbox:
         self._loop = loop
         self._transport = transport
         self._done = done
-        self._share = share  # of descriptors: the duplicate is one more
+        self._share = share  # of descriptors: the duplicate socket needs one
         self._parts: deque[Any] = deque()
-        self._sent = 0  # bytes of the first part that have left
+        self._sent = 0  # bytes of the first part that were sent
         self._socket: socket.socket | None = (
-            None  # a duplicate of the transport's, made for the first long answer
+            None  # a duplicate of the transport's, made for the first long response
         )
-        self._is_paused = False  # the transport holds more than it should
-        self._is_watching = False  # the loop tells when the duplicate is writable
-        self._warming: asyncio.Future[Any] | None = None  # a thread brings the next chunk into the page cache
+        self._is_paused = False  # the transport's buffer is full
+        self._is_watching = False  # the loop calls `_writable` when the duplicate is writable
+        self._warming: asyncio.Future[Any] | None = None  # a thread reads the next chunk into the page cache
         self._is_closed = False
 
     def put(self, parts: list[Any], *, has_slices: bool) -> bool:
-        """Send these parts in order. False: some had to wait, and `done` is called when they have left."""
+        """Send these parts in order. Returns False if some must wait; `done` is called when they are sent."""
         if not self._parts and not self._is_paused:
             if not has_slices:
                 self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
@@ -72,12 +71,12 @@ class Outbox:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something is to be sent when the client has read what was sent before."""
+        """Whether parts wait until the client reads earlier ones."""
         return bool(self._parts) or self._is_paused
 
     @property
     def mark(self) -> tuple[int, int, int]:
-        """Another one as soon as anything has been sent."""
+        """The position of the output: it changes whenever bytes are sent."""
         return len(self._parts), self._sent, self._transport.get_write_buffer_size()
 
     def pause(self) -> None:
@@ -89,10 +88,10 @@ class Outbox:
             self._done()
 
     def close(self) -> None:
-        """The connection is gone: drop what waits and release the files."""
+        """Drop waiting parts and release their files: the connection is closed."""
         self._is_closed = True
         self._parts.clear()
-        self._done = nothing  # which held the channel, and the channel this
+        self._done = nothing  # breaks the reference cycle with the channel
         if self._socket is not None:
             self._unwatch()
             self._socket.close()
@@ -102,7 +101,7 @@ class Outbox:
     # -- moving ----------------------------------------------------------------------------------
 
     def _pump(self) -> bool:
-        """Send until nothing is left (True) or something must be waited for (False)."""
+        """Send parts. Returns True when all are sent, False if the rest must wait."""
         if self._warming is not None or self._is_paused or self._is_closed:
             return False
         plain = self._plain_socket()
@@ -148,7 +147,7 @@ class Outbox:
             count = min(len(part) - self._sent, CHUNK_BYTES)
             sent = os.sendfile(plain.fileno(), part.fileno(), part.position + self._sent, count)
             if not sent:
-                raise OSError("the log file is shorter than the answer says")
+                raise OSError("the log file is shorter than the response says")
             return sent
         more = _MORE if len(self._parts) > 1 else 0
         return plain.send(memoryview(part)[self._sent :] if self._sent else part, more)
@@ -184,7 +183,7 @@ class Outbox:
             self._transport.abort()
             return
         if self._parts:
-            # Take the bytes as they are: asking the page cache again could go round forever.
+            # Send the bytes that were read: another query of the page cache could fail again, for ever.
             self._transport.write(future.result())
             self._sent += len(future.result())
             if self._sent >= len(self._parts[0]):
@@ -206,11 +205,11 @@ class Outbox:
 
 
 def nothing() -> None:
-    """Nobody waits for the output of a connection that is gone."""
+    """The `done` of a closed connection."""
 
 
 def small_enough(parts: list[Any]) -> bytes | None:
-    """All parts as one piece, or None when a slice is too long or not in the page cache."""
+    """All parts as one bytes object; None if a slice is too long or likely not in the page cache."""
     for index, part in enumerate(parts):
         if isinstance(part, LogSlice):
             if len(part) > SMALL_BYTES or not part.can_read_without_disk(0, len(part)):
@@ -220,7 +219,7 @@ def small_enough(parts: list[Any]) -> bytes | None:
 
 
 def joined(parts: list[Any]) -> list[Any]:
-    """The same parts, short neighbours made one: the head of an answer leaves in one call, not in seven."""
+    """Join short neighbouring parts: the head of a response is sent in one call instead of seven."""
     out: list[Any] = []
     run: list[Any] = []
     for part in parts:

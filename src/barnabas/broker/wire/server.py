@@ -1,12 +1,11 @@
-"""The server: one listening address, and which connections to it are served.
+"""The listener: one listening address and the connections that it serves.
 
 In: an endpoint of the settings. Out: a `Channel` for every connection that the limits admit. While
-`max.connections` (of the broker or the listener) or `max.connection.creation.rate` is used up, one
-connection waits and no other is accepted: they stay in the kernel's queue, as in Kafka. Those over
-`max.connections.per.ip` are closed at once, those over their address's rate after the time that the quota
-asks for, idle ones and those that do not read after `connections.max.idle.ms`. When the listener's share of
-descriptors is used up, a connection that says nothing gives way; where there is none, the new one is closed
-at once.
+`max.connections` (of the broker or the listener) or `max.connection.creation.rate` is exhausted, one
+connection waits and the listener accepts no other: they stay in the kernel's queue, as in Kafka. It closes
+connections over `max.connections.per.ip` at once, those over the rate of their address after a wait, and
+those that are idle or read nothing after `connections.max.idle.ms`. When the listener's share of descriptors
+is exhausted, it closes a silent connection; if there is none, it closes the new one.
 Does not know: requests.
 """
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("barnabas.server")
 IDLE_CHECK_SECONDS_MAX = 30.0
 REFUSALS_TOLD_EVERY_S = 60.0
-Blocked = tuple[tuple[int, int, int], float]  # how far the output of a channel has come, and since when
+Blocked = tuple[tuple[int, int, int], float]  # the position of a channel's output, and since when
 
 
 class Listener:
@@ -61,30 +60,30 @@ class Listener:
         self.frame_bytes_max: int = broker.settings["socket.request.max.bytes"]
         self.channels: dict[Channel, None] = {}
         self.port = endpoint.port
-        self.neighbours: Sequence[Listener] = ()  # that share the limits
-        self.refused = 0  # closed at once for want of descriptors
-        self._waiting: Arrival | None = None  # accepted, and not yet let in
-        self._next_at: float | None = None  # when it has waited for its rate
+        self.neighbours: Sequence[Listener] = ()  # listeners with the same limits
+        self.refused = 0  # connections closed for lack of a descriptor
+        self._waiting: Arrival | None = None  # accepted, but over a limit now
+        self._next_at: float | None = None  # when the creation rate admits it
         self._turn: asyncio.TimerHandle | None = None
-        self._delayed: dict[Arrival, asyncio.TimerHandle] = {}  # closed when their address has waited
+        self._delayed: dict[Arrival, asyncio.TimerHandle] = {}  # over their address's rate: closed later
         self._acceptor: Acceptor | None = None
         self._idle_check: asyncio.TimerHandle | None = None
         self._giving_way = GivingWay(self.channels)
         self._refusals_told_at: float | None = None
-        self._refused_before = 0  # when they were told last
+        self._refused_before = 0  # as of the last warning
         self._blocked: dict[Channel, Blocked] = {}  # as of the last check
         self._is_closed = False
         limits.add_listener(self.name)
 
     def open(self, sockets: Sockets, bound: socket.socket) -> None:
-        """Accept connections on a socket that is bound already."""
+        """Accept connections on a bound socket."""
         backlog: int = self.broker.settings["socket.listen.backlog.size"]
         self._acceptor = sockets.listen(bound, backlog, self.arrived, self._turned_away)
         self.port = self._acceptor.port
         self._schedule_idle_check()
 
     async def close(self) -> None:
-        """Stop listening and close every connection after what it is owed has been written."""
+        """Stop listening and close every connection after its responses are written."""
         self._is_closed = True
         for timer in (self._idle_check, self._turn, *self._delayed.values()):
             if timer is not None:
@@ -103,13 +102,13 @@ class Listener:
     # -- admission -------------------------------------------------------------------------------
 
     def arrived(self, arrival: Arrival) -> None:
-        """A connection is there: it is let in now or when its turn comes, or closed."""
+        """Admit a new connection now or when the limits allow it, or close it."""
         if not self.share.acquire():
             if not self._make_room():
                 arrival.close()
                 self._turned_away()
                 return
-            self.share.acquire_beyond_limit()  # until the other one is closed, in a moment
+            self.share.acquire_beyond_limit()  # until the spared connection is closed, in a moment
         assert self._waiting is None and self._acceptor is not None
         self._waiting = arrival
         self.let_in()
@@ -117,7 +116,7 @@ class Listener:
             self._acceptor.pause()
 
     def let_in(self) -> None:
-        """Let in the one that waits, if it may: a place is free, the rate is kept, a setting has changed."""
+        """Admit the waiting connection if the limits allow it now."""
         arrival, limits = self._waiting, self.limits
         if arrival is None:
             return
@@ -139,7 +138,7 @@ class Listener:
             self._turn = self.loop.call_at(moment, self._next_turn)
 
     def _next_turn(self) -> None:
-        self._turn = None  # the loop may be early by a fraction: then it waits once more
+        self._turn = None  # the loop may call a little early: then it waits once more
         self.let_in()
 
     def _take(self, arrival: Arrival, now: float) -> None:
@@ -165,7 +164,7 @@ class Listener:
         self.share.release()
 
     def connected(self, channel: Channel) -> bool:
-        """A connection that was let in is served from now on; False: it is not wanted any more."""
+        """Serve a connection that was admitted. Returns False if the listener is closed."""
         if self._is_closed:
             return False
         self.channels[channel] = None
@@ -187,7 +186,7 @@ class Listener:
     # -- making room -----------------------------------------------------------------------------
 
     def _make_room(self) -> bool:
-        """No descriptor is left for this listener: close the connection that can be spared best, if any."""
+        """Close an idle connection to free a descriptor. Returns False if there is none to close."""
         now = self.loop.time()
         for listener in (self, *self.neighbours):
             if listener.share is self.share:
@@ -198,7 +197,7 @@ class Listener:
         return False
 
     def _turned_away(self) -> None:
-        """A connection was closed for want of a descriptor."""
+        """Count a connection that was closed for lack of a descriptor, and warn once a minute."""
         self.refused += 1
         now = self.loop.time()
         if self._refusals_told_at is None or now - self._refusals_told_at >= REFUSALS_TOLD_EVERY_S:
@@ -214,7 +213,7 @@ class Listener:
             self._refused_before = self.refused
 
     def close_least_active(self) -> None:
-        """Make room: `max.connections` was lowered, or the brokers' own listener needed a place."""
+        """Close connections over `max.connections`, which was lowered or exceeded by another broker's."""
         candidates = [
             channel
             for listener in self.neighbours
@@ -226,7 +225,7 @@ class Listener:
             channel.refuse("the broker has more connections than it may (max.connections)")
 
     def set_buffers(self, channel: Channel) -> None:
-        """Socket buffers are the kernel's to size unless the settings name them."""
+        """Set the sizes of socket buffers that the settings name. The kernel chooses the others."""
         plain = channel.transport.get_extra_info("socket")
         if plain is None:
             return
@@ -252,12 +251,12 @@ class Listener:
                 continue
             if not channel.is_busy:
                 channel.refuse(f"idle for {self.limits.idle_seconds:.0f} s (connections.max.idle.ms)")
-            elif channel.outbox.is_waiting:  # for a client that does not read what it asked for
+            elif channel.outbox.is_waiting:  # for a client that does not read its responses
                 mark = channel.outbox.mark
                 before = self._blocked.get(channel)
                 since = before[1] if before is not None and before[0] == mark else now
                 blocked[channel] = mark, since
                 if since < oldest:
-                    channel.abort("it reads nothing (connections.max.idle.ms)")
+                    channel.abort("the client reads nothing (connections.max.idle.ms)")
         self._blocked = blocked
         self._schedule_idle_check()

@@ -6,7 +6,8 @@ import pytest
 
 from barnabas.expressions.chars import RegexError
 from barnabas.expressions.matching import matcher
-from barnabas.groups.consumer.regexes import matching
+from barnabas.groups.consumer.topic_matches import TopicMatches
+from barnabas.metadata.image import MetadataImage
 from groups.host import image_of
 
 # Expressions with a text that matches and one that does not.
@@ -88,6 +89,13 @@ def test_states_that_were_found_are_forgotten_when_there_are_too_many() -> None:
     texts = [f"{number:016b}".translate({48: "a", 49: "b"}) for number in range(3000)]
 
     assert [wide.matches(text) for text in texts] == [text[-13] == "a" for text in texts]
+
+
+def matching(pattern: str, image: MetadataImage) -> frozenset[str]:
+    matches = TopicMatches()
+    while (found := matches.find(pattern, image)) is None:
+        pass
+    return found
 
 
 def test_an_expression_that_takes_too_long_finds_nothing() -> None:
